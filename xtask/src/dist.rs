@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: one archive that runs on any Linux of its architecture.
 //!
-//! The program in it is static. The bytes of the archive depend on the commit, the toolchain, the
-//! compiler of ring's C and on `tar` and `gzip`, on nothing else: names are sorted, times are the
-//! commit's, owners are nobody's, and this machine's directories are cut out of the program.
+//! The program in it is static. The bytes of the archive depend only on the commit, the toolchain, the C compiler for
+//! ring, `tar` and `gzip`: names are sorted, times are the commit's, files have no owner, and this machine's
+//! directories are removed from the program.
 
 mod elf;
 mod licences;

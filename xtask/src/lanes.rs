@@ -1,8 +1,8 @@
 //! Every test of the workspace, in two lanes side by side.
 //!
 //! `cargo test` runs one test program after the other. Many of ours wait most of the time: for timers of real
-//! connections, for programs that were killed and start again. Meanwhile those run that compute, at the lowest
-//! priority, so that the tests that wait find the processors nearly as free as if they ran alone.
+//! connections, or for programs that were killed to start again. The test programs that compute run beside them at the
+//! lowest priority, so that the waiting tests find the processors nearly as free as if they ran alone.
 
 use std::ffi::OsStr;
 use std::io::{BufReader, PipeWriter, Write};

@@ -145,10 +145,10 @@ pub struct DemoArgs {
     /// A path with its emulated link; give it once for every path
     #[arg(long = "path", value_name = "SPEC")]
     pub paths: Vec<DemoPath>,
-    /// Send random bytes for so long (default 20 s); with --size or --file, give up after so long
+    /// Send random bytes for this long (default 20 s); with --size or --file, give up after this long
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
-    /// Send so many random bytes, such as 50MB
+    /// Send this many random bytes, such as 50MB
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true,
         conflicts_with = "file")]
     pub size: Option<DataSize>,

@@ -23,7 +23,7 @@ pub fn utc(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}Z")
 }
 
-/// Year, month and day of the Gregorian calendar, so many days after the first of January 1970.
+/// Year, month and day of the Gregorian calendar, this many days after the first of January 1970.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     loop {

@@ -1,5 +1,5 @@
-//! Least privilege: before a command that talks to peers starts its first further thread, it gives up what it does not
-//! need. A thread inherits the limits of the thread that starts it, so that all threads have them.
+//! Least privilege: before a command that talks to peers starts a second thread, it gives up the privileges that it
+//! does not need. Threads inherit these limits from the thread that starts them, so all threads have them.
 //!
 //! A confined command cannot gain privileges, keeps no capability but those in [`capabilities`], starts no program, sees
 //! only the files that it was started for and those of the system, and leaves no core file with keys in it. Where the

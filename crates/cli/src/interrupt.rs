@@ -1,8 +1,8 @@
-//! Being asked to end, by Ctrl-C or as a service manager does, for work that wants to end tidily.
+//! Requests to end, by Ctrl-C or from a service manager, for work that has to be finished cleanly.
 //!
-//! One thread hears signals for the whole process from the first use of this module on, so that none is missed between
-//! two waits. A Ctrl-C after the first signal ends the process at once. Where signals cannot be heard, the process
-//! ends at the first, as it would without this.
+//! One thread receives the signals of the whole process from the first use of this module on, so that none is missed
+//! between two waits. A Ctrl-C after the first signal ends the process at once. Where signals cannot be caught, the
+//! first one ends the process.
 
 use std::future::pending;
 use std::io;

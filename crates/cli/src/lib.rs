@@ -1,7 +1,7 @@
 //! The `anabranch` command, as a library for its program and its fuzz target.
 //!
-//! Every command reports on standard output, shows progress on standard error and ends with 0 when it
-//! did what was asked, 1 when it failed and 2 when it was asked wrongly; a failure is one line.
+//! Every command reports on standard output, shows progress on standard error and exits with 0 if it did what was
+//! asked, 1 if it failed and 2 on wrong usage; an error is one line.
 
 mod args;
 mod arrivals;

@@ -1,4 +1,4 @@
-//! A bound on the rate at which bytes are sent.
+//! A limit on the rate at which bytes are sent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Limit {
         (bytes as usize).clamp(1, MAX_DATA)
     }
 
-    /// Waits until so many bytes may be sent.
+    /// Waits until this many bytes may be sent.
     pub async fn wait(&self, bytes: usize) {
         let cost = Duration::from_secs_f64(bytes as f64 * 8.0 / self.rate.as_bps() as f64);
         let begin = {

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// When standard output cannot take it, as on a full disk. A reader that went away, as `head` does,
-/// wants no more and is no error.
+/// wants no more and is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -135,7 +135,7 @@ async fn asked(
         let fits = |remote: &&SocketAddr| family.is_none_or(|v4| v4 == remote.is_ipv4());
         let Some(remote) = own.iter().find(fits) else {
             return Err(Failure::usage(format!(
-                "path {}: the destination is not of its family (IPv4 or IPv6)",
+                "path {}: the destination's address family (IPv4 or IPv6) is not the path's",
                 path.text
             )));
         };
@@ -177,7 +177,7 @@ async fn resolve(host: &str, port: Option<u16>) -> Result<Vec<SocketAddr>, Failu
         return Err(Failure::usage(format!("`{host}`: write HOST:PORT, such as nas.example:4433")));
     }
     let found = lookup_host(&with_port).await.map_err(|error| {
-        Failure::unreached(format!("cannot find {host}: {error}; see that the name is right"))
+        Failure::unreached(format!("cannot find {host}: {error}; check the name"))
     })?;
     let mut first: Vec<SocketAddr> = Vec::new();
     for address in found {
@@ -211,7 +211,7 @@ pub fn listening(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     let (Some(interface), Some(port)) = (interface, port) else {
         let names: Vec<&str> = list.iter().map(|interface| interface.name.as_str()).collect();
         return Err(Failure::failed(format!(
-            "{text} is no address and no interface; there are {}",
+            "{text} is neither an address nor an interface of this machine; there are {}",
             names.join(", ")
         )));
     };

@@ -47,7 +47,7 @@ impl Qlogs {
     pub fn new(directory: Option<&Path>, command: &str) -> Result<Self, Failure> {
         let Some(path) = directory else { return Ok(Qlogs(None)) };
         std::fs::create_dir_all(path).map_err(|error| {
-            Failure::failed(format!("--qlog {}: cannot be made: {error}", path.display()))
+            Failure::failed(format!("--qlog {}: cannot be created: {error}", path.display()))
         })?;
         Ok(Qlogs(Some(Arc::new(Directory {
             path: path.to_owned(),

@@ -13,7 +13,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Headings and so many empty rows.
+    /// Headings and this many empty rows.
     pub fn open(headings: &str, count: usize) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let text = ProgressStyle::with_template("{wide_msg}");

@@ -244,7 +244,7 @@ fn a_forwarded_connection_survives_its_links() {
     );
 }
 
-/// What happens once so many bytes have come back.
+/// What happens once this many bytes have come back.
 type Trouble<'a> = (usize, &'a (dyn Fn() + Sync));
 
 /// Sends 20 MB through a forward to a server that gives them back, amid trouble.

@@ -193,7 +193,7 @@ fn planned_runs_can_be_chosen() {
     // A run's id is of one scenario, one set of settings and one version.
     let said =
         refused(&bench.run(&format!("--set duration=2s --runs {}", bench.path("two.txt")), "no"));
-    assert!(said.contains("is no run of this scenario"), "{said}");
+    assert!(said.contains("is not a run of this scenario"), "{said}");
     bench.write("wrong.txt", "bonding\n");
     let said = refused(&bench.run(&format!("--runs {}", bench.path("wrong.txt")), "no"));
     assert!(said.contains("not 32 hexadecimal digits"), "{said}");

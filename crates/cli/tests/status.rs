@@ -82,7 +82,7 @@ fn what_runs_tells_of_its_peers_by_name() {
     assert!(of("connect")["peers"][0]["last_heard_seconds"].is_number(), "{both:?}");
     let shown = String::from_utf8(run(place, &["status"]).stdout).unwrap();
     assert!(shown.contains(&format!("  peer: laptop {client}\n")), "{shown}");
-    // What is killed leaves its socket behind, which is no command that runs.
+    // What is killed leaves its socket behind, which is not a command that runs.
     drop((serving, connecting));
     let gone = run(place, &["status"]);
     assert_eq!(gone.status.code(), Some(1), "{}", String::from_utf8_lossy(&gone.stderr));

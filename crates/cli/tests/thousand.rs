@@ -17,7 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const CONNECTIONS: usize = 1000;
 
-/// A server that gives back each byte, to so many clients.
+/// A server that gives back each byte, to this many clients.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

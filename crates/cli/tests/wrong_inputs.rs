@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A command line, its exit code, and what the line on standard error has to say. `KEY` is a public key. The
-/// directory has `file`, the secret keys `key` and `open`, which others may read, and `bad`, which is neither a key,
-/// a configuration nor a scenario; nothing in it is called `none`.
+/// A command line, its exit code, and a text that the line on standard error must contain. `KEY` is a public key. The
+/// directory holds `file`, the secret keys `key` and `open` (`open` is readable by others), and `bad`, which is not a
+/// key, a configuration or a scenario; nothing in it is called `none`.
 const WRONG: &[(&str, i32, &str)] = &[
     ("bogus", 2, "unrecognized subcommand 'bogus'"),
     ("--bogus", 2, "unexpected argument '--bogus'"),
@@ -49,7 +49,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("send file --exclude a{b", 2, "as in .gitignore"),
     ("send file --exclude file", 2, "nothing is left to send"),
     ("send file --name a/../b", 2, "leaves its directory"),
-    ("send file anabranch1AAAA", 2, "not copied whole"),
+    ("send file anabranch1AAAA", 2, "not copied completely"),
     ("send file --allow KEY", 2, "--key <FILE>"),
     ("send file --expires 0", 2, "from 1s to 168h"),
     ("send file --timeout never", 2, "from 1s to 168h"),
@@ -58,7 +58,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("recv --out file", 1, "name a directory"),
     ("recv --out file/below", 1, "name a directory"),
     ("recv --expires 1y", 2, "from 1s to 168h"),
-    ("recv --listen 300.1.1.1", 1, "no address and no interface"),
+    ("recv --listen 300.1.1.1", 1, "neither an address nor an interface"),
     ("recv --key key", 2, "--key needs --allow PUBKEY"),
     ("recv --preshared-key key", 2, "needs --allow PUBKEY"),
     ("recv --allow KEY", 2, "--key <FILE>"),
@@ -66,7 +66,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("recv extra", 2, "unexpected argument 'extra'"),
     ("get", 2, "give a ticket"),
     ("get ../file", 2, "leaves its directory"),
-    ("get anabranch1AAAA", 2, "not copied whole"),
+    ("get anabranch1AAAA", 2, "not copied completely"),
     ("get --from 127.0.0.1:1", 2, "--peer <PUBKEY>"),
     ("get --from 127.0.0.1:1 --peer KEY --key bad", 1, "44 characters of base64"),
     ("serve", 2, "--listen 0.0.0.0:4433"),

@@ -40,7 +40,7 @@ impl FromStr for PublicKey {
 /// A text is not that of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseKeyError {
-    /// It does not have 44 characters but so many.
+    /// It does not have 44 characters but this many.
     Length(usize),
     /// This character, counted from 0, is not of the base64 alphabet.
     Character(usize),
@@ -58,7 +58,7 @@ impl fmt::Display for ParseKeyError {
                 write!(f, "character {at} of the key is not base64")
             }
             ParseKeyError::Ending => {
-                f.write_str("the end of the key is not that of 32 bytes in base64")
+                f.write_str("the last characters are not those of 32 bytes in base64")
             }
         }
     }
@@ -67,7 +67,7 @@ impl fmt::Display for ParseKeyError {
 impl std::error::Error for ParseKeyError {}
 
 /// Reads the text of a 32-byte key; blank space around it does not count. `scratch` holds the bytes too
-/// afterwards: one more than the key, since base64 decodes in units of three. Whoever reads a secret wipes it.
+/// afterwards: one more than the key, since base64 decodes in units of three. Anyone who reads a secret wipes it.
 pub fn decode_key(text: &str, scratch: &mut [u8; 33]) -> Result<[u8; 32], ParseKeyError> {
     let text = text.trim();
     if let Some(at) = text.chars().position(|character| !character.is_ascii()) {
@@ -131,7 +131,7 @@ pub trait Randomness: fmt::Debug + Send {
         u64::from_le_bytes(bytes)
     }
 
-    /// Uniform in `0..bound`, but for a bias below `bound` ÷ 2^64; 0 if `bound` is 0.
+    /// Uniform in `0..bound`, except for a bias below `bound` ÷ 2^64; 0 if `bound` is 0.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }

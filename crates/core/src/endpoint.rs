@@ -87,7 +87,7 @@ pub struct Datagram<'a> {
     pub socket: SocketId,
     /// Its source.
     pub remote: std::net::SocketAddr,
-    /// Its mark.
+    /// Its ECN mark.
     pub ecn: Ecn,
     /// Its payload; decrypted in place.
     pub payload: &'a mut [u8],
@@ -222,11 +222,11 @@ impl Endpoint {
         AcceptConfig { profile: profile.clone(), transport: transport.clone() }
     }
 
-    /// Adds and removes connections according to what became of handshakes.
+    /// Adds and removes connections according to the fate of handshakes.
     fn take_events(&mut self, now: Time) {
         while let Some(event) = self.router.poll_event() {
             let event = match event {
-                // Whoever is permitted is accepted. One that cannot be answered is dropped.
+                // Anyone who is permitted is accepted. One that cannot be answered is dropped.
                 RouterEvent::Incoming(incoming) => {
                     let _ = self.router.accept(now, &incoming, self.accept_config());
                     continue;
@@ -303,7 +303,7 @@ impl Endpoint {
         for connection in self.connections.iter_mut() {
             connection.handle_timeout(now);
         }
-        // Whoever has just shown its keys is half open no more.
+        // Anyone who has just shown its keys is half open no more.
         self.collect_events();
         for check in self.silent.drain(..) {
             self.router.check(now, check);

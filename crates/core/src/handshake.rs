@@ -1,9 +1,9 @@
 //! The handshake, without sockets: message layouts, the initiator's timer, the responder's tables.
 //!
 //! [`Initiator`] holds one Initiation and sends the same bytes on every path until a Response
-//! arrives. [`Responder`] sees every Initiation of an endpoint and decides, in this order and as
-//! cheaply as possible, whether to drop it, repeat an earlier answer, ask for a cookie, or hand a
-//! [`Candidate`] to the endpoint. The layouts are those of `docs/spec/wire-0.md`.
+//! arrives. [`Responder`] sees every Initiation of an endpoint and decides with the cheapest check
+//! first whether to drop it, repeat an earlier answer, ask for a cookie, or pass a [`Candidate`] to
+//! the endpoint. The layouts are those of `docs/spec/wire-0.md`.
 
 mod cookie;
 #[cfg(any(test, feature = "testing"))]
@@ -56,7 +56,9 @@ impl fmt::Display for HandshakeError {
             HandshakeError::Message(error) => error.fmt(f),
             HandshakeError::WrongReceiver => f.write_str("answers another connection id"),
             HandshakeError::Mac => f.write_str("the first MAC does not hold"),
-            HandshakeError::UnexpectedCookie => f.write_str("cookie without a message it answers"),
+            HandshakeError::UnexpectedCookie => {
+                f.write_str("cookie that answers no message of this handshake")
+            }
             HandshakeError::Crypto => CryptoError.fmt(f),
             HandshakeError::TooLong => f.write_str("transport parameters too long for a handshake"),
         }

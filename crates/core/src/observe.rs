@@ -49,7 +49,7 @@ pub enum Observation {
     Lost {
         /// The path.
         path: PathId,
-        /// How many.
+        /// The number of them.
         packets: u32,
     },
     /// A path's probe timer fired.
@@ -72,7 +72,7 @@ pub enum Observation {
         path: PathId,
         /// The longest IP packet, bytes.
         bytes: u32,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// A path changed its state.
@@ -81,7 +81,7 @@ pub enum Observation {
         path: PathId,
         /// The new state.
         state: PathState,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// Two paths were found to share a bottleneck, or no longer to.

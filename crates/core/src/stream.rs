@@ -12,7 +12,7 @@
 //! - send buffers: at most `n · ⌈send_buffer⌉`;
 //! - datagrams: at most `4 · datagram_buffer`, three classes out and one queue in;
 //! - bookkeeping of gaps: at most [`MAX_GAPS`] · 16 bytes over all streams;
-//! - of what stays in the symbols that brought it until it is read: 24 bytes for each 256 at least.
+//! - bookkeeping of data that stays in its symbols until it is read: 24 bytes for each piece, which has at least 256.
 //!
 //! Buffers start empty and grow by doubling; in steady state nothing is allocated.
 

@@ -1,6 +1,6 @@
-//! What tests, benchmarks and fuzz targets of endpoints share: an honest [`Pair`] over a network that
-//! the test makes, and a [`Rogue`] that holds the keys of a connection and sends what it likes.
-//! Compiled with the feature `testing` only.
+//! Shared by tests, benchmarks and fuzz targets of endpoints: an honest [`Pair`] over a network that the test defines,
+//! and a [`Rogue`] that holds the keys of a connection and sends arbitrary frames. Compiled with the feature `testing`
+//! only.
 //!
 //! ```
 //! use anabranch_core::profiles::Profile;

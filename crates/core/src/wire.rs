@@ -1,8 +1,8 @@
 //! The wire format, version 0: bytes to typed values and back, without state.
 //!
 //! `docs/spec/wire-0.md` is the contract. Decoding borrows from the packet and allocates nothing;
-//! whatever a peer can send decodes or gives a [`WireError`], and what decodes is within its range.
-//! Encoding writes into the caller's buffer, a frame wholly or not at all.
+//! any bytes that a peer can send either decode or give a [`WireError`], and decoded values are
+//! within their range. Encoding writes a frame into the caller's buffer completely or not at all.
 
 pub mod close;
 pub mod codec;

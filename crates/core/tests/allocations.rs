@@ -21,7 +21,7 @@ const BUFFER: u128 = 100;
 struct Links {
     /// By side and path: when what was sent will have left, and how many datagrams were sent.
     links: [[(Time, u64); PATHS]; 2],
-    /// Every so many packets, one is lost.
+    /// One of this many packets is lost.
     loss: u64,
 }
 

@@ -16,7 +16,7 @@ const HEADERS: u64 = 28;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A packet of so many bytes from one of the addresses, on one of the paths.
+    /// A packet of this many bytes from one of the addresses, on one of the paths.
     Send { path: u32, from: u8, padding: usize },
     /// A challenge from there.
     Ask { path: u32, from: u8 },

@@ -20,7 +20,7 @@ const MANY: u32 = 100;
 /// Between attempts: no rate is exceeded, and half-open connections make place.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// An endpoint with the key of this seed, whose handshake is the one after so many others.
+/// An endpoint with the key of this seed, whose handshake is the one after this many others.
 fn end(seed: u8, handshakes: u64, wall_clock: u64) -> Endpoint {
     let mut config = EndpointConfig::new(Profile::named("anabranch").unwrap());
     config.responder.permitted = Permitted::Anyone;
@@ -59,7 +59,7 @@ impl Scene {
         Scene { server: end(9, 0, wall_clock), now: Time::ZERO, message: Vec::new() }
     }
 
-    /// Whether the server answers a holder of the one key whose clock would have shown so much when the tests began.
+    /// Whether the server answers a holder of the one key whose clock would have shown this much when the tests began.
     fn answers(&mut self, wall_clock: u64) -> bool {
         self.now += PAUSE;
         self.server.handle_timeout(self.now);

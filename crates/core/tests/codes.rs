@@ -12,7 +12,7 @@ use core::time::Duration;
 
 const BYTES: u64 = 600_000;
 
-/// 10 ms each way; of what the first end sends, so many of a hundred datagrams are lost.
+/// 10 ms each way; of what the first end sends, this many of a hundred datagrams are lost.
 fn network(loss: f64) -> impl Network {
     let mut rng = Rng::new(5);
     move |sent: &Sent<'_>| {

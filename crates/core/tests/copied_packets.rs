@@ -49,7 +49,7 @@ impl Network for Road {
 struct Observer {
     every: Duration,
     ahead: Duration,
-    /// Copies come from so many addresses in turn; 0 for the client's own.
+    /// Copies come from this many addresses in turn; 0 for the client's own.
     addresses: u64,
 }
 

@@ -16,7 +16,7 @@ const DELAY: Duration = Duration::from_millis(20);
 /// What each datagram takes of a path's time.
 const SERVICE: Duration = Duration::from_micros(500);
 
-/// Loses this share of the datagrams, and delays the others by up to so much more than the path's time.
+/// Loses this share of the datagrams, and delays the others by up to this much more than the path's time.
 fn road(loss: f64, jitter: Duration) -> impl Network {
     road_of(7, loss, jitter)
 }
@@ -42,7 +42,7 @@ fn config() -> EndpointConfig {
     config
 }
 
-/// A pair that has connected over two paths, with keys that are worn after so many packets.
+/// A pair that has connected over two paths, with keys that are worn after this many packets.
 fn pair<N: Network>(limit: u64, network: N) -> Pair<N> {
     let profile = Profile::named("anabranch").unwrap();
     let ends = [1, 2].map(|seed| {

@@ -161,7 +161,7 @@ fn an_outage_breaks_nothing() {
     assert_eq!(pair.ends[1].endpoint.handles().count(), 1);
 }
 
-/// Whoever drops every packet of the connection and lets handshakes through learns nothing and breaks nothing:
+/// Anyone who drops every packet of the connection and lets handshakes through learns nothing and breaks nothing:
 /// the server says that it still has the connection.
 #[test]
 fn who_drops_packets_makes_nobody_believe_in_a_restart() {

@@ -48,7 +48,7 @@ fn packets_for(redundancy: &str, bytes: u64) -> (u64, u64) {
 fn short_symbols_that_share_packets_spare_datagrams() {
     let (alone, symbols) = packets_for("fixed:share=0.1,sources=20,symbol=200", 200_000);
     assert!(symbols > 1000 && alone > symbols, "{alone} packets of {symbols} symbols");
-    // Six fit into the smallest packet, together with what each needs of a frame.
+    // The smallest packet holds six symbols with their frame headers.
     let (shared, symbols) =
         packets_for("fixed:share=0.1,sources=20,symbol=200,together=5", 200_000);
     assert!(shared * 9 < symbols * 2, "{shared} packets of {symbols} symbols");

@@ -56,7 +56,7 @@ fn transfer(flood: Option<(Forge, u16)>) -> (Time, Scene) {
     (done, scene)
 }
 
-/// What a rate of so many a second, and at once, allows in the time of a flood; one is just due.
+/// What a rate of this many a second, and at once, allows in the time of a flood; one is just due.
 fn most(rate: u64) -> u64 {
     rate + rate * (FLOOD / PER_MILLISECOND) / 1000 + 1
 }
@@ -187,7 +187,7 @@ fn a_crowd_that_proves_its_addresses_fills_no_more_than_the_bound() {
     }
 }
 
-/// A thousand sources prove their addresses and ask as often as each may, under keys that are not permitted. Whoever
+/// A thousand sources prove their addresses and ask as often as each may, under keys that are not permitted. Anyone who
 /// comes for the first time gets in among them, and soon.
 #[test]
 fn a_crowd_of_proven_addresses_locks_no_newcomer_out() {

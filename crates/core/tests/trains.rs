@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 struct Links {
     /// Time that a full packet takes.
     spacing: Duration,
-    /// Every so many packets, one is lost.
+    /// One of this many packets is lost.
     loss: u64,
     /// By side and path: when what was sent will have left, and how many datagrams were sent.
     links: [[(Time, u64); 2]; 2],

@@ -25,7 +25,7 @@ impl Socket {
     pub(crate) fn new(udp: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&udp).into())?;
         leave_room_for_ecn(&udp)?;
-        // A small buffer only makes overload likelier, so a refusal is no error.
+        // A small buffer only makes overload likelier, so a refusal is not an error.
         state.set_recv_buffer_size((&udp).into(), BUFFER_BYTES).ok();
         state.set_send_buffer_size((&udp).into(), BUFFER_BYTES).ok();
         let address = udp.local_addr()?;

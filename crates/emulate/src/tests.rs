@@ -1,7 +1,7 @@
 //! Every test sends to a relay over real sockets on 127.0.0.1.
 //!
-//! Deadlines are generous and only bound a failure. Where a kernel buffer that overflows on a
-//! starved machine would falsify the outcome, traffic is paced and the test may try several times.
+//! Deadlines are generous and only end tests that fail. Where a kernel buffer that overflows on a busy machine would
+//! change the outcome, traffic is paced and the test may try several times.
 
 use core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

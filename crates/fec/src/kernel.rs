@@ -7,8 +7,8 @@
 //! GFNI, one affine instruction per vector with an 8 × 8 bit matrix per factor. AArch64's table
 //! instruction does what the shuffle does.
 //!
-//! Outputs are computed in tiles of a few rows by a few vectors that stay in registers while every
-//! input passes by once, so each input byte is loaded once per tile of rows.
+//! Outputs are computed in tiles of a few rows by a few vectors, which stay in registers while
+//! every input is read once. So each input byte is loaded once per tile of rows.
 
 mod portable;
 

@@ -29,11 +29,11 @@ const C: f64 = 0.1;
 /// Luby's δ, a bound on the chance that decoding fails.
 const DELTA: f64 = 0.5;
 
-/// Why repairs could not be made, or sources not rebuilt.
+/// Why encoding or decoding failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A block has from 1 to [`MAX_SOURCES`] sources.
-    #[error("{0} source symbols, of 1 to 512")]
+    #[error("{0} source symbols; 1 to 512 are allowed")]
     Sources(usize),
     /// A source is longer than the repairs, or these differ in length.
     #[error("symbols differ in length")]
@@ -57,7 +57,7 @@ impl Soliton {
     /// - τ(d) = R ÷ (d F) below d = F ÷ R, R ln(R ÷ δ) ÷ F there, and 0 above.
     ///
     /// # Errors
-    /// If a block cannot have so many sources.
+    /// If a block cannot have this many sources.
     pub fn of(sources: usize) -> Result<Self, Error> {
         if sources == 0 || sources > MAX_SOURCES {
             return Err(Error::Sources(sources));

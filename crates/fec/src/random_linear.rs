@@ -26,11 +26,11 @@ const ROWS: usize = 12;
 /// One bit for each source of a block: bit `i % 64` of word `i / 64` is source i's.
 type Bits = [u64; WORDS];
 
-/// Why repairs could not be made, or sources not rebuilt.
+/// Why encoding or decoding failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A block has from 1 to [`MAX_SOURCES`] sources.
-    #[error("{0} source symbols, of 1 to 1024")]
+    #[error("{0} source symbols; 1 to 1024 are allowed")]
     Sources(usize),
     /// A source is longer than the repairs, or these differ in length.
     #[error("symbols differ in length")]

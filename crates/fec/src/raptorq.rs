@@ -1,6 +1,6 @@
 //! RaptorQ, the systematic fountain code of RFC 6330, for blocks of up to 56,403 source symbols.
 //!
-//! A block of F sources has nearly endless repairs, and F + e symbols of it, whichever they are, rebuild it but for
+//! A block of F sources has nearly endless repairs, and F + e symbols of it, whichever they are, rebuild it except for
 //! a chance of about 5 · 10⁻³ at e = 0, 3 · 10⁻⁵ at e = 1 and less than 10⁻⁶ at e = 2. Repair k is the encoding
 //! symbol F + k of a single source block without sub-blocks (RFC 6330 §4.4.2). The padding up to a block size of the
 //! RFC's table is implied at both ends and never sent.
@@ -18,11 +18,11 @@ pub const MAX_SOURCES: usize = 56_403;
 /// The number of encoding symbols of a block, sources and repairs together (RFC 6330 §3.2: 24 bits).
 pub const SYMBOLS: u32 = 1 << 24;
 
-/// Why repairs could not be made, or sources not rebuilt.
+/// Why encoding or decoding failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A block has from 1 to [`MAX_SOURCES`] sources.
-    #[error("{0} source symbols, of 1 to 56403")]
+    #[error("{0} source symbols; 1 to 56403 are allowed")]
     Sources(usize),
     /// A source is longer than the repairs, these differ in length, or a symbol has no byte or more than 65,535.
     #[error("symbols of wrong length")]
@@ -35,7 +35,7 @@ pub enum Error {
     NotEnough,
 }
 
-/// How the crate calls a block of so many symbols of so many bytes.
+/// How the crate calls a block of this many symbols of this many bytes.
 fn block(sources: usize, length: usize) -> Result<ObjectTransmissionInformation, Error> {
     if sources == 0 || sources > MAX_SOURCES {
         return Err(Error::Sources(sources));
@@ -45,7 +45,7 @@ fn block(sources: usize, length: usize) -> Result<ObjectTransmissionInformation,
     Ok(ObjectTransmissionInformation::new(bytes, size, 1, 1, 1))
 }
 
-/// Whether a block of `sources` has the repairs from `first` on, so many of them.
+/// Whether a block of `sources` has the repairs from `first` on, this many of them.
 fn has_repairs(sources: usize, first: u32, count: usize) -> bool {
     let beyond = sources as u64 + u64::from(first) + count as u64;
     beyond <= u64::from(SYMBOLS)

@@ -13,7 +13,7 @@ pub use decoder::Decoder;
 
 use crate::kernel::{Kernel, MAX_INPUTS};
 
-/// The most source symbols that a repair combines.
+/// Most source symbols that a repair can combine.
 pub const MAX_COVERAGE: usize = MAX_INPUTS;
 
 /// The run of source symbols that a repair combines, and the key that names its coefficients.
@@ -51,7 +51,7 @@ impl Repair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A repair combines as many sources as its run is long: from 1 to [`MAX_COVERAGE`].
-    #[error("a run of {0} source symbols, of 1 to 255, and as many as are given")]
+    #[error("a run of {0} source symbols; 1 to 255 are allowed, and each must be given")]
     Coverage(usize),
     /// A source is longer than the repair.
     #[error("a source is longer than the repair")]

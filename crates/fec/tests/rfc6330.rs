@@ -57,7 +57,7 @@ fn repairs_have_the_recorded_bytes() {
     }
 }
 
-/// The recorded repairs stand in for the last sources, or for all where there are no more than repairs.
+/// The recorded repairs replace the last sources, or all sources if there are no more of them than repairs.
 #[test]
 fn recorded_repairs_rebuild_the_block() {
     for Block { sources, repairs } in blocks() {

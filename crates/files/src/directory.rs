@@ -24,7 +24,7 @@ impl Directory {
     /// Opens the directory that `path` leads to, whatever links it has: who names a path chooses it.
     ///
     /// # Errors
-    /// When it is not there, is no directory, or may not be read.
+    /// When it is not there, is not a directory, or may not be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::at(rustix::fs::CWD, path, OFlags::empty())
     }
@@ -170,7 +170,7 @@ impl Directory {
         }
     }
 
-    /// Removes a file or a link; that there is none is no error.
+    /// Removes a file or a link; that there is none is not an error.
     ///
     /// # Errors
     /// When it is a directory, or the system refuses.

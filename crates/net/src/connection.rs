@@ -36,7 +36,7 @@ pub struct PathSpec {
 pub enum PathEvent {
     /// It became usable.
     Up(PathId),
-    /// It stopped answering; its data goes over others, and it is tried again and again.
+    /// It stopped answering; its data goes over others, and it is tried repeatedly.
     Down(PathId),
     /// Its address changed, by either side or by a translator between them.
     Moved(PathId),
@@ -367,7 +367,7 @@ impl Connection {
         false
     }
 
-    /// Asks for so many signs of life on a path, each by a packet of its own, at once. The answers show in
+    /// Asks for this many signs of life on a path, each by a packet of its own, at once. The answers show in
     /// [`Connection::stats`].
     pub fn ping(&self, path: PathId, count: u8) {
         self.shared().act(|connection| connection.ping(path, count));

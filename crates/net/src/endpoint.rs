@@ -174,7 +174,7 @@ impl Endpoint {
     }
 
     /// How often a peer that is being connected to has said that it is there and busy, so that it is worth waiting
-    /// for longer. Whoever knows the peer's public key can say so.
+    /// for longer. Anyone who knows the peer's public key can say so.
     pub fn times_busy(&self) -> u64 {
         self.0.shared.lock().router.cookies_taken()
     }

@@ -1,9 +1,8 @@
 //! Anabranch: one connection over several lossy, unequal paths at once.
 //!
-//! An [`Endpoint`] is an identity (a static key) with UDP sockets. It connects to other endpoints by their public
-//! keys, over as many paths as there are, and accepts their connections. A [`Connection`] carries byte streams
-//! and datagrams; which packet goes where, how much redundancy protects it and what is repaired is its
-//! [`Profile`]'s affair.
+//! An [`Endpoint`] is an identity (a static key) with UDP sockets. It connects to other endpoints by their public keys,
+//! over as many paths as there are, and accepts their connections. A [`Connection`] carries byte streams and datagrams;
+//! which packet goes where, how much redundancy protects it and what is repaired is decided by its [`Profile`].
 //!
 //! A file copied over every link that the machine has, in one program for both sides:
 //!

@@ -1,7 +1,7 @@
 //! State that an endpoint's task, its connections' tasks and the application's handles share.
 //!
 //! Each connection has a lock of its own, under which its task and the application take turns; the
-//! endpoint's lock is held for moments only. Whoever needs both takes the connection's first.
+//! endpoint's lock is held for moments only. Anyone who needs both takes the connection's first.
 
 mod connection;
 mod mailbox;
@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     pub(crate) idle: Notify,
 }
 
-/// The endpoint but for its connections, under its lock.
+/// The endpoint except for its connections, under its lock.
 #[derive(Debug)]
 pub(crate) struct EndpointState {
     pub(crate) router: Router,

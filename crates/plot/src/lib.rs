@@ -1,9 +1,8 @@
 //! Figures fit for a paper, as SVG.
 //!
-//! A [`Figure`] is built from its data and says itself what it shows: title, axes with units, a caption,
-//! and a key beside the lines, so that nothing needs to be looked up. Colours are those of Okabe and Ito
-//! (2008), told apart with any colour vision, and every line also has its own dash and marker, so
-//! that it survives a grey print. The same data gives the same bytes.
+//! A [`Figure`] is built from its data and explains itself: it has a title, axes with units, a caption, and a key
+//! beside the lines. Colours are those of Okabe and Ito (2008), told apart with any colour vision, and every line also
+//! has its own dash and marker, so that it survives a grey print. The same data gives the same bytes.
 //!
 //! ```
 //! use anabranch_plot::{Figure, Line};

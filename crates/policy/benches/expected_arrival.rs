@@ -66,7 +66,7 @@ fn blocks(count: u64, paths: u32) -> Vec<BlockView> {
     blocks
 }
 
-/// Runs `run` with a view of so many paths and pending blocks.
+/// Runs `run` with a view of this many paths and pending blocks.
 fn with<R>(count: u32, pending: u64, run: impl FnOnce(&SchedulerView<'_>) -> R) -> R {
     let (paths, blocks) = (paths(count), blocks(pending, count));
     let class = TrafficClass::Bulk;

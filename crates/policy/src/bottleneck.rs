@@ -1,10 +1,11 @@
 //! Which paths of a connection share a bottleneck.
 //!
-//! Statistics of delays alone (RFC 8382) take two queues that behave alike, as those of two equal links do, for one.
-//! So this is an experiment: what each path sends swings up and down by a few percent, in an order that coins decide,
-//! and paths share a bottleneck if the delay of one follows the coins of the other. Nothing else on the way knows
-//! the coins. Without a common queue, the score of two paths therefore exceeds z at a given time with a probability
-//! below exp(−z²/2) (Hoeffding 1963, theorem 2), whatever jitter, losses and others' traffic do to the delays.
+//! Statistics of delays alone (RFC 8382) cannot distinguish one shared queue from two queues that behave alike, as
+//! those of two equal links do. So this is an experiment: each path's sending rate swings up and down by a few percent
+//! in an order drawn at random, and two paths share a bottleneck if the delay of one follows the swings of the other.
+//! Nothing else on the way knows that order. Without a common queue, the score of two paths therefore exceeds z at a
+//! given time with a probability below exp(−z²/2) (Hoeffding 1963, theorem 2), whatever jitter, losses and other
+//! traffic do to the delays.
 
 use anabranch_types::{PathId, Rng, Time};
 use core::time::Duration;

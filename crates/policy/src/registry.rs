@@ -191,7 +191,7 @@ impl Registry {
         }
     }
 
-    /// Whether `spec` names a policy of the axis that can be made: it is made once.
+    /// Checks that `spec` names a policy of the axis and that it can be built, by building it once.
     ///
     /// # Errors
     /// As [`build`](Self::build).

@@ -141,7 +141,7 @@ impl InterLoss {
 /// of IPv4 and UDP header in `anabranch-core`, payload in the models of TCP.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
-    /// Which path.
+    /// The path.
     pub id: PathId,
     /// Its place in per-path tables such as [`BlockView::in_flight_on`], below [`MAX_PATHS`].
     /// Unlike the identifier, it is reused after a path has closed.
@@ -352,7 +352,7 @@ impl BlockView {
             .saturating_sub(self.proactive_left)
     }
 
-    /// Symbols in flight that `path` neither carries nor has queued: so many at least may be taken by
+    /// Symbols in flight that `path` neither carries nor has queued: this many at least may be taken by
     /// [`Work::Copy`].
     ///
     /// [`Work::Copy`]: crate::scheduler::Work::Copy
@@ -449,7 +449,7 @@ impl<'a> Demand<'a> {
 /// Everything a scheduler may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerView<'a> {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Paths, by rising slot. A closed one keeps its place until another takes the slot.
     pub paths: &'a [PathView],

@@ -98,7 +98,7 @@ impl Dataset {
         Ok(self.named(missing))
     }
 
-    /// Every run that is kept, but for what `trim` takes out of it.
+    /// Every run that is kept, except for what `trim` takes out of it.
     fn rows(&self, py: Python<'_>, trim: Trim) -> PyResult<Rows> {
         let journal = self.journal()?;
         let load = || {

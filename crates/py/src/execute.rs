@@ -56,7 +56,7 @@ pub(crate) fn failed() -> PyErr {
     PyRuntimeError::new_err(text)
 }
 
-/// The next result, within so much time.
+/// The next result, within this much time.
 pub(crate) fn wait<T>(
     receiver: &Mutex<Receiver<T>>,
     most: Duration,

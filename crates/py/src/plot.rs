@@ -94,7 +94,7 @@ impl Tables {
         tables
     }
 
-    /// Every figure there is, by its kind.
+    /// All figures that the results call for, by their kind.
     fn drawn(&self, sweep: &Sweep) -> BTreeMap<&'static str, Vec<Drawn>> {
         let plain = |named: Vec<figures::Named>| named.into_iter().map(|(_, figure)| figure);
         let mut drawn = BTreeMap::new();

@@ -118,7 +118,7 @@ impl Report {
     #[staticmethod]
     fn from_bytes(data: &[u8], scenario: &Bound<'_, Scenario>) -> PyResult<Report> {
         let Some((key, report)) = decode_any(data) else {
-            return Err(PyValueError::new_err("these are no bytes of a report, or damaged ones"));
+            return Err(PyValueError::new_err("these bytes are not a report, or are damaged"));
         };
         let scenario = scenario.get();
         let run = scenario.run_of(&report).filter(|run| run.key == key).ok_or_else(|| {

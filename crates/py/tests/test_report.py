@@ -69,11 +69,11 @@ def test_reports_are_sent_as_bytes(scenario: ab.Scenario, report: ab.Report) -> 
     again = ab.Report.from_bytes(data, scenario)
     assert again.run == report.run and again.run.index == report.run.index
     assert again.to_bytes() == data
-    with pytest.raises(ValueError, match="these are no bytes of a report, or damaged ones"):
+    with pytest.raises(ValueError, match="these bytes are not a report, or are damaged"):
         ab.Report.from_bytes(data[:-1], scenario)
     damaged = bytearray(data)
     damaged[len(data) // 2] ^= 1
-    with pytest.raises(ValueError, match="no bytes of a report"):
+    with pytest.raises(ValueError, match="not a report"):
         ab.Report.from_bytes(bytes(damaged), scenario)
     other = scenario.with_settings({"path.p.delay": "20ms"})
     with pytest.raises(ValueError, match="another scenario than 'small'"):

@@ -77,7 +77,7 @@ pub fn find(id: &str) -> Result<&'static Item, Unknown> {
 /// The items of a paper.
 ///
 /// # Errors
-/// The papers there are, if this is none.
+/// If there is no such paper: the known ones.
 pub fn of_paper(paper: &str) -> Result<Vec<&'static Item>, Unknown> {
     let found: Vec<_> = items().iter().filter(|item| item.paper() == paper).collect();
     if found.is_empty() {

@@ -86,14 +86,14 @@ const FORMULAS: [Formula; 9] = [
     },
     Formula {
         id: "fmtcp-thm2",
-        title: "Where the symbols go that replace lost ones",
+        title: "Which path carries the symbols that replace lost ones",
         source: "Theorem 2",
         paper: "never to a path that is expected to deliver later",
         compute: formula::fmtcp::destinations,
     },
     Formula {
         id: "fmtcp-thm4",
-        title: "Delivery time of a symbol that may be made good on the better path",
+        title: "Delivery time of a symbol whose loss may be repaired on the better path",
         source: "Theorem 4",
         paper: "bounded by equation 16, where a retransmission on its own path takes m times as long",
         compute: formula::fmtcp::delivery_ratio,

@@ -121,7 +121,7 @@ fn note(outcome: &Outcome, verdict: Verdict) -> String {
     match verdict {
         Verdict::Differs => append(&mut note, &outcome.published.explanation),
         Verdict::NotYet => {
-            say("An explanation was tested and is not shown", true, |verdict| {
+            say("An explanation was tested and did not hold", true, |verdict| {
                 verdict != stats::Verdict::Holds
             });
         }

@@ -80,7 +80,7 @@ pub enum Failure {
     Run(String),
     /// The directories that were to be merged lack runs.
     Missing {
-        /// How many.
+        /// The number of them.
         runs: usize,
         /// How many there should be.
         total: usize,

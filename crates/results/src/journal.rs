@@ -133,7 +133,7 @@ impl Journal {
 
     /// The error that a run is missing which was kept before.
     pub fn lost(&self, id: RunId) -> ResultsError {
-        damaged(&self.path(id), &"it was kept, and is missing or damaged now")
+        damaged(&self.path(id), &"it was kept, but is now missing or damaged")
     }
 
     fn path(&self, id: RunId) -> PathBuf {

@@ -38,7 +38,7 @@ impl Shard {
     }
 }
 
-/// Divides what costs so much into so many parts of about the same cost: together they have each place once,
+/// Divides what costs this much into this many parts of about the same cost: together they have each place once,
 /// and each has its places in rising order.
 pub fn divide(costs: &[f64], count: u32) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..costs.len()).collect();

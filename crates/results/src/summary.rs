@@ -15,7 +15,7 @@ pub struct Summary {
     pub points: Vec<PointSummary>,
     /// How many further points there are.
     pub further: usize,
-    /// The scenario's claims and measures with what became of them, from the seeds that every point has.
+    /// The scenario's claims and measures with their verdicts, from the seeds that every point has.
     pub claims: Vec<ClaimSummary>,
     /// What was asked for and is not there, by point.
     pub missing: Vec<MissingRuns>,
@@ -62,7 +62,7 @@ pub struct RunSummary {
 /// One figure over the seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricSummary {
-    /// What it is about.
+    /// Its subject.
     pub subject: String,
     /// What it measures.
     pub metric: String,

@@ -59,7 +59,7 @@ fn copies_shorten_a_stall_in_the_transport() {
     assert!(xlink.0 < 1.15 * resend.0, "{xlink:?}, {resend:?}");
 }
 
-/// Messages for `seconds` over paths that lose so much, per cent: what their copies left to be repaired, beside what
+/// Messages for `seconds` over paths that lose this much, per cent: what their copies left to be repaired, beside what
 /// the losses that happened let expect, and how many messages there were.
 fn left_to_repair(profile: &str, losses: &[u32], gap: u32, seconds: u32) -> (f64, f64, f64) {
     let path = |(number, loss): (usize, &u32)| {
@@ -104,7 +104,7 @@ fn what_copies_leave_to_be_repaired_is_the_product_of_the_losses() {
     for (profile, losses, gap) in cases {
         let (left, expected, messages) = left_to_repair(profile, losses, gap, 60 * gap / 10);
         println!("{profile} {losses:?}, every {gap} ms: {left:.4}, expected {expected:.4}");
-        // Four deviations of so many draws.
+        // Four standard deviations of that number of draws.
         let deviation = (expected * (1.0 - expected) / messages).sqrt();
         assert!((left - expected).abs() < 4.0 * deviation, "{left} {expected} ± {deviation}");
     }

@@ -1,7 +1,7 @@
 //! One of two paths goes dark for long, as in figure 12 of the pTCP paper: delivery pauses for no longer than it takes to
 //! notice that, and the path is used again soon after its return.
 //!
-//! Random settings are made from their numbers. `DARK=1000` looks at so many (`--nocapture` shows them),
+//! Random settings are made from their numbers. `DARK=1000` runs 1000 of them (`--nocapture` shows them),
 //! `DARK_AFTER=5000` at those after number 5000, `DARK_PROFILE=uncoded` with another profile.
 
 mod support;
@@ -21,7 +21,7 @@ use support::{Dice, go, in_tenths, links, sent};
 /// Of the first 800, five pause up to 10 % longer than is allowed here (48, 182, 317, 462, 598). In the two that were traced
 /// the stall begins before the last acknowledgement: a packet was lost before the darkness, which cut off those that would have told.
 const USUAL: u64 = 12;
-/// More bytes than probes take in a tenth of a second: one of so many carries data.
+/// More bytes than probes take in a tenth of a second: a path that sends this many carries data.
 const CARRIES: u64 = 700;
 
 /// Two paths, one of which goes dark.

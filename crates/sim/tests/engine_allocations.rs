@@ -13,7 +13,7 @@ use anabranch_sim::wireless::{Cell, Fixed, MacConfig};
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Time};
 
-/// So many flows over a dumbbell, by turns TCP and UDP; only TCP if `tcp`.
+/// This many flows over a dumbbell, alternately TCP and UDP, or only TCP if `tcp`.
 fn dumbbell(flows: u32, bottleneck: &str, tcp: bool) -> Engine {
     let link = |text: &str| text.parse::<LinkConfig>().unwrap();
     let bottleneck = link(bottleneck);

@@ -181,7 +181,7 @@ fn lost_acknowledgements_lose_nothing() {
     );
 }
 
-/// `plan` with a change of a path after so many milliseconds.
+/// `plan` with a change of a path after this many milliseconds.
 fn change(plan: Plan, at: u64, link: usize, change: PathChange) -> Plan {
     plan.event(Duration::from_millis(at), link, change)
 }

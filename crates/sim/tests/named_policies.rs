@@ -22,7 +22,7 @@ const STEADY: Entry = Entry {
     options: &[option("packets", "first window, packets", "10")],
 };
 
-/// What round-robin decides, and how often it was asked.
+/// Decides as round-robin does, and counts how often it is asked.
 #[derive(Debug)]
 struct Turns(Box<dyn Scheduler>, Arc<AtomicU64>);
 

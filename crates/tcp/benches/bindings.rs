@@ -52,7 +52,7 @@ fn roomy(outstanding: u64) -> MetaSender {
     pipes(outstanding, outstanding)
 }
 
-/// The same, and the second's window holds so many segments.
+/// The same, and the second's window holds this many segments.
 fn pipes(outstanding: u64, second: u64) -> MetaSender {
     let subflow = Config { mss: MSS as u32, handshake: false, ..Config::default() };
     let unbounded = 1 << 40;

@@ -30,7 +30,7 @@ impl LossRecovery {
 /// acknowledged at once (RFC 5681 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// An acknowledgement for each so many segments, at least 1; 1 acknowledges every segment.
+    /// An acknowledgement for each this many segments, at least 1; 1 acknowledges every segment.
     pub every: u32,
     /// And not later than this after the first of them (RFC 5681 §4.2: at most 500 ms).
     pub timeout: Duration,

@@ -26,7 +26,7 @@ pub(crate) struct Delivered {
     pub(crate) newest_index: u64,
 }
 
-/// What became of the segment in flight at a stream offset.
+/// The fate of the segment in flight at a stream offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The receiver reported it.

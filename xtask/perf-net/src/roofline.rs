@@ -26,7 +26,7 @@ const BUFFERS: usize = 6;
 const BUFFER: usize = 1 << 16;
 /// Most bytes of one segmented send.
 const LONGEST: usize = 65_507;
-/// No datagram for so long is an error, since nothing is ever sent again; milliseconds.
+/// No datagram for this long is an error, since nothing is ever sent again; milliseconds.
 const SILENCE: u16 = 5000;
 
 /// Moves the bytes once, with 5 % repairs if `coded`.

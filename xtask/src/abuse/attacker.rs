@@ -46,7 +46,7 @@ impl Attacker {
         Ok(())
     }
 
-    /// Floods the target from so many sources.
+    /// Floods the target from this many sources.
     pub fn flood(
         &self,
         sources: usize,

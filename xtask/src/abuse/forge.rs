@@ -8,7 +8,7 @@ use anabranch_types::Rng;
 
 use crate::Failure;
 
-/// Different messages made for a flood; sent again and again.
+/// Different messages made for a flood; sent repeatedly.
 const POOL: u64 = 2000;
 
 /// A kind of flood.

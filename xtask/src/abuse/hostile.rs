@@ -1,4 +1,4 @@
-//! A peer that has a permitted key and sends what it likes.
+//! A peer that has a permitted key and sends arbitrary frames.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Connects again and again with a key of its own, each time from an address that is new to the receiver.
+//! Connects repeatedly with a key of its own, each time from an address that is new to the receiver.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Runs the digest module in an interpreter and prints one digest a line.
 //!
-//! The module gets no imports at all: one that asked for a clock, for randomness or for any other
-//! service of its host would not start.
+//! The module gets no imports: if it needed a clock, randomness or any other service of its host,
+//! it would not start.
 
 use std::process::ExitCode;
 

@@ -35,7 +35,7 @@ pub struct LinkFigures {
 const LEAST_SHARE: f64 = 0.01;
 
 impl Outcome {
-    /// Of the kernel's transport over so many subflows, from the reports of the emulator and of both sides.
+    /// Of the kernel's transport over this many subflows, from the reports of the emulator and of both sides.
     ///
     /// # Errors
     /// When a figure is missing, or a subflow has another congestion control than it should.

@@ -7,7 +7,7 @@ use crate::roads::matches;
 /// A way to carry bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
-    /// The kernel's TCP over one path, from 0, of so many.
+    /// The kernel's TCP over one path, from 0, of this many.
     Tcp { congestion: &'static str, path: usize, paths: usize },
     /// The kernel's MPTCP over all paths.
     Mptcp { congestion: &'static str },
@@ -19,7 +19,7 @@ pub enum System {
 pub const CONGESTION: [&str; 3] = ["cubic", "bbr", "reno"];
 
 impl System {
-    /// Those that `options` ask for and this kernel has, over so many paths, ours last.
+    /// Those that `options` ask for and this kernel has, over this many paths, ours last.
     pub fn chosen(paths: usize, options: &Options, facts: &Facts) -> Vec<System> {
         let mut systems = System::over(paths, facts);
         let patterns = &options.systems;

@@ -147,7 +147,7 @@ pub fn send(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// A connection to the receiver, which may come later; none if the links let nothing through for so long.
+/// A connection to the receiver, which may come later; none if the links let nothing through for this long.
 fn connect(traffic: &Traffic) -> Result<Option<TcpStream>, String> {
     let receiver = SocketAddr::from((Ipv4Addr::new(10, 77, traffic.path, 2), PORT));
     let (start, most) = (now(), traffic.whole() + PATIENCE);
@@ -200,7 +200,7 @@ pub fn receive(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The first connection; none if nobody connects for so long.
+/// The first connection; none if nobody connects for this long.
 fn accept(listener: &TcpListener, most: Duration) -> io::Result<Option<TcpStream>> {
     listener.set_nonblocking(true)?;
     let start = now();

@@ -13,8 +13,9 @@ use crate::roads::Road;
 use crate::systems::System;
 use crate::traffic::Traffic;
 
-/// Of all packets 99 % must be sent on by the emulator within so long of when they were due: a twentieth of the shortest
-/// round trip of the usual roads. Where jitter holds packets back, dozens are due at once, and the last wait for the rest.
+/// Of all packets 99 % must be sent on by the emulator within this long of when they were due: a twentieth of the
+/// shortest round trip of the usual roads. Where jitter holds packets back, dozens are due at once, and the last wait
+/// for the rest.
 const LATE: &str = "1ms";
 /// Longest time of a run beyond twice that of its traffic, whose first part may go by until there is a connection; seconds.
 const SLACK: u64 = 30;

@@ -1,10 +1,10 @@
 //! Whether real time agrees with virtual time: `cargo xtask parity`.
 //!
-//! The demo sends over real UDP sockets through emulated links, then repeats itself in virtual time over
-//! links with the same models and the same draws. One core does both, so their rates should agree; what
-//! separates them is the machine: timers, system calls, and threads that wait for a processor. How late
-//! the links' thread was and how long runnable threads waited stand beside each pair, so that a gap
-//! which the machine made can be told from one which the code made.
+//! The demo sends over real UDP sockets through emulated links, then repeats itself in virtual time over links with the
+//! same models and the same draws. One core does both, so their rates should agree, except for what the machine adds:
+//! timers, system calls, and threads that wait for a processor. Each pair is printed with the lateness of the links'
+//! thread and the waiting time of runnable threads, so that a difference caused by the machine can be distinguished
+//! from one caused by the code.
 
 mod pressure;
 mod runs;

@@ -9,7 +9,7 @@ use crate::clock;
 /// A simulator that runs the workloads as a program of its own.
 #[derive(Debug)]
 pub struct Other {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: &'static str,
     program: PathBuf,
     script: Option<PathBuf>,

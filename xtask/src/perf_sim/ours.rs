@@ -19,7 +19,7 @@ use crate::clock::{Clock, resident_bytes};
 /// What a run did.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Processor seconds, building the network included.
+    /// Processor seconds, including the building of the network.
     pub seconds: f64,
     /// Data packets delivered in order.
     pub data_packets: u64,
@@ -60,10 +60,10 @@ pub fn run(workload: &Workload) -> Result<Measured, Failure> {
     })
 }
 
-/// Events of a saturated radio cell in so many virtual seconds, and processor seconds.
+/// Runs a saturated radio cell for this many virtual seconds; returns its events and the processor seconds they took.
 ///
 /// # Errors
-/// If there can be no such cell.
+/// If a cell cannot have this many stations.
 pub fn run_cell(stations: u32, seconds: u64) -> Result<(u64, f64), Failure> {
     let clock = Clock::start();
     let mut cell = Cell::new(&MacConfig::default(), stations, 1000, 1)?;

@@ -21,7 +21,7 @@ pub struct Measured {
     pub queue_ms: Vec<f64>,
     /// Of each link: its share of the bytes that arrived.
     pub shares: Vec<f64>,
-    /// Why the flow ended before its time, if it did; the figures are then those of what came before.
+    /// Why the flow ended early, if it did; the figures then cover the time before that.
     pub failure: Option<String>,
 }
 

@@ -235,7 +235,7 @@ fn short_repairs(code: &str, count: u16, held: u64) -> Prepared {
     })
 }
 
-/// Sources of one byte of a block that nearly so many repairs wait for.
+/// Sources of one byte of a block that nearly this many repairs wait for.
 fn awaited_sources() -> Prepared {
     let repairs = |n: u32| full_of_repairs((0..).map(|k| repair(0, 500, n * 8 + k, 1)));
     let sources = |n: u64| full((0..120).map(|k| source(n * 120 + k, vec![0; 1])));
@@ -398,7 +398,7 @@ fn floors() -> Prepared {
 /// Each packet opens a path and abandons the one before.
 fn path_churn() -> Prepared {
     let mut rogue = connect(None);
-    // There are connection ids for so many.
+    // There are connection ids for this many.
     let packets = (1..9_u32)
         .map(|id| {
             let abandon = ControlFrame::PathAbandon { path: PathId(id - 1), reason: 0 };
@@ -408,7 +408,7 @@ fn path_churn() -> Prepared {
     Prepared::new(rogue, packets)
 }
 
-/// Ids of all paths that may be opened, again and again.
+/// Ids of all paths that may be opened, repeatedly.
 fn connection_ids() -> Prepared {
     let frame = |k: u32| {
         let path = k % 16 + 1;

@@ -1,8 +1,8 @@
 //! `cargo xtask work`: counts the instructions that packets of honest and hostile peers cost a connection.
 //!
-//! Each case is delivered in a process of its own, which is made to run one instruction after the other, and
-//! these are counted: where clocks are noisy, the count is not. A packet of a hostile peer may cost at most so
-//! many times what an honest one with data costs. To add an attack, add a `Case` to `cases.rs`.
+//! Each case runs in a process of its own, which is single-stepped to count its instructions: unlike times, the count
+//! is not noisy. A packet of a hostile peer may cost at most a fixed multiple of an honest one with data. To add an
+//! attack, add a `Case` to `cases.rs`.
 
 mod cases;
 #[path = "../frames.rs"]
@@ -19,7 +19,7 @@ use cases::{CASES, Case, Kind};
 /// What can go wrong.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A hostile packet may cost at most so many times what an honest one with data costs.
+/// A hostile packet may cost at most this many times what an honest one with data costs.
 const MOST: f64 = 20.0;
 
 const HELP: &str = "\

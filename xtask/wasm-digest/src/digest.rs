@@ -1,6 +1,6 @@
 //! Folding numbers into one integer.
 
-/// A 64-bit FNV-1a hash over everything pushed so far. It tells results apart; it is no protection
+/// A 64-bit FNV-1a hash over everything pushed so far. It tells results apart; it is not protection
 /// against anyone.
 #[derive(Clone, Copy, Debug)]
 pub struct Digest(u64);

@@ -115,10 +115,10 @@ pub struct ClientArgs {
     /// Both sides in this process, over the loopback interface
     #[arg(long, conflicts_with_all = ["to", "peer", "key", "paths", "preshared_key"])]
     pub loopback: bool,
-    /// Send for so long (default 10 s)
+    /// Send for this long (default 10 s)
     #[arg(long, short = 't', value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     pub time: Option<Duration>,
-    /// Send so many bytes in each direction instead, such as 500MB
+    /// Send this many bytes in each direction instead, such as 500MB
     #[arg(long, short = 'n', value_name = "SIZE", conflicts_with = "time")]
     pub bytes: Option<DataSize>,
     /// The server sends
@@ -127,13 +127,13 @@ pub struct ClientArgs {
     /// Both sides send
     #[arg(long)]
     pub bidir: bool,
-    /// Send at most so fast in each direction, such as 20mbit
+    /// Highest rate in each direction, such as 20mbit
     #[arg(long, short, value_name = "RATE", value_parser = rate)]
     pub bitrate: Option<Bitrate>,
     /// Send datagrams, as `iperf3 -u` does: tells how many are lost or late, and the jitter
     #[arg(long, short)]
     pub udp: bool,
-    /// Do not count the first seconds, in which the connection finds its rate; sending goes on so much longer
+    /// Leave the first seconds, in which the connection finds its rate, out of the results; sending lasts this much longer
     #[arg(long, short = 'O', value_name = "SECONDS", value_parser = omit, conflicts_with = "bytes",
         allow_negative_numbers = true)]
     pub omit: Option<Duration>,
@@ -144,7 +144,7 @@ pub struct ClientArgs {
     #[arg(long, short = 'P', value_name = "STREAMS", default_value_t = 1, conflicts_with = "udp",
         value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
     pub parallel: u16,
-    /// Report every so often; 0 reports at the end only
+    /// Time between reports; 0 reports at the end only
     #[arg(long, short = 'i', value_name = "SECONDS", default_value = "1", value_parser = interval,
         allow_negative_numbers = true)]
     pub interval: Duration,

@@ -75,12 +75,10 @@ async fn give_up(endpoint: &Endpoint, to: &str) -> Failure {
             "{to} does not answer; are its address and the keys right?"
         ));
     }
-    eprintln!("anabranch: {to} is there and busy with others; waiting for it");
+    eprintln!("anabranch: {to} is busy with other clients; waiting for it");
     sleep(PATIENCE_IF_BUSY - PATIENCE).await;
     let seconds = PATIENCE_IF_BUSY.as_secs();
-    Failure::unreached(format!(
-        "{to} is busy with others and had no time within {seconds} s; try again later"
-    ))
+    Failure::unreached(format!("{to} was busy with other clients for {seconds} s; try again later"))
 }
 
 /// Asks the server at the other end of `connection`, takes part, and reports.

@@ -68,7 +68,7 @@ impl Inbox {
         self.next = self.next.max(number.saturating_add(1));
     }
 
-    /// The sender has ended after so many datagrams.
+    /// The sender has ended after this many datagrams.
     pub(super) fn expect(&mut self, sent: u64) {
         self.sent = Some(sent);
     }

@@ -163,7 +163,7 @@ impl Interval {
         }
     }
 
-    /// What each path carried since this interval, over so many seconds.
+    /// What each path carried since this interval, over this many seconds.
     pub(super) fn paths_since(&self, paths: &[NamedPath], seconds: f64) -> Vec<PathSpan> {
         let before = |path: &NamedPath| self.path_totals.get(&path.name).copied();
         let spans =

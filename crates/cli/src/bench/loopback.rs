@@ -23,7 +23,7 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
         .name("server".to_owned())
         .spawn(move || runtime()?.block_on(serve(theirs, payload, &tell)))
         .map_err(Failure::failed)?;
-    // Where the server is, unless it failed before it knew.
+    // The server's key and address; an error if it failed before it could send them.
     let result = match told.recv() {
         Ok((key, remote)) => runtime()?.block_on(measure(args, profile, key, remote)),
         Err(_) => Ok(()),

@@ -30,7 +30,7 @@ const MAX_MESSAGE: u32 = 64 << 10;
 pub struct Request {
     /// At most [`VERSION`].
     pub version: u32,
-    /// Senders stop after so many seconds, if not after so many bytes.
+    /// Senders stop after this many seconds, if not after this many bytes.
     pub seconds: f64,
     /// Bytes of each direction, over all streams.
     pub bytes: Option<u64>,
@@ -46,7 +46,7 @@ pub struct Request {
     /// Version 2: datagrams. The only streams are one for each side, on which it says at the end how many it has sent.
     #[serde(default)]
     pub datagrams: bool,
-    /// Version 2: seconds at the beginning that do not count; sending goes on so much longer.
+    /// Version 2: seconds at the beginning that do not count; sending goes on this much longer.
     #[serde(default)]
     pub omit: f64,
     /// Version 2: the client opens a stream before the others, and what it writes there is sent back.
@@ -118,7 +118,7 @@ pub enum ExchangeError {
     #[error("the other side sent a message of {0} bytes; is it an `anabranch bench`?")]
     TooLong(u32),
     /// A message does not parse.
-    #[error("the other side sent what is no message of `anabranch bench`: {0}")]
+    #[error("the other side sent something that is not a message of `anabranch bench`: {0}")]
     Malformed(#[from] serde_json::Error),
 }
 
@@ -133,10 +133,10 @@ impl Request {
     pub fn objection(&self) -> Option<String> {
         let seconds = MAX_TIME.as_secs_f64();
         if !(FIRST..=VERSION).contains(&self.version) {
-            return Some(format!("this server speaks version {VERSION} of the exchange"));
+            return Some(format!("this server speaks version {VERSION} of the protocol"));
         }
         if self.bitrate.is_some_and(|rate| rate < LOWEST.as_bps()) {
-            return Some("a rate is 8 kbit/s at least".to_owned());
+            return Some("the rate must be at least 8 kbit/s".to_owned());
         }
         if !(0.0..=MAX_OMIT.as_secs_f64()).contains(&self.omit) {
             return Some(format!("up to {} seconds can be left out", MAX_OMIT.as_secs()));
@@ -150,7 +150,7 @@ impl Request {
         if !(self.seconds > 0.0 && self.seconds <= seconds) {
             return Some(format!("a measurement takes up to {seconds} seconds"));
         }
-        (!self.upload && !self.download).then(|| "nobody would send anything".to_owned())
+        (!self.upload && !self.download).then(|| "neither side would send anything".to_owned())
     }
 }
 

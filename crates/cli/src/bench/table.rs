@@ -10,7 +10,7 @@ use super::latency::RoundTrips;
 use super::report::{Direction, Report};
 use crate::format;
 
-/// Columns of standard output; `usize::MAX` where it is no terminal.
+/// Columns of standard output; `usize::MAX` where it is not a terminal.
 pub(super) fn columns() -> usize {
     tcgetwinsize(io::stdout()).map_or(usize::MAX, |size| match size.ws_col {
         0 => usize::MAX,

@@ -26,7 +26,7 @@ pub(super) type Halves = (SendStream, RecvStream);
 /// Counts what one stream carries.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// Bytes written, but for those that wait for room on the paths while more is being written.
+    /// Bytes written, except for those that wait for room on the paths while more is being written.
     pub(super) sent: AtomicU64,
     pub(super) received: AtomicU64,
 }
@@ -84,7 +84,7 @@ impl Traffic {
     ) -> Self {
         let started = Instant::now();
         let seconds = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        // Whoever counts bytes has no deadline but the longest there is.
+        // With a number of bytes, the only deadline is the longest one allowed.
         let (time, omit) = (seconds(request.seconds), seconds(request.omit));
         let budget = Budget::new(request, started + omit + time);
         let mut traffic = Traffic {
@@ -282,7 +282,7 @@ impl Budget {
         self.limit.as_ref().map_or(PIECE, |limit| limit.piece().min(PIECE))
     }
 
-    /// Waits until so many bytes may be sent.
+    /// Waits until this many bytes may be sent.
     pub(super) async fn pace(&self, bytes: usize) {
         if let Some(limit) = &self.limit {
             limit.wait(bytes).await;

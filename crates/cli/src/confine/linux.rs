@@ -52,7 +52,9 @@ pub fn forbid_core_files() -> Result<(), Failure> {
 }
 
 fn refused(what: &str, error: &dyn Display) -> Failure {
-    Failure::failed(format!("cannot give up {what}: {error}; {UNCONFINED}=1 keeps everything"))
+    Failure::failed(format!(
+        "cannot give up {what}: {error}; set {UNCONFINED}=1 to keep all privileges"
+    ))
 }
 
 /// What to do about `error`, if `path` cannot be read because this process is confined, and not because of the
@@ -63,7 +65,7 @@ pub fn explain(path: &Path, error: &io::Error) -> &'static str {
         && error.kind() == ErrorKind::PermissionDenied
         && rustix::fs::access(path, Access::READ_OK).is_ok();
     if confined {
-        "; this process reads only what was there when it started: start it again, or with ANABRANCH_UNCONFINED=1"
+        "; this process can only read files that existed when it started: start it again, or set ANABRANCH_UNCONFINED=1"
     } else {
         ""
     }

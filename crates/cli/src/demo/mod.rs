@@ -54,7 +54,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         return Err(Failure::failed("what arrived is not what was sent: the SHA-256 sums differ"));
     }
     if outcome.interrupted {
-        return Err(Failure::interrupted("interrupted: the figures are those until then"));
+        return Err(Failure::interrupted("interrupted: the figures cover the time up to then"));
     }
     Ok(())
 }

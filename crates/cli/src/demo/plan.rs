@@ -35,9 +35,9 @@ const MARKS_ONLY: &str = "ecn-reno";
 /// When the sender stops.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Goal {
-    /// After so long.
+    /// After this long.
     Time(Duration),
-    /// After so many bytes.
+    /// After this many bytes.
     Size(u64),
     /// At the end of a file.
     File(PathBuf),
@@ -96,8 +96,7 @@ impl Plan {
         };
         let (_, path) = self.paths.iter().enumerate().find(overflows)?;
         Some(format!(
-            "congestion control '{MARKS_ONLY}' slows down for ECN marks alone, and path '{}' makes none: \
-             it will overflow; add ecn to the path",
+            "congestion control '{MARKS_ONLY}' slows down only for ECN marks, but path '{}' makes none, so its queue will overflow; add ecn to the path",
             path.forward.name
         ))
     }

@@ -10,14 +10,14 @@ use anabranch_sim::scenario::{self as simulation, FlowPlan};
 
 use super::plan::{self, Plan};
 
-/// Longest virtual transfer; a longer one would say the same.
+/// Longest virtual transfer; a longer one would give the same rates.
 const MAX_TIME: Duration = Duration::from_secs(60);
-/// Shortest virtual transfer, so that the handshake does not decide.
+/// Shortest virtual transfer, so that the handshake's share of the time stays small.
 const MIN_TIME: Duration = Duration::from_millis(100);
-/// What its end may take beyond its time.
+/// Time that the last bytes may take beyond the transfer's time.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// What virtual time says of a demo.
+/// The results of simulating a demo.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Simulated {
     /// The demo itself, Mb/s; 0 if nothing got through.

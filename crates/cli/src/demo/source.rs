@@ -25,7 +25,7 @@ pub(super) struct Source {
 
 #[derive(Debug)]
 enum Kind {
-    /// Random bytes; so many more, or any number.
+    /// Random bytes; this many more, or any number.
     Random(Rng, Option<u64>),
     File(File, PathBuf, u64),
 }
@@ -101,7 +101,7 @@ fn open(path: &Path) -> Result<Kind, Failure> {
 }
 
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot read {}: {error}; name a file that can be", path.display()))
+    Failure::failed(format!("cannot read {}: {error}; name a readable file", path.display()))
 }
 
 /// Counts bytes and sums them up.

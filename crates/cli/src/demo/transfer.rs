@@ -98,7 +98,7 @@ struct Received {
 /// Runs the transfer, showing it on `screen`.
 ///
 /// # Errors
-/// When it does not reach its end; a wrong sum is no error here.
+/// When it does not reach its end; a wrong sum is not an error here.
 pub(super) async fn run(
     plan: &Plan,
     source: Source,
@@ -148,7 +148,7 @@ pub(super) async fn run(
         first,
         last: received.last,
         capacity_bits: setup.relay.forward_capacity_bits(first, received.last),
-        stats: stats.ok_or_else(|| Failure::failed("the connection never began"))?,
+        stats: stats.ok_or_else(|| Failure::failed("the connection was never established"))?,
         relay,
         addresses: setup.paths.iter().map(|path| path.remote).collect(),
         interrupted: supervision.interrupted,
@@ -222,7 +222,7 @@ impl Supervision<'_> {
 
 /// A task's result; a task is never cancelled here, so it can only have panicked.
 fn joined<T>(result: Result<Result<T, Failure>, tokio::task::JoinError>) -> Result<T, Failure> {
-    result.map_err(|_| Failure::failed("an internal task broke down"))?
+    result.map_err(|_| Failure::failed("an internal task failed"))?
 }
 
 async fn limit(limit: Option<Duration>) {
@@ -243,7 +243,7 @@ fn too_late(plan: &Plan, arrived: u64) -> Failure {
 
 fn stopped(arrived: u64, why: impl core::fmt::Display) -> Failure {
     Failure::failed(format!(
-        "the transfer stopped after {}: {why}; see that some path keeps carrying packets both ways",
+        "the transfer stopped after {}: {why}; make sure that some path carries packets in both directions",
         format::bytes(arrived)
     ))
 }
@@ -251,7 +251,9 @@ fn stopped(arrived: u64, why: impl core::fmt::Display) -> Failure {
 /// The connection ended before the stream did.
 fn lost(arrived: &AtomicU64, error: &io::Error) -> Failure {
     let why = match error.kind() {
-        io::ErrorKind::TimedOut => "no path carried anything for the idle timeout".to_owned(),
+        io::ErrorKind::TimedOut => {
+            "no path carried a packet for as long as the idle timeout".to_owned()
+        }
         _ => error.to_string(),
     };
     stopped(arrived.load(Ordering::Relaxed), why)

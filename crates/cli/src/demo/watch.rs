@@ -13,7 +13,7 @@ use anabranch_types::Time;
 
 use super::table::Row;
 
-/// Rates and losses on the screen are those of so long.
+/// The screen shows rates and losses over this time.
 const SPAN: Duration = Duration::from_secs(1);
 
 /// Looks at the relay, the connection and the receiver.

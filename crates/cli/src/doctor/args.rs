@@ -24,7 +24,7 @@ Exit codes:
   0  nothing is wrong; there may be notes
   1  there is a problem, or the examination failed
   2  usage error: unknown option, name or value
-  3  the peer answered over no link";
+  3  the peer did not answer over any link";
 
 /// Options of `doctor`.
 #[derive(Args, Debug)]
@@ -46,7 +46,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 200, requires = "to",
         value_parser = clap::value_parser!(u16).range(20..=10_000))]
     pub pings: u16,
-    /// Then fill each link in turn with data for three seconds: this costs what it carries
+    /// Then fill each link in turn for three seconds; this uses as much data as the link carries
     #[arg(long, requires = "to")]
     pub load: bool,
     /// Print JSON

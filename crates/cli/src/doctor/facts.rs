@@ -134,7 +134,7 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// What became of the packets on a link.
+/// The fate of the packets on a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
     /// Least round-trip time, ms; `None` without a sample, as below.

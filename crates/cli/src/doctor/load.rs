@@ -14,13 +14,13 @@ const TIME: Duration = Duration::from_secs(3);
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Bytes of a datagram: it fits beside the headers into the least packet that every path carries.
 const DATAGRAM: [u8; 1000] = [0; 1000];
-/// Time between two looks at the figures.
+/// Time between two samples of the figures.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Sends as much as congestion control admits; says why if that cannot be done to the end. The peer need not read the
 /// datagrams: those that nobody takes are dropped there, after their acknowledgement.
 pub(super) async fn fill(connection: &Connection) -> Result<Load, String> {
-    let over = || "the connection has no path any more".to_owned();
+    let over = || "the connection has no path left".to_owned();
     let begun = Instant::now();
     let mut samples = Samples::default();
     let mut from = None;

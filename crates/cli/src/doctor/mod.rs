@@ -55,7 +55,7 @@ async fn examine(args: &DoctorArgs) -> Result<Facts, Failure> {
 fn outcome(facts: &Facts, findings: &[Finding]) -> Result<(), Failure> {
     let answered = |peer: &Peer| peer.paths.iter().any(|path| path.outcome == Outcome::Answered);
     if let Some(peer) = facts.peer.as_ref().filter(|peer| !answered(peer)) {
-        return Err(Failure::unreached(format!("{} answered over no link", peer.name)));
+        return Err(Failure::unreached(format!("{} did not answer over any link", peer.name)));
     }
     match findings.iter().filter(|finding| finding.severity == Severity::Problem).count() {
         0 => Ok(()),

@@ -188,9 +188,9 @@ fn bind(endpoint: &Endpoint, candidate: &Candidate) -> io::Result<SocketAddr> {
     }
 }
 
-/// Sends pairs of packets and waits for what becomes of them; `None` if the connection ends meanwhile.
+/// Sends pairs of packets and waits until each is acknowledged or lost; `None` if the connection ends meanwhile.
 async fn measure(connection: &Connection, pings: u16) -> Option<Measured> {
-    // Whoever sends data looks for the MTU, so some is sent: no command of ours reads datagrams.
+    // Path MTU discovery runs only once data has been sent. No command of ours reads datagrams, so one does no harm.
     connection.send_datagram(&[0], TrafficClass::Bulk).await.ok()?;
     let mut samples = Samples::default();
     let mut ticks = interval(PAIR);

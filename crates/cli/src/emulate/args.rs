@@ -55,10 +55,10 @@ pub struct EmulateArgs {
     /// Write what leaves this link into this file, for Wireshark; the way back of link a is a.reverse
     #[arg(long = "pcap", value_name = "LINK=FILE", value_parser = pcap)]
     pub captures: Vec<(String, PathBuf)>,
-    /// Call the results unusable if 1 % of packets were sent on later than so long after they were due
+    /// Largest lateness: results are unusable if 1 % of packets were sent on later than this after they were due
     #[arg(long, value_name = "DURATION", default_value = "100us", value_parser = late)]
     pub late: Duration,
-    /// Show nothing of the links; the commands have the terminal to themselves
+    /// Show no statistics of the links, so that the commands have the terminal to themselves
     #[arg(long, short)]
     pub quiet: bool,
     /// Report as JSON on standard output; what the commands print goes to standard error

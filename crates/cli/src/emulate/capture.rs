@@ -72,7 +72,7 @@ impl Capturing {
     /// # Errors
     /// When the file could not be written, or the disk was too slow for some packets.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
-        let broken = |_| Failure::failed("an internal task broke down");
+        let broken = |_| Failure::failed("an internal task failed");
         if let Some(thread) = self.thread.take() {
             thread.join().map_err(broken)?.finish().map_err(Failure::failed)?;
         }

@@ -79,7 +79,7 @@ pub(super) struct Run<'a> {
     pub(super) scenario: Option<String>,
     pub(super) seed: u64,
     pub(super) exit_code: Option<i32>,
-    /// Of all packets 99 % must be sent on within so long of when they were due.
+    /// Of all packets 99 % must be sent on within this long of when they were due.
     pub(super) most_late: Duration,
     pub(super) emulator: &'a Emulator,
 }

@@ -10,12 +10,12 @@ use anabranch_types::Time;
 use crate::format;
 use crate::rows::{BAR, bar, name_width};
 
-/// Rates and losses on the screen are those of so long.
+/// The screen shows rates and losses over this time.
 const SPAN: Duration = Duration::from_secs(1);
 /// What the name of a way back ends with.
 const REVERSE: &str = ".reverse";
 
-/// Looks at the links again and again.
+/// Looks at the links repeatedly.
 #[derive(Clone)]
 pub(super) struct Watch {
     rows: Vec<Pair>,

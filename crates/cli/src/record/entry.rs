@@ -74,7 +74,8 @@ pub enum Entry {
         pacing_bps: u64,
         phase: Word,
     },
-    /// The recording is complete, but for so many events that came faster than the disk took them.
+    /// The recording is complete, except for so many events that came faster than the disk took
+    /// them.
     End { missed: u64 },
 }
 

@@ -73,7 +73,7 @@ impl Recorder {
         let _ = self.sender.send(Message::Finish(missed));
         match self.thread.join() {
             Ok(result) => result.map_err(|error| cannot_write(&self.path, &error)),
-            Err(_) => Err(Failure::failed("the recording's thread broke down")),
+            Err(_) => Err(Failure::failed("the recording's thread failed")),
         }
     }
 }

@@ -48,10 +48,10 @@ pub struct ReproArgs {
     /// Fewer seeds and shorter runs
     #[arg(long)]
     pub quick: bool,
-    /// List the runs that are needed, with what each may cost, instead of making them
+    /// List the runs and their estimated cost instead of making them
     #[arg(long, conflicts_with_all = ["list", "shard", "merge", "out"])]
     pub plan: bool,
-    /// With --plan: say what each of N parts has
+    /// With --plan: show how the runs divide into N parts
     #[arg(long, value_name = "N", requires = "plan", conflicts_with = "json",
         allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub shards: Option<u32>,
@@ -59,7 +59,7 @@ pub struct ReproArgs {
     #[arg(long, value_name = "K/N", requires = "out", conflicts_with_all = ["list", "merge"],
         allow_hyphen_values = true)]
     pub shard: Option<Shard>,
-    /// Take the runs that a part kept in this directory, once for each part; nothing is run
+    /// Merge the runs that a part kept in this directory; give it once for each part; nothing is run
     #[arg(long, value_name = "DIR", requires = "out", conflicts_with = "list")]
     pub merge: Vec<PathBuf>,
     /// Runs at a time (default: one for each core)

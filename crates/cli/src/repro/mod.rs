@@ -52,8 +52,7 @@ pub fn run(args: &ReproArgs) -> Result<(), Failure> {
         bar.finish();
         let made = format::counted(made.map_err(|why| refuse(why, args))? as u64, "run");
         return output::print(&format!(
-            "{made} of part {shard} finished. Once all parts are: the same command with \
-             --merge DIR for each part in place of --shard, and another --out\n"
+            "{made} of part {shard} finished. When all parts are finished, give the same command with --merge DIR for each part in place of --shard, and another --out\n"
         ));
     }
     let report = reproduce(&items, &settings);
@@ -73,7 +72,7 @@ fn refuse(failure: RunFailure, args: &ReproArgs) -> Failure {
             dir.display()
         )),
         (RunFailure::Cancelled, None) => {
-            Failure::interrupted("interrupted; --out DIR would keep runs")
+            Failure::interrupted("interrupted; with --out DIR finished runs are kept")
         }
         (RunFailure::Missing { runs, total, first }, Some(dir)) => Failure::failed(format!(
             "{runs} of {total} runs are missing, the first of them {first}; without --merge the \

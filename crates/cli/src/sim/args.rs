@@ -10,7 +10,7 @@ use super::seeds::Seeds;
 
 const HELP: &str = "\
 Examples:
-  anabranch sim check scenarios/bonding.toml         is it right, and what would run?
+  anabranch sim check scenarios/bonding.toml         finds mistakes, and shows what would run
   anabranch sim run scenarios/bonding.toml --seeds 10 --out bonded
   anabranch sim plot bonded                         figures in bonded/figures
 
@@ -68,10 +68,10 @@ pub struct ScenarioArgs {
     /// The scenario
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Other seeds than the scenario's: N for 1 to N, or A-B
+    /// Seeds in place of the scenario's: N for 1 to N, or A-B
     #[arg(long, value_name = "SEEDS", allow_hyphen_values = true)]
     pub seeds: Option<Seeds>,
-    /// Shorter, as the scenario's [quick] says
+    /// Shorten the runs as the scenario's [quick] says
     #[arg(long)]
     pub quick: bool,
     /// Another value for a key of the scenario, such as duration=30s
@@ -129,7 +129,7 @@ pub struct PlanArgs {
     /// The scenario, and what is changed of it
     #[command(flatten)]
     pub scenario: ScenarioArgs,
-    /// Say what each of N parts has
+    /// Show how the runs divide into N parts
     #[arg(long, value_name = "N", allow_hyphen_values = true,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub shards: Option<u32>,
@@ -214,7 +214,7 @@ pub struct PlotArgs {
     /// A results directory
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Only these metrics; every one there is if left out
+    /// Only these metrics; all of them if left out
     #[arg(long = "metric", value_name = "M")]
     pub metrics: Vec<String>,
     /// The sweep's key along the horizontal axis; the first if left out

@@ -11,7 +11,7 @@ use super::load::load_sweep;
 use crate::failure::Failure;
 use crate::{format, output};
 
-/// Every run, for programs that share them out.
+/// Every run, for programs that distribute them.
 #[derive(Serialize)]
 struct Plan<'a> {
     scenario: &'a str,
@@ -91,7 +91,7 @@ fn text(sweep: &Sweep, shards: Option<u32>) -> String {
     )
 }
 
-/// How many runs there are and how long they may take, together and in each of so many parts.
+/// How many runs there are and how long they may take, together and in each of this many parts.
 pub fn outlook(costs: &[f64], shards: Option<u32>) -> String {
     let runs = |count: usize| format::counted(count as u64, "run");
     let total: f64 = costs.iter().sum();

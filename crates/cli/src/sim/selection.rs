@@ -55,7 +55,7 @@ fn listed(file: &Path, sweep: &Sweep) -> Result<Vec<RunId>, Failure> {
         let key: RunKey = id.parse().map_err(|why| Failure::usage(format!("{name}: {why}")))?;
         let Some(run) = known.get(&key) else {
             return Err(Failure::usage(format!(
-                "{name}: {key} is no run of this scenario with these settings, seeds and version; \
+                "{name}: {key} is not a run of this scenario with these settings, seeds and version; \
                  `anabranch sim plan` lists them"
             )));
         };

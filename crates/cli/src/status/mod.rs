@@ -47,7 +47,9 @@ fn places() -> Vec<PathBuf> {
 pub fn run(args: &StatusArgs) -> Result<(), Failure> {
     let directories = places();
     if directories.is_empty() {
-        return Err(Failure::failed("XDG_RUNTIME_DIR is not set: nothing can be asked"));
+        return Err(Failure::failed(
+            "XDG_RUNTIME_DIR is not set, so that running commands cannot be found",
+        ));
     }
     loop {
         let before = ask::all(&directories)?;

@@ -29,7 +29,7 @@ pub struct Peer {
     pub public_key: String,
     /// The connection's number; none while there is no connection.
     pub connection: Option<u64>,
-    /// Since something was heard of it last.
+    /// Time since a packet of the peer last arrived.
     #[serde(serialize_with = "format::maybe_three_decimals")]
     pub last_heard_seconds: Option<f64>,
     pub paths: Vec<Path>,

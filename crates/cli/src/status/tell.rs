@@ -57,7 +57,7 @@ impl Telling {
             };
             let text = serde_json::to_string(&state()).map_err(io::Error::from)?;
             let answer = stream.write_all(text.as_bytes());
-            // Whoever does not read gets nothing, and holds up nobody for long.
+            // Anyone who does not read gets nothing, and holds up nobody for long.
             let _ = tokio::time::timeout(PATIENCE, answer).await;
         }
     }

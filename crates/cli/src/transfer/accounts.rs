@@ -46,7 +46,7 @@ impl Accounts {
 }
 
 impl Account {
-    /// The offer costs so much by now.
+    /// The offer costs this much by now.
     ///
     /// # Errors
     /// If the peer's offers cost too much together.

@@ -57,7 +57,7 @@ pub(super) async fn consent(
 ) -> Result<(Manifest, Grant), TransferError> {
     let surveyed = taking.clone();
     let looking = spawn_blocking(move || (Survey::of(&manifest, &surveyed), manifest));
-    let broken = |_| TransferError::lost("an internal task broke down");
+    let broken = |_| TransferError::lost("an internal task failed");
     let (survey, manifest) = looking.await.map_err(broken)?;
     let offer = of_both(peer, &manifest);
     if let Some(grant) = taking.agreed.find(offer) {

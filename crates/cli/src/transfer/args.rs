@@ -92,7 +92,7 @@ pub struct SendArgs {
     /// Send to this machine
     #[arg(long, value_name = "HOST:PORT", requires_all = ["peer", "key"], conflicts_with = "listen")]
     pub to: Option<String>,
-    /// What to call standard input at the other end
+    /// Name of standard input at the other end
     #[arg(long, value_name = "NAME", default_value = "stdin")]
     pub name: String,
     /// Leave out what matches this pattern, as .gitignore has them; once for each
@@ -101,10 +101,10 @@ pub struct SendArgs {
     /// Send symbolic links as such, if what they lead to is sent too
     #[arg(long, short)]
     pub links: bool,
-    /// Send at most so fast, such as 20mbit: the files' bytes, headers and repairs come on top
+    /// Highest rate of the files' bytes, such as 20mbit; headers and repairs come on top
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub bwlimit: Option<Bitrate>,
-    /// Only tell what would be sent
+    /// Only list what would be sent
     #[arg(long, short = 'n')]
     pub dry_run: bool,
     /// How to connect.
@@ -125,7 +125,7 @@ pub struct RecvArgs {
     /// How to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
-    /// Where files go.
+    /// Where files are put.
     #[command(flatten)]
     pub store: StoreArgs,
     /// What all of them have.
@@ -149,7 +149,7 @@ pub struct GetArgs {
     /// File with this machine's secret key
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// Where files go.
+    /// Where files are put.
     #[command(flatten)]
     pub store: StoreArgs,
     /// What all of them have.
@@ -166,7 +166,7 @@ pub struct ConnectArgs {
     /// An interface or address to use, once for each path; @HOST:PORT for its own destination
     #[arg(long = "path", value_name = "LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
-    /// Keep connecting again for so long without a new byte, after the connection was lost [default: 5m, and
+    /// How long to keep reconnecting without a new byte after the connection is lost [default: 5m, and
     /// with a ticket until it expires]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub patience: Option<Duration>,
@@ -187,10 +187,10 @@ pub struct ListenArgs {
     /// End after one transfer, as with a ticket
     #[arg(long, requires = "allow")]
     pub once: bool,
-    /// Make a new ticket, also if one that the same command made before is still good
+    /// Make a new ticket even if one that the same command made before is still valid
     #[arg(long, conflicts_with = "allow")]
     pub new_ticket: bool,
-    /// How long a ticket is good
+    /// How long a ticket is valid
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1h")]
     pub expires: Duration,
 }
@@ -223,7 +223,7 @@ pub struct CommonArgs {
     /// The protocol: see `anabranch profiles`
     #[arg(long, value_name = "NAME", default_value = "anabranch")]
     pub profile: String,
-    /// Idle timeout: after so long a silence the connection is lost, or nobody has answered
+    /// Idle timeout: silence after which the connection is lost, or the other side does not answer
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
     pub timeout: Duration,
     /// Write what each connection decides and why into this directory, as qlog

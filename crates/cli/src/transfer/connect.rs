@@ -175,7 +175,7 @@ impl Transfer<'_> {
         }
         if self.endpoint.as_ref().is_some_and(|endpoint| endpoint.times_busy() > 0) {
             return TransferError::lost(
-                "the other side is there and busy with others; try again later",
+                "the other side is busy with other transfers; try again later",
             );
         }
         anabranch::ConnectError::NoAnswer.into()

@@ -1,9 +1,9 @@
 //! What the receiver allows: by options, or by a word on the terminal.
 //!
-//! On a terminal a person sees what is offered and says yes or no, unless `--yes` was given. Elsewhere the command
-//! itself is the consent to plain files: whoever ran it has made a ticket, allowed a key or named a sender, and a
-//! directory. It is no consent to names that begin with a dot, which programs obey unseen, nor to replacing what is
-//! there; these need their options, and `--yes` does not stand for them.
+//! On a terminal a person sees what is offered and says yes or no, unless `--yes` was given. Without a terminal,
+//! running the command is the consent to plain files: whoever ran it has made a ticket, allowed a key or named a
+//! sender, and chosen a directory. Names that begin with a dot, which programs read as configuration, and the replacing
+//! of existing files need their own options; `--yes` does not cover them.
 
 use std::fmt::Write as _;
 
@@ -135,11 +135,10 @@ impl Survey {
             );
             return Err(TransferError::Local(Code::Refused, why));
         }
-        let told = self
-            .executable
-            .text()
-            .filter(|_| !rules.yes)
-            .map(|names| format!("without leave to be executed, which --yes gives: {names}"));
+        let told =
+            self.executable.text().filter(|_| !rules.yes).map(|names| {
+                format!("without permission to be executed, which --yes gives: {names}")
+            });
         Ok(Verdict::Take(Grant { overwrite: rules.overwrite, executable: rules.yes }, told))
     }
 

@@ -99,7 +99,7 @@ impl From<ConnectError> for TransferError {
     fn from(error: ConnectError) -> Self {
         match error {
             ConnectError::NoAnswer => TransferError::lost(
-                "nobody answered on any path; see that the other side runs, that its address, UDP port \
+                "nobody answered on any path; check that the other side runs, that its address, UDP port \
                  and keys are right, that it allows this key or has not served this ticket before, \
                  and that no clock was set back",
             ),

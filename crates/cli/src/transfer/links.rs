@@ -8,7 +8,7 @@ use super::partial::Beside;
 use super::store::exists;
 use super::target::Place;
 
-/// Makes a link, in the place of something else only if that may be replaced and is no directory.
+/// Makes a link, in the place of something else only if that may be replaced and is not a directory.
 pub(super) fn make(place: &Place, target: &Target, overwrite: bool) -> Result<(), TransferError> {
     let failed = |error| place.failed(&error);
     let there = place.look()?;

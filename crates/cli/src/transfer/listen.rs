@@ -122,13 +122,13 @@ impl Listening<'_> {
                 ) {
                     Ok(endpoint) => {
                         eprintln!(
-                            "The ticket that this command made before goes on; --new-ticket makes another."
+                            "The ticket that this command made before is still valid; --new-ticket makes another."
                         );
                         return Ok((endpoint, kept));
                     }
                     Err(error) => {
                         let error = Failure::cannot_listen_on(&kept.listen, &error);
-                        eprintln!("anabranch: the ticket of before cannot go on: {error}");
+                        eprintln!("anabranch: the earlier ticket cannot be used again: {error}");
                         place = kept.into_place();
                     }
                 },
@@ -250,7 +250,7 @@ impl Listening<'_> {
             if !served.is_alive().await {
                 return Ok(next);
             }
-            next.close(IN_USE.0, "the ticket is in use by another transfer, which is alive");
+            next.close(IN_USE.0, "the ticket is in use by another transfer that is still running");
         }
     }
 
@@ -399,7 +399,7 @@ fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
     found.sort_by_key(|address: &SocketAddr| rank(address.ip()));
     found.truncate(MAX_ADDRESSES);
     if found.is_empty() {
-        return Err(Failure::failed("this machine has no address to be reached at"));
+        return Err(Failure::failed("this machine has no address that peers can reach"));
     }
     Ok(found)
 }

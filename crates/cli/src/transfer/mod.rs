@@ -129,7 +129,7 @@ fn taking(args: &StoreArgs, common: &CommonArgs, wanted: Vec<Name>) -> Result<Ta
     };
     let StoreArgs { yes, allow_hidden: hidden, overwrite, .. } = *args;
     let mut taking = Taking::new(wanted, out, Rules { yes, hidden, overwrite });
-    // What reads the JSON is no person.
+    // What reads the JSON is not a person.
     taking.asks = !common.json && terminal::is_there();
     Ok(taking)
 }
@@ -146,7 +146,7 @@ fn split_ticket(
     maker: Role,
 ) -> Result<(Vec<String>, Option<Ticket>), Failure> {
     let word = if first { words.first() } else { words.last() };
-    // A ticket of which only a part was copied is no file either.
+    // A ticket of which only a part was copied is not a file either.
     let is_meant = |word: &&String| {
         Ticket::is_meant(word) || (word.starts_with("anabranch1") && !Path::new(word).exists())
     };

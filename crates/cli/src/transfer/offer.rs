@@ -40,7 +40,7 @@ pub(super) async fn offer(
     let names = timeout(WANTING, wanted(&mut reader)).await.map_err(silent)??;
     let source = source.clone();
     let collecting = spawn_blocking(move || source.collect());
-    let broken = |_| TransferError::lost("an internal task broke down");
+    let broken = |_| TransferError::lost("an internal task failed");
     let offer = collecting.await.map_err(broken)??.wanted(&names)?;
     announce(&offer, writer).await?;
     progress.begin(offer.manifest.total(), offer.manifest.files() as u64);
@@ -63,7 +63,7 @@ pub(super) async fn offer(
         // The thread has stopped: of itself only because of an error.
         Ok(()) => Err(match reading.await {
             Ok(Err(error)) => error,
-            _ => TransferError::lost("an internal task broke down"),
+            _ => TransferError::lost("an internal task failed"),
         }),
         Err(error) => match timeout(LAST_WORDS, hearing).await {
             Ok(heard) => heard,

@@ -1,9 +1,9 @@
 //! A file that has not arrived completely: its bytes, and a note of what they are.
 //!
-//! Beside the place of `film.mp4` lies `.anabranch-<hash>.part` with the bytes and `….state` with a
-//! note of whose bytes they are and how many of them are safe. The note is written anew every second,
-//! after the bytes it speaks of; what it speaks of survives the death of the process and of the machine.
-//! Files of these names that another user owns, that are links or have other names beside are not ours.
+//! Beside the place of `film.mp4` lies `.anabranch-<hash>.part` with the bytes and `….state` with a note of whose bytes
+//! they are and how many of them are safe. The note is rewritten every second, after the bytes that it describes have
+//! reached the disk, so that these survive a crash of the process or of the machine. Files of these names that belong
+//! to another user, that are links or that have further hard links are not ours.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -104,7 +104,7 @@ impl Partial {
         }))
     }
 
-    /// Begins anew, with the entry's permissions; what an earlier transfer left is removed.
+    /// Creates an empty partial file with the entry's permissions, and removes that of an earlier transfer.
     pub(super) fn create(
         place: &Place,
         entry: &Entry,
@@ -255,7 +255,7 @@ fn read_note(place: &Place, beside: &Beside, entry: &Entry) -> Option<Note> {
     }
     let mut text = Vec::new();
     file.take(MAX_NOTE).read_to_end(&mut text).ok()?;
-    // A note that cannot be read is no note: the file begins anew.
+    // A note that cannot be read is not a note: the file begins anew.
     let note: Note = serde_json::from_slice(&text).ok()?;
     let modified = (entry.modified.seconds, entry.modified.nanos);
     let same = note.version == 0

@@ -16,7 +16,7 @@ impl Pick {
     /// one that matches decides.
     ///
     /// # Errors
-    /// If one of them is no pattern.
+    /// If one of them is not a pattern.
     pub(super) fn new(exclude: &[String], links: bool) -> Result<Self, String> {
         let mut lines = GitignoreBuilder::new("");
         for line in exclude {

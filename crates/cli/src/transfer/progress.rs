@@ -77,12 +77,12 @@ impl Progress {
         }
     }
 
-    /// The receiver had so many bytes of a file.
+    /// The receiver had this many bytes of a file.
     pub(super) fn add_kept(&self, bytes: u64) {
         self.kept.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So many bytes were moved.
+    /// This many bytes were moved.
     pub(super) fn add_moved(&self, bytes: u64) {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }

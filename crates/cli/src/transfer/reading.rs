@@ -152,7 +152,7 @@ fn pump(mut input: impl Read, hash: &mut Hash, send: Send<'_>) -> io::Result<Opt
 }
 
 fn not_offered() -> TransferError {
-    TransferError::protocol("a request for what was not offered")
+    TransferError::protocol("a request for something that was not offered")
 }
 
 fn changed(entry: &Entry) -> TransferError {

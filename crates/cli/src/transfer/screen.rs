@@ -25,7 +25,7 @@ const SPAN: Duration = Duration::from_secs(4);
 const SILENCE: Duration = Duration::from_secs(1);
 /// How often a line on a terminal is brought up to date, and paths are looked at.
 pub(super) const REDRAW: Duration = Duration::from_millis(250);
-/// A line that stays, and an event of progress, comes every so many times.
+/// A line that stays, and an event of progress, comes every this many times.
 const STAYS: u64 = 4;
 /// Steps of the bar.
 const STEPS: u64 = 1000;
@@ -94,7 +94,7 @@ async fn show(shown: Shown, bar: Option<ProgressBar>) {
         }
         let waiting = match connection.silence() {
             _ if progress.asked() == Asked::There => {
-                Some("waiting for the other side to say yes to the files".to_owned())
+                Some("waiting for the other side to accept the files".to_owned())
             }
             Some(silence) if silence >= SILENCE => {
                 let seconds = silence.as_secs();

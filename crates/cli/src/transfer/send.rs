@@ -104,7 +104,7 @@ fn complete(offer: &Offer, sent: &str) -> Result<(), Failure> {
     if offer.skipped.is_empty() {
         return Ok(());
     }
-    Err(Failure::failed(format!("all else {sent}; what is not sent is named above")))
+    Err(Failure::failed(format!("all else {sent}; what is not sent is listed above")))
 }
 
 /// What has to be readable in order to send `files`. Programs replace a file by writing another one beside it and

@@ -31,7 +31,7 @@ impl From<SecretKey> for Secrets {
     }
 }
 
-/// An endpoint whose connections are lost after so long a silence.
+/// An endpoint whose connections are lost after this long a silence.
 pub(super) fn endpoint_config(secrets: Secrets, profile: Profile, silence: Duration) -> Config {
     let mut config = Config::new(secrets.key);
     config.profile = profile;

@@ -1,7 +1,7 @@
-//! The taking side's files: what to ask for, and what to do with what comes.
+//! The files of the taking side: requests them from the peer, and stores what arrives.
 //!
-//! No network here: frames in, frames out, files on the side. No hash of what is here leaves: of what may be here
-//! already, the peer is asked for the hash of its own.
+//! There is no network here: frames come in, frames go out, and files are written. No hash of a local file is sent:
+//! where the same bytes may exist here already, the peer is asked for the hash of its copy.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use super::partial::{Partial, tidy};
 use super::progress::Progress;
 use super::target::{Place, Root};
 
-/// Where files go.
+/// Where files are put.
 #[derive(Clone, Debug)]
 pub(super) enum Out {
     /// Into a directory.
@@ -306,7 +306,7 @@ impl Store {
         let index = current.index;
         let received = current.received.saturating_add(bytes.len() as u64);
         if received > current.most {
-            return Err(TransferError::protocol("more bytes than the file was said to have"));
+            return Err(TransferError::protocol("more bytes than the file's announced size"));
         }
         match &mut current.sink {
             Sink::Partial(partial) => {
@@ -331,7 +331,7 @@ impl Store {
         let entry = self.entry(index)?;
         let wrong = entry.kind == Kind::File && size != entry.size;
         if wrong || size != current.received {
-            return Err(TransferError::protocol("fewer bytes than the file was said to have"));
+            return Err(TransferError::protocol("fewer bytes than the file's announced size"));
         }
         match current.sink {
             Sink::Partial(partial) => partial.publish(size, sum, current.replaced.as_ref()),

@@ -30,7 +30,7 @@ const OFFER: Duration = Duration::from_secs(300);
 pub(super) struct Taking {
     /// Names to ask for; everything, if there are none.
     pub(super) wanted: Vec<Name>,
-    /// Where files go.
+    /// Where files are put.
     pub(super) out: Out,
     /// What the options allow.
     pub(super) rules: Rules,
@@ -100,7 +100,7 @@ pub(super) async fn take(
     if spoken.is_err() {
         feeding.0.abort();
     }
-    let stored = storing.await.map_err(|_| TransferError::lost("an internal task broke down"))?;
+    let stored = storing.await.map_err(|_| TransferError::lost("an internal task failed"))?;
     match stored {
         Ok(()) => {
             spoken?;
@@ -146,7 +146,7 @@ impl Aborting {
     async fn error(mut self) -> TransferError {
         match (&mut self.0).await {
             Ok(Err(error)) => error,
-            _ => TransferError::lost("an internal task broke down"),
+            _ => TransferError::lost("an internal task failed"),
         }
     }
 }

@@ -143,7 +143,7 @@ impl Root {
             directory = directory.below(part).map_err(|error| match error.kind() {
                 ErrorKind::PermissionDenied => failed(error),
                 _ => TransferError::about(Code::Exists, &self.path, name, |what| {
-                    format!("{part} is in the way of {what}: it is no directory, or a link")
+                    format!("{part} is in the way of {what}: it is a link or not a directory")
                 }),
             })?;
         }

@@ -121,7 +121,7 @@ impl Changes {
         }
     }
 
-    /// Notes that the file of the secret key, if it can be read, holds another than the one that is used.
+    /// Notes if the file of the secret key can be read and holds another key than the one in use.
     pub(super) fn keep_key(&mut self, used: PublicKey, common: &Common) {
         // After `--user` it may no longer be readable.
         let Ok(secret) = keys::load(&common.key) else { return };

@@ -153,8 +153,7 @@ fn keepalive(args: &CommonArgs, peers: &[Peer]) -> Result<Option<Duration>, Fail
     let first = named.next();
     if args.persistent_keepalive.is_none() && named.any(|other| Some(other) != first) {
         return Err(Failure::usage(
-            "the file's peers have unlike persistent-keepalive, and `serve` has one for all: \
-             make them alike, or give --persistent-keepalive SECONDS",
+            "the file's peers have different values of persistent-keepalive, but `serve` has one for all: make them equal, or give --persistent-keepalive SECONDS",
         ));
     }
     Ok(match args.persistent_keepalive.or(first) {
@@ -167,7 +166,7 @@ fn keepalive(args: &CommonArgs, peers: &[Peer]) -> Result<Option<Duration>, Fail
 /// Settings for `connect`: options count more than the file.
 pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Failure> {
     if file.peers.len() > 1 {
-        return Err(Failure::usage("one peer can be connected to, and the file has several"));
+        return Err(Failure::usage("`connect` takes one peer, but the file has several"));
     }
     let keepalive = keepalive(&args.common, &file.peers)?;
     let section = file.peers.pop();

@@ -300,7 +300,7 @@ async fn pipe(link: &Link, target: &Target, lack: &watch::Sender<String>) -> Res
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     match splice(input, output, send, receive).await {
         Ok(_) => Ok(()),
-        // Whoever read our output wants no more.
+        // The reader of our output has closed it.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::unreached(format!("the connection to {target} broke: {error}"))),
     }

@@ -28,7 +28,7 @@ pub(super) enum TunnelEvent<'a> {
     Disconnected { peer: &'a str, reason: String },
     /// The peer is being connected to.
     Connecting { peer: &'a str, remote: String },
-    /// It has not answered yet, for so long.
+    /// It has not answered yet, for this long.
     Waiting { peer: &'a str, remote: String, seconds: u64 },
     /// It cannot be connected to at present.
     Retrying { peer: &'a str, reason: String },
@@ -61,7 +61,7 @@ impl TunnelEvent<'_> {
                 format!("settings read again: {}", all.join("; "))
             }
             TunnelEvent::ReloadFailed { reason } => {
-                format!("settings read again and not taken, the old ones stay: {reason}")
+                format!("settings read again but not applied; the old ones stay in use: {reason}")
             }
             TunnelEvent::Listening { address, target, protocol } => {
                 let udp = if *protocol == "udp" { " (UDP)" } else { "" };

@@ -30,7 +30,7 @@ impl Manager {
     /// This process does its work.
     pub(super) fn ready(&self) {
         if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
-            eprintln!("anabranch: the service manager cannot be told: {error}");
+            eprintln!("anabranch: the service manager cannot be notified: {error}");
         }
     }
 

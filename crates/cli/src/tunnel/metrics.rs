@@ -33,7 +33,7 @@ struct Watched {
     /// The peers of the settings, connected or not, with their names.
     peers: Vec<(PublicKey, Option<String>)>,
     forwards: Forwards,
-    /// What becomes of UDP datagrams, by the label of a forward with `connect` and of a peer with `serve`.
+    /// The fate of UDP datagrams, by the label of a forward with `connect` and of a peer with `serve`.
     datagrams: BTreeMap<String, DatagramCounters>,
 }
 
@@ -210,10 +210,10 @@ const PATH_FIGURES: &[PathFigure] = &[
     ("path_rtt_seconds", "gauge", "Smoothed round-trip time.", |path| {
         vec![("", path.rtt.smoothed.as_secs_f64())]
     }),
-    ("path_min_rtt_seconds", "gauge", "Least round-trip time of late.", |path| {
+    ("path_min_rtt_seconds", "gauge", "Least round-trip time measured recently.", |path| {
         vec![("", path.rtt.min.as_secs_f64())]
     }),
-    ("path_queue_seconds", "gauge", "Queue standing on the way to the peer.", |path| {
+    ("path_queue_seconds", "gauge", "Queueing delay on the way to the peer.", |path| {
         vec![("send", path.rtt.queue.as_secs_f64())]
     }),
     ("path_loss_ratio", "gauge", "Estimated loss on the way to the peer.", |path| {

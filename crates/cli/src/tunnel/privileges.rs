@@ -14,7 +14,7 @@ pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
     if let Some(name) = user {
         if !Uid::effective().is_root() {
             return Err(Failure::usage(
-                "--user needs root; without it, start as the user right away",
+                "--user needs root; without root, start the program as that user",
             ));
         }
         let failed = |error: nix::errno::Errno| Failure::failed(format!("become {name}: {error}"));
@@ -35,7 +35,9 @@ pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
     match user {
-        Some(_) => Err(Failure::usage("--user needs Linux; start as the user right away")),
+        Some(_) => {
+            Err(Failure::usage("--user needs Linux; elsewhere, start the program as that user"))
+        }
         None => Ok(()),
     }
 }

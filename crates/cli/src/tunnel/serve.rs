@@ -21,7 +21,7 @@ use crate::interrupt::{self, asked_to_end};
 use crate::status::Telling;
 
 /// Code with which a connection is closed whose peer is no longer permitted (`docs/spec/forward-0.md`).
-const PERMITTED_NO_MORE: (u64, &str) = (257, "this key is permitted no more");
+const PERMITTED_NO_MORE: (u64, &str) = (257, "this key is no longer permitted");
 
 pub(super) async fn run(
     args: &ServeArgs,

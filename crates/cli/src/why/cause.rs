@@ -1,8 +1,8 @@
 //! Finds what kept a recorded sender from being faster.
 //!
-//! Each cause has the share of what the sender could have sent that it took, as far as events tell: pauses their part of
-//! the time, repairs their part of the symbols, and a path that was down or held back what it would have carried at the
-//! rate of the rest of the time. Causes overlap: their shares do not add up.
+//! Each cause has a share of what the sender could have sent, as far as the events show: pauses have their share of the
+//! time, repairs their share of the symbols, and a path that was down or held back has what it would have carried at
+//! its rate in the rest of the time. Causes overlap, so their shares do not add up to 100 %.
 
 use std::collections::BTreeMap;
 

@@ -52,7 +52,7 @@ fn sentence(header: &Header, line: &Line) -> String {
             format!("{}: the probe timer fired, {consecutive} times in a row", name(path))
         }
         Entry::Reinjected { path, packets } => format!(
-            "{}: the content of {} may go over other paths now",
+            "{}: other paths may carry the content of {} now",
             name(path),
             format::counted(u64::from(*packets), "packet")
         ),

@@ -118,7 +118,7 @@ impl Reader {
                 serde_json::from_slice(text).map(Said::Event).map_err(|error| error.to_string())
             }
             (Some(qlog), Some(text)) => {
-                qlog.read(text).ok_or_else(|| "it is no event of this program".to_owned())
+                qlog.read(text).ok_or_else(|| "it is not an event of this program".to_owned())
             }
             (Some(_), None) => Err("there is no record separator".to_owned()),
         }

@@ -212,7 +212,8 @@ fn the_largest_cause_comes_first() {
     );
 }
 
-/// A timeout within a pause says that the peer did not answer; repairs and holds are told with their shares.
+/// A pause with a timeout in it is reported as the peer not answering; repairs and holds are reported with their
+/// shares.
 #[test]
 fn causes_have_their_figures() {
     let text = render::text(&report(&whole()).unwrap());

@@ -29,7 +29,7 @@ pub fn threads(pid: u32, least: usize) -> Vec<Thread> {
     for _ in 0..500 {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
         let status = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")));
-        // A thread may end meanwhile.
+        // A thread may end before its status is read.
         let threads: Vec<_> = status.filter_map(Result::ok).map(Thread).collect();
         if threads.len() >= least {
             return threads;

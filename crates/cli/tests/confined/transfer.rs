@@ -169,5 +169,5 @@ fn an_offer_that_stands_is_replaced() {
     assert!(!line.contains(dir.to_str().unwrap()) && !line.contains("UNCONFINED"), "{line}");
     assert!(sender.is_running());
     let told = sender.interrupted().stderr;
-    assert!(told.contains("start it again, or with ANABRANCH_UNCONFINED=1"), "{told}");
+    assert!(told.contains("start it again, or set ANABRANCH_UNCONFINED=1"), "{told}");
 }

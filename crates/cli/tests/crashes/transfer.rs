@@ -114,7 +114,7 @@ impl<'a> Transfer<'a> {
         Some((name, metadata.len(), metadata.modified().ok()?))
     }
 
-    /// Whether the file has its name: the side that takes it may be gone by now.
+    /// Whether the file has its final name, which shows completion even if the receiving side has ended.
     fn is_complete(&self) -> bool {
         self.out.join("film").exists()
     }
@@ -144,7 +144,7 @@ impl<'a> Transfer<'a> {
             println!("listener: {}\nconnector: {}", sides.0.said(), sides.1.said());
         }
         sides.1.succeeded();
-        // Whoever had all the bytes already needs nobody to offer them again.
+        // A receiver that already had all the bytes does not need the sender again.
         if self.takes_here() || !kills_listener {
             sides.0.succeeded();
         }
@@ -283,7 +283,7 @@ fn a_ticket_is_taken_up_again_unless_a_new_one_is_asked_for() {
     assert_ne!(Some(ticket), transfer.ticket);
 }
 
-/// Whoever comes with the ticket while another transfer with it is alive is told so.
+/// Anyone who comes with the ticket while another transfer with it is alive is told so.
 #[test]
 fn a_ticket_in_use_is_refused_with_the_reason() {
     let place = Place::loopback();

@@ -20,7 +20,7 @@ pub fn free_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Whether a connection to `address` carries bytes there and back, unchanged; each answer is waited for so long.
+/// Whether a connection to `address` carries bytes there and back, unchanged; each answer is waited for this long.
 pub fn carries(address: SocketAddr, wait: Duration) -> bool {
     let attempt = || -> std::io::Result<bool> {
         let mut tcp = TcpStream::connect_timeout(&address, wait)?;
@@ -286,7 +286,7 @@ fn a_client_that_lives_keeps_its_port_from_another_with_its_key() {
     tunnel.begins(&tunnel.far);
     let second = tunnel.connect(true);
     let failed = second.wait_for("failed");
-    assert!(failed["reason"].as_str().unwrap().contains("is alive"), "{failed}");
+    assert!(failed["reason"].as_str().unwrap().contains("another live connection"), "{failed}");
     assert!(tunnel.carries(&tunnel.far));
 }
 

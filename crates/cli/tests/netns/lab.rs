@@ -23,7 +23,7 @@ impl Lab {
     /// Where the server is.
     pub const SERVER: &str = "10.77.100.2";
 
-    /// A lab with so many links of so many Mb/s; `None`, and a word why, where it cannot be built.
+    /// A lab with this many links of this many Mb/s; `None`, and a word why, where it cannot be built.
     pub fn new(name: &str, links: u8, mbit: u32) -> Option<Self> {
         if !nix::unistd::Uid::effective().is_root() {
             println!("skipped: network namespaces need root");
@@ -142,7 +142,7 @@ impl Lab {
         String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0)
     }
 
-    /// Waits until so many bytes have left over a link; returns how long that took, in steps.
+    /// Waits until this many bytes have left over a link; returns how long that took, in steps.
     pub fn wait_until_moved(&self, link: u8, bytes: u64) -> Duration {
         let steps = (PATIENCE.as_millis() / STEP.as_millis()) as u32;
         let needed = (1..=steps).find(|_| {
@@ -154,7 +154,7 @@ impl Lab {
     }
 
     /// As [`wait_until_moved`](Self::wait_until_moved); says how long it took beside what is aimed at. The
-    /// aim is no bound here, since a busy machine may do other things for seconds.
+    /// aim is not a bound here, since a busy machine may do other things for seconds.
     pub fn wait_until_moved_aiming_at(&self, link: u8, bytes: u64, aim: Duration) {
         let took = self.wait_until_moved(link, bytes);
         println!("link {link} carried again after {took:?}; the aim is {aim:?}");

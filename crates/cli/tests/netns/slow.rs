@@ -55,7 +55,7 @@ fn divert(lab: &Lab, link: u8, device: &str) {
     lab.ip("r", &["rule", "add", "pref", "20", "iif", "rs", "to", &to, "lookup", &table]);
 }
 
-/// Gives back what the device brings, after `delay`, until the device is gone.
+/// Writes each packet from the device back after `delay`, until the device is gone.
 async fn carry(device: Tun, delay: Duration, per_mille: u32, seed: u64) {
     let mut held: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     let (mut buffer, mut dice) = ([0; LONGEST], seed);

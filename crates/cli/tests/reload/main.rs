@@ -32,7 +32,7 @@ struct Served {
 }
 
 impl Served {
-    /// Keys for so many clients.
+    /// Keys for this many clients.
     fn new(clients: usize) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (_, public) = key(home.path(), "server.key");

@@ -76,7 +76,7 @@ fn its_watchdog_hears_of_both_sides() {
         let told: Vec<_> = (0..21).map(|_| manager.told()).collect();
         assert_eq!(told[0], ["READY=1"]);
         assert!(told[1..].iter().all(|told| *told == ["WATCHDOG=1"]), "{told:?}");
-        // Twenty, a tenth of a second apart but for the first.
+        // Twenty, a tenth of a second apart except for the first.
         assert!(begun.elapsed() >= Duration::from_millis(1500), "{:?}", begun.elapsed());
         running.signal(Signal::SIGTERM);
         while manager.told() != ["STOPPING=1"] {}

@@ -24,7 +24,7 @@ impl Open {
         assert_eq!(&back, b"there and back");
     }
 
-    /// Waits for its end, which is no orderly one.
+    /// Waits for its end, which is not an orderly one.
     fn breaks(mut self) {
         let error = self.0.read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
@@ -57,7 +57,7 @@ fn peers_come_and_go_and_the_others_notice_nothing() {
     );
     assert_eq!(kept, [""; 0]);
     let reason = goes.wait_for("disconnected", "reason");
-    assert!(reason.as_str().unwrap().contains("this key is permitted no more"), "{reason}");
+    assert!(reason.as_str().unwrap().contains("this key is no longer permitted"), "{reason}");
     other.breaks();
     open.works();
     let (_new, near_of_new) = served.connect(2, &[echo]);

@@ -46,7 +46,7 @@ impl Seated {
                 seen.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        // What is typed before a question is no answer to it.
+        // What is typed before a question is not an answer to it.
         keyboard.write_all(b"y\n").unwrap();
         let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
         let mut ticket = String::new();
@@ -104,7 +104,7 @@ fn a_person_sees_what_is_offered_and_says_yes() {
     std::thread::sleep(Duration::from_millis(2500));
     receiver.types("y\n");
     let sent = sending.join().unwrap();
-    assert!(sent.stderr.contains("waiting for the other side to say yes"), "{}", sent.stderr);
+    assert!(sent.stderr.contains("waiting for the other side to accept"), "{}", sent.stderr);
     sent.succeeded();
     let (code, screen) = receiver.end();
     assert_eq!(code, Some(0), "{screen}");

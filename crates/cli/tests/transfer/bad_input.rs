@@ -23,7 +23,7 @@ fn wrong_questions_get_one_line() {
     for (line, code, part) in [
         ("send".to_owned(), 2, "FILE"),
         (format!("send {ticket}"), 2, "name a file"),
-        (format!("send {file} {}", &ticket[..60]), 2, "copied whole"),
+        (format!("send {file} {}", &ticket[..60]), 2, "copied completely"),
         (format!("send {file} {future}"), 2, "same version"),
         (format!("get {ticket}"), 2, "anabranch send"),
         (format!("send {file} {ticket} --key {key}"), 2, "leave out"),
@@ -57,7 +57,7 @@ fn wrong_questions_get_one_line() {
         (format!("recv --key {key}"), 2, "--allow"),
         ("recv --once".to_owned(), 2, "--allow"),
         (format!("recv --key {key} --allow {public} --out -"), 2, "--once"),
-        ("recv --listen nosuch0".to_owned(), 1, "no interface"),
+        ("recv --listen nosuch0".to_owned(), 1, "nor an interface"),
         (format!("recv --listen {taken}"), 1, "another program"),
         ("recv --listen 192.0.2.1".to_owned(), 1, "not an address of this machine"),
         ("recv --out /dev/null/x".to_owned(), 1, "/dev/null/x"),

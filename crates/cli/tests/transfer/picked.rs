@@ -102,7 +102,7 @@ fn a_rate_is_kept_to() {
     let mut receiver = Running::start("recv --json --listen 127.0.0.1 --out", &[&sides.to()]);
     let (ticket, _) = receiver.ticket();
     let sent = run(&format!("send {} --json --bwlimit 1mbit {ticket}", text(&file)), &[]).report();
-    // 2.4 s, but for the last piece.
+    // 2.4 s, except for the last piece.
     assert!(sent["seconds"].as_f64().unwrap() > 2.2, "{sent}");
     receiver.end().succeeded();
     assert!(sides.arrived("a") == pattern(300_000));

@@ -2,8 +2,8 @@
 
 use core::ops::{Deref, DerefMut};
 
-/// The bytes of a symbol. They begin where a cache line does: repairs read all symbols of a block, a vector
-/// register at a time, and one that straddles two lines takes two accesses.
+/// The bytes of a symbol, aligned to a cache line: repairs read all symbols of a block, a vector register at a time,
+/// and a vector that straddles two lines takes two accesses.
 #[derive(Debug)]
 pub struct Buffer {
     room: Box<[u8]>,

@@ -43,7 +43,7 @@ const SPARE_REPAIRS: usize = 32;
 /// when a block is recovered.
 const MAX_RECOVERED: usize = 64;
 
-/// What became of an arriving symbol.
+/// The fate of an arriving symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It was new and has been delivered.
@@ -331,7 +331,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// A packet of so many bytes arrived, whatever it carries: they are worth some work of decoding.
+    /// A packet of this many bytes arrived, whatever it carries: they are worth some work of decoding.
     #[inline]
     pub fn on_packet(&mut self, bytes: usize) {
         self.budget.earn(bytes);

@@ -20,7 +20,7 @@ impl Addresses {
         self.0.contains(&address)
     }
 
-    /// Those of the family of `present`, but for itself.
+    /// Those of the family of `present`, except for itself.
     pub(super) fn alike(&self, present: SocketAddr) -> impl Iterator<Item = SocketAddr> {
         let alike = move |one: &SocketAddr| *one != present && one.is_ipv4() == present.is_ipv4();
         self.0.iter().copied().filter(alike)

@@ -43,4 +43,4 @@ impl Allowance {
 }
 
 const TOO_MANY: Broken =
-    Broken { code: CloseCode::FRAME_ENCODING, what: "a packet holds more frames than it may" };
+    Broken { code: CloseCode::FRAME_ENCODING, what: "a packet holds more frames than is allowed" };

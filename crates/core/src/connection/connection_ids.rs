@@ -18,7 +18,7 @@ use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, TransportParamete
 /// The most ids that this side has at a time: for paths that are open, that may still be opened, and that were closed a
 /// moment ago. Beyond that the peer is supplied with no more, so that paths come and go no faster than ids become free.
 const MOST_KEPT: usize = 96;
-/// For so long after a path was closed its packets may still arrive, and its id is not given to another.
+/// For this long after a path was closed its packets may still arrive, and its id is not given to another.
 const LINGER: Duration = Duration::from_secs(3);
 
 /// The ids of both sides for paths that are not closed.
@@ -116,7 +116,7 @@ impl ConnectionIds {
             return Err("a connection id for a path that cannot be opened yet");
         }
         if self.remote.values().any(|known| *known == id) {
-            return Err("one connection id for two paths");
+            return Err("the same connection id for two paths");
         }
         self.remote.insert(path, id);
         Ok(())

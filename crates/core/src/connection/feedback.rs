@@ -17,7 +17,7 @@ use crate::path::sent::{Carried, Fate, SentPacket};
 use crate::path::{Path, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 
-/// Lost packets are remembered this many timeouts, so that a late acknowledgement is recognised.
+/// Lost packets are remembered for this many timeouts, so that a late acknowledgement of one is recognised.
 const REMEMBER_LOST: u32 = 3;
 
 /// What one acknowledgement did to one path.

@@ -1,8 +1,9 @@
 //! The keys of a connection: every packet is sealed and opened here, and the keys are renewed.
 //!
-//! Keys are counted by *epochs*: those of the handshake are epoch 0, and each exchange (`docs/spec/wire-0.md`, Keys) makes
-//! those of the next. The initiator seals under new keys once it has the responder's answer, the responder once a packet
-//! under them has arrived, and either opens packets of the epoch before for a while. So nothing ever waits for keys.
+//! Keys are numbered by *epochs*: the handshake's are epoch 0, and each exchange (`docs/spec/wire-0.md`, Keys) makes
+//! those of the next. The initiator seals under new keys once it has the responder's answer, the responder once a
+//! packet under them has arrived. Each side opens packets of the previous epoch for a while, so that nothing ever waits
+//! for keys.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
@@ -100,7 +101,7 @@ impl Keys {
         self.remaining() <= RESERVE
     }
 
-    /// Puts headers before the frames of the packets in `train`, which have `segment` bytes each but for the
+    /// Puts headers before the frames of the packets in `train`, which have `segment` bytes each except for the
     /// last, and numbers from `first` on; seals them, with the tag in the last bytes, and masks the headers.
     /// There must be no more of them than [`remaining`](Self::remaining).
     #[expect(clippy::too_many_arguments, reason = "a train, and what its headers say")]

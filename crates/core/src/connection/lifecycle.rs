@@ -182,7 +182,7 @@ impl Connection {
             Role::Responder => self.ids.has_supplied(path),
         };
         if !known {
-            let what = "an end to a path that cannot have been opened";
+            let what = "the end of a path that cannot have been opened";
             return Err(Broken { code: CloseCode::PROTOCOL_VIOLATION, what });
         }
         self.paths.identifiers.close(path);

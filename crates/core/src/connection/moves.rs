@@ -1,8 +1,8 @@
 //! Addresses of paths: how they are proven, and how a path moves from one to another.
 //!
-//! A path uses a proven address until the peer has proven the next (RFC 9000 §9): a packet from elsewhere, which
-//! anyone may have copied, only has that address asked. What was learnt about the way to the address before is
-//! kept, for when the peer comes back to it or the new one falls silent.
+//! A path uses a proven address until the peer has proven the next (RFC 9000 §9). A packet from another address may be
+//! a copy by an observer, so it only makes this side challenge that address. What was learnt about the way to the
+//! previous address is kept, for when the peer comes back to it or the new one falls silent.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
@@ -54,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// Counts a packet with this number and so many bytes of payload for the address it came from. Where that is not
+    /// Counts a packet with this number and this many bytes of payload for the address it came from. Where that is not
     /// the path's, and the number is above all that came from there, the peer may have moved.
     pub(super) fn note_source(
         &mut self,

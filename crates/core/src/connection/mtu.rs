@@ -1,8 +1,8 @@
 //! Packets as large as each path carries, and symbols as large as all paths in use carry.
 //!
-//! A symbol never changes, so it outlives the sizes that it was cut for. A path that is too narrow for
-//! symbols still needed waits until they are not; when every path is, these symbols' blocks are
-//! released, their bytes are cut anew, and the peer is told not to wait for the old ones.
+//! A symbol never changes, even when paths become too narrow for it. A path that is too narrow for symbols still needed
+//! carries none until they are no longer needed. When every path is too narrow, these symbols' blocks are released,
+//! their bytes are cut into new symbols, and the peer is told not to wait for the old ones.
 
 use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::SymbolId;

@@ -164,7 +164,7 @@ pub(super) struct Departed {
     pub(super) number: u64,
     /// Its bytes.
     pub(super) len: usize,
-    /// Its mark.
+    /// Its ECN mark.
     pub(super) ecn: Ecn,
 }
 

@@ -38,7 +38,7 @@ struct Place {
 
 /// All paths, closed ones whose place nobody has taken yet included.
 ///
-/// Whoever borrows a path to change it makes its snapshot stale, so that policies are shown new ones of
+/// Anyone who borrows a path to change it makes its snapshot stale, so that policies are shown new ones of
 /// the paths that changed, and only of those.
 #[derive(Debug, Default)]
 pub(super) struct PathTable {

@@ -35,7 +35,7 @@ impl Connection {
         epoch: u64,
         message: &RekeyMessage,
     ) -> Result<(), Broken> {
-        let what = "an exchange of keys out of turn, or by somebody else";
+        let what = "a key exchange out of turn, or not by the peer";
         let broken = |_| Broken { code: CloseCode::PROTOCOL_VIOLATION, what };
         let reply = self.keys.on_message(now, epoch, message).map_err(broken)?;
         self.control.extend(reply);

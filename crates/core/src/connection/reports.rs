@@ -11,8 +11,8 @@ use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
 const ROOM_AFTER_ACKS: usize = 300;
 /// Most blocks of either kind, lacking or recovered, that a report names.
 const MAX_RANKS: usize = 8;
-/// Control frames of which nothing is known yet, at most, on a path; further ones wait. A peer that acknowledges
-/// has some thousands of bytes of credit or some streams for each, so that it never keeps so many open.
+/// Control frames of which nothing is known yet, at most, on a path; further ones wait. A peer that acknowledges has
+/// some thousands of bytes of credit or some streams for each, so that it never has this many in flight.
 const MOST_IN_FLIGHT: usize = 512;
 /// Numbers resolved since the last announced floor that make a new one worth its bytes.
 const FLOOR_STEP: u64 = 64;
@@ -70,7 +70,7 @@ impl Connection {
         }
         let left = self.write_acks(due, packet);
         self.paths[slot].acks.carry(left);
-        // Only beside an acknowledgement: alone it would be sent again and again where none fits.
+        // Only beside an acknowledgement: alone it would be sent repeatedly where none fits.
         if left != due {
             self.write_ranks(packet);
         }

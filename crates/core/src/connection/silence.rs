@@ -1,8 +1,8 @@
-//! Whether the peer is heard at all, and how it is found out that it has restarted.
+//! Detects that the peer is silent on all paths, and whether it has restarted.
 //!
-//! A path that is silent is a matter for recovery; this is about a peer of which nothing is heard on any path.
-//! The side that opened the connection then asks it, by a handshake beside the connection, whether it still has
-//! it (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer that.
+//! Recovery handles a single silent path; this handles a peer that is silent on every path. The side that opened the
+//! connection then asks the peer, by a handshake beside the connection, whether it still has the connection
+//! (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer that.
 
 use anabranch_policy::view::PathState;
 use anabranch_types::Time;
@@ -32,7 +32,7 @@ pub(super) struct Silence {
     since: Option<Time>,
     /// When the last check began.
     checked: Option<Time>,
-    /// Nothing heard for so long makes this side ask for a sign of life.
+    /// Nothing heard for this long makes this side ask for a sign of life.
     heartbeat: Option<Duration>,
 }
 

@@ -20,7 +20,7 @@ pub struct Dropped {
     pub refused: u64,
 }
 
-/// What becomes of congestion marks on the way to the peer (RFC 9000 §13.4), in packets.
+/// The fate of congestion marks on the way to the peer (RFC 9000 §13.4), in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnStats {
     /// Packets are still marked: nothing has shown so far that the marks do not arrive.
@@ -36,7 +36,7 @@ pub struct EcnStats {
 /// Figures about one path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathStats {
-    /// Which path.
+    /// The path.
     pub id: PathId,
     /// Its addresses.
     pub address: PathAddress,

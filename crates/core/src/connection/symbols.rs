@@ -26,7 +26,7 @@ enum Room {
     Packet,
     /// Into one that others like it will follow.
     Train,
-    /// Beside another symbol, with so many bytes for its payload.
+    /// Beside another symbol, with this many bytes for its payload.
     Beside(usize),
 }
 
@@ -40,7 +40,7 @@ impl Room {
     }
 }
 
-/// What became of a scheduler's picks.
+/// The fate of a scheduler's picks.
 enum Picked {
     /// This symbol leaves now.
     Now(QueuedSymbol),

@@ -1,8 +1,8 @@
 //! Trains: packets of one length for one path, as segmentation offload wants them.
 //!
-//! The first packet of a train is planned as any packet is. It settles what the others have in common: the path,
-//! the mark, how many more the window and the pacer admit, and that no report or control frame is due, since
-//! sending makes none. So each further one only takes its symbol, and all are sealed at the end.
+//! The first packet of a train is planned like any packet. It determines what all of them share: the path, the ECN
+//! mark, how many more the window and the pacer admit, and that no report or control frame is due, since sending makes
+//! none due. So each further packet only takes a symbol, and all are sealed at the end.
 
 use anabranch_policy::scheduler::{Pick, Reason, Work};
 use anabranch_types::Time;

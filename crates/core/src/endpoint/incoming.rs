@@ -26,7 +26,7 @@ const MOST_COPIES: usize = MAX_PATHS as usize;
 pub struct Incoming {
     /// The handle of the connection, if there is to be one.
     pub handle: Handle,
-    /// The peer's key. Whoever overheard its message may have sent a copy, so it is not proven yet.
+    /// The peer's key. Anyone who overheard its message may have sent a copy, so it is not proven yet.
     pub peer: PublicKey,
     /// Through which socket it asks, and from where.
     pub address: PathAddress,
@@ -59,7 +59,7 @@ impl fmt::Display for AcceptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AcceptError::Gone => {
-                f.write_str("the peer does not wait any more; it may ask again by itself")
+                f.write_str("the peer no longer waits; it may ask again by itself")
             }
             AcceptError::Policy(error) => error.fmt(f),
             AcceptError::Handshake(error) => error.fmt(f),

@@ -164,7 +164,7 @@ impl Router {
         Ok(initiator)
     }
 
-    /// The wall clock shows so many nanoseconds since 1970: it need not go as time does, which may stand still while
+    /// The wall clock shows this many nanoseconds since 1970: it need not go as time does, which may stand still while
     /// the machine sleeps.
     pub fn set_wall_clock(&mut self, now: Time, nanos: u64) {
         self.config.wall_clock = nanos.saturating_sub(now.as_nanos());

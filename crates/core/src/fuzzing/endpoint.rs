@@ -25,7 +25,7 @@ const READ: usize = 4096;
 /// Rounds in which a network that behaves delivers everything.
 const PATIENCE: usize = 20_000;
 
-/// Holds datagrams until an operation says what becomes of them.
+/// Holds datagrams until an operation decides their fate.
 struct Held {
     /// The client's ports, as the server sees them.
     ports: [u16; PATHS as usize],

@@ -62,7 +62,7 @@ fn with_mac1(crypto: &NullCrypto, receiver: &PublicKey, data: &[u8]) -> Vec<u8> 
     bytes
 }
 
-/// An Initiation that is authentic but for what its payload says.
+/// An Initiation that is authentic except for what its payload says.
 fn with_payload(client: &mut NullCrypto, server: &PublicKey, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Initiation::start(3, &mut bytes);

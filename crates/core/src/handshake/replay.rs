@@ -171,7 +171,7 @@ mod tests {
         }
         for year in 2..2 + REMEMBERED_AHEAD as u64 {
             assert!(!replays.is_fresh(&key(1), year * AHEAD, CLOCK));
-            // Nor once the clock shows so much.
+            // Nor once the clock shows this much.
             assert!(!replays.is_fresh(&key(1), year * AHEAD, year * AHEAD));
         }
         assert!(replays.is_fresh(&key(1), 1, CLOCK));

@@ -52,7 +52,7 @@ pub struct ResponderConfig {
     pub rate: u64,
     /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
     pub burst: u64,
-    /// Of those, the ones without a cookie a second, and at once. Whoever forges addresses gets no more work
+    /// Of those, the ones without a cookie a second, and at once. Anyone who forges addresses gets no more work
     /// done than this; further senders must show a cookie.
     pub unproven_rate: u64,
     /// Of those, the ones of a single source a second, in the long run; and as many again of those who show
@@ -136,7 +136,7 @@ pub enum Outcome {
 /// An Initiation as it arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// From where.
     pub remote: SocketAddr,
@@ -244,8 +244,8 @@ impl Responder {
         }
     }
 
-    /// The clock on the wall shows so many nanoseconds since 1970 at [`Time::ZERO`], 0 if this is never said. It tells
-    /// which timestamps can be compared.
+    /// The clock on the wall shows this many nanoseconds since 1970 at [`Time::ZERO`], 0 if this is never said. It
+    /// tells which timestamps can be compared.
     pub fn set_wall_clock(&mut self, nanos: u64) {
         self.wall_clock = nanos;
     }

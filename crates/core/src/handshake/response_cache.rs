@@ -5,7 +5,7 @@ use anabranch_types::Time;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What became of messages by their ephemeral keys; bounded in number and age.
+/// The fate of messages by their ephemeral keys; bounded in number and age.
 #[derive(Debug)]
 pub(super) struct ResponseCache {
     answers: BTreeMap<[u8; EPHEMERAL_LEN], Answer>,
@@ -19,7 +19,7 @@ pub(super) struct ResponseCache {
 /// times within an answer's life; whoever replays it more often only wants the answers to hit somebody.
 const MOST_REPEATS: u8 = 128;
 
-/// What became of a message.
+/// The fate of a message.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// The first MAC of the message. It covers all but the second MAC, so a message with the same

@@ -67,7 +67,7 @@ impl Server {
         Server::new(ResponderConfig { permitted: Permitted::Anyone, ..Default::default() })
     }
 
-    /// Accepts any candidate; the answer, if there is one.
+    /// Accepts any candidate, and returns the answer, if there is one.
     fn receive(
         &mut self,
         now: Time,

@@ -40,7 +40,7 @@ pub struct Inquiry {
 pub struct Candidates(Vec<Candidate>);
 
 impl Candidates {
-    /// A packet with this number and so many bytes of payload came from an address: the peer may have moved there.
+    /// A packet with this number and this many bytes of payload came from an address: the peer may have moved there.
     pub fn heard(&mut self, address: PathAddress, bytes: u64, number: u64) {
         let candidate = self.entry(address);
         candidate.newest = candidate.newest.max(number);
@@ -100,7 +100,7 @@ impl Candidates {
         Some((at, self.0[at].address))
     }
 
-    /// What to tell the candidate in this place in a packet of so many bytes on the wire; it is asked again
+    /// What to tell the candidate in this place in a packet of this many bytes on the wire; it is asked again
     /// at `again`.
     pub fn take(
         &mut self,

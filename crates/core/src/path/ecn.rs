@@ -3,7 +3,7 @@
 /// Marked packets that have to be sent and acknowledged before marks are given up.
 const SAMPLE: u64 = 10;
 
-/// What becomes of the congestion marks on the way to the peer.
+/// The fate of the congestion marks on the way to the peer.
 #[derive(Debug, Default)]
 pub struct EcnValidation {
     failed: bool,

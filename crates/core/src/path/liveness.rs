@@ -29,7 +29,7 @@ pub struct ProbeTimeout {
 }
 
 impl ProbeTimeout {
-    /// One after `estimate`, with so many doublings, on a path whose least round-trip time is `least_rtt`.
+    /// One after `estimate`, with this many doublings, on a path whose least round-trip time is `least_rtt`.
     ///
     /// A packet that arrives only with the next probe makes the estimate as long as the time between two probes, and the
     /// probe after that later still. The bound ends this.
@@ -114,7 +114,7 @@ impl Liveness {
         self.overdue = 0;
     }
 
-    /// Nothing was heard for a timeout, which `overdue` packets have waited for an answer: so many probes are to be
+    /// Nothing was heard for a timeout, which `overdue` packets have waited for an answer: this many probes are to be
     /// sent. Returns how many timeouts in a row that makes.
     pub fn on_timeout(&mut self, now: Time, overdue: u32, probes: u8) -> u32 {
         self.timeouts += 1;
@@ -124,7 +124,7 @@ impl Liveness {
         self.timeouts
     }
 
-    /// Asks for so many further probes.
+    /// Asks for this many further probes.
     pub fn add_probes(&mut self, count: u8) {
         self.probes = self.probes.saturating_add(count);
     }

@@ -349,7 +349,7 @@ impl Path {
         })
     }
 
-    /// An authenticated packet of so many bytes, IP and UDP headers included, arrived.
+    /// An authenticated packet of this many bytes, IP and UDP headers included, arrived.
     pub(crate) fn count_received(&mut self, bytes: u64) {
         self.counters.received_packets += 1;
         self.counters.received_bytes += bytes;

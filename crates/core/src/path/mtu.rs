@@ -1,8 +1,8 @@
 //! How large a path's packets may be: packetisation-layer path MTU discovery (RFC 8899, RFC 9000 §14.3).
 //!
-//! Sizes here are UDP payloads. A size is proven by a probe of it that was acknowledged. It is given up by
-//! likelihood against the path's own loss, not by a fixed number of lost probes: a path that loses a
-//! third of everything would look narrow otherwise.
+//! Sizes here are UDP payloads. An acknowledged probe proves a size. A size is given up when its losses are unlikely at
+//! the path's own loss rate, not after a fixed number of lost probes; otherwise a path that loses a third of its
+//! packets would look narrow.
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -219,7 +219,7 @@ impl PathMtu {
 
     /// A packet of `size` bytes, sent at `sent`, was lost on a path that loses `loss` of its packets.
     ///
-    /// The path has become narrower when so many large packets in a row can hardly have been lost by
+    /// The path has become narrower when this many large packets in a row can hardly have been lost by
     /// chance, while shorter ones arrive. A blackout is no such case: what is sent after news of the
     /// first loss has to be lost as well.
     pub fn on_lost(&mut self, now: Time, size: u16, sent: Time, loss: f64) -> Option<Narrowing> {

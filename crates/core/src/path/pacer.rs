@@ -1,4 +1,5 @@
-//! Pacing by credit: timers tick coarsely, so what a late timer missed may leave in a short burst.
+//! Pacing by credit: timers are coarse, so the packets that a late timer missed may leave in a
+//! short burst.
 
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;

@@ -34,7 +34,7 @@ pub(crate) struct PathQueue {
     waiting: VecDeque<QueuedSymbol>,
     /// What comes after all that is ripe. None but while a train is built.
     granted: Option<Granted>,
-    /// What is ripe or waits takes so many bytes on the wire.
+    /// What is ripe or waits takes this many bytes on the wire.
     bytes: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Rate samples that count lost packets as passed.
 //!
-//! Bytes sent between two acknowledged packets crossed the bottleneck between the two receptions,
-//! whether or not they were lost behind it. That span over the receiver's clock measures the bottleneck
-//! even at 75 % loss and over mixed return paths. (Under a full drop-tail queue, packets lost *before*
-//! the bottleneck count too; controllers tell the cases apart by the standing queue.)
+//! Bytes sent between two acknowledged packets crossed the bottleneck between the two receptions, whether or not they
+//! were lost behind it. Those bytes over the time between the receptions, by the receiver's clock, give the
+//! bottleneck's rate even at 75 % loss and with acknowledgements on changing return paths. (Under a full drop-tail
+//! queue, packets lost *before* the bottleneck count too; controllers tell the cases apart by the standing queue.)
 
 use super::sent::{RateSnapshot, SentPacket};
 use anabranch_policy::congestion::RateSample;

@@ -107,7 +107,7 @@ impl RttEstimator {
         self.view
     }
 
-    /// The values once the path has been idle for so long: the queue drains meanwhile, of which no
+    /// The values once the path has been idle for this long: the queue drains meanwhile, of which no
     /// acknowledgement tells.
     pub fn view_after(&self, idle: Duration) -> RttView {
         RttView { queue: self.view.queue.saturating_sub(idle), ..self.view }

@@ -52,7 +52,7 @@ pub struct SentPacket {
     pub bytes: u32,
     /// When a packet sent after it was first acknowledged, unless it was acknowledged before.
     pub overtaken: Option<Time>,
-    /// What has become of it.
+    /// The fate of it.
     pub fate: Fate,
     /// It asks for an acknowledgement, so it counts as in flight.
     pub ack_eliciting: bool,
@@ -76,7 +76,7 @@ impl SentPacket {
         self.carried.map(|carried| carried.block())
     }
 
-    /// A number of which no acknowledgement is waited for, and so many bytes on the wire.
+    /// A number of which no acknowledgement is waited for, and this many bytes on the wire.
     pub fn unwatched(sent: Time, bytes: u32) -> Self {
         SentPacket {
             sent,
@@ -349,7 +349,7 @@ impl SentPackets {
 pub struct PacketSent {
     /// UDP payload bytes.
     pub payload: usize,
-    /// Its mark.
+    /// Its ECN mark.
     pub ecn: Ecn,
     /// It asks for an acknowledgement.
     pub ack_eliciting: bool,

@@ -5,7 +5,7 @@ use anabranch_types::Time;
 /// What the scheduler last answered for a path without work.
 #[derive(Debug, Default)]
 pub struct Turn {
-    /// It had nothing when the connection counted so many changes: no use asking again before there are
+    /// It had nothing when the connection counted this many changes: no use asking again before there are
     /// more.
     idle_at: u64,
     /// It holds the path until this time.
@@ -13,7 +13,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Whether to ask now, after so many changes.
+    /// Whether to ask now, after this many changes.
     pub fn may_ask(&self, now: Time, changes: u64) -> bool {
         !self.is_idle(changes) && self.hold_until.is_none_or(|until| until <= now)
     }

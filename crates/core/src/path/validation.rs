@@ -23,12 +23,12 @@ impl AddressValidation {
         (AMPLIFICATION * self.received).saturating_sub(self.sent)
     }
 
-    /// A packet with so many bytes of payload arrived from the address.
+    /// A packet with this many bytes of payload arrived from the address.
     pub fn on_received(&mut self, bytes: u64) {
         self.received += bytes;
     }
 
-    /// So many bytes left for the address, IP and UDP headers included.
+    /// This many bytes left for the address, IP and UDP headers included.
     pub fn on_sent(&mut self, bytes: u64) {
         self.sent += bytes;
     }

@@ -162,7 +162,7 @@ impl Profile {
         self.paths.get(&path).unwrap_or_else(|| self.policy(Axis::Congestion))
     }
 
-    /// A controller for `path`, whose full packets have so many bytes.
+    /// A controller for `path`, whose full packets have this many bytes.
     pub(crate) fn make_congestion(
         &self,
         path: PathId,

@@ -137,7 +137,7 @@ impl Streams {
         Pending { class: Some(class), bytes, beyond, more: queue.unwritten > 0, blocked: None }
     }
 
-    /// Whether there is nothing that could be put into symbols now.
+    /// Whether nothing can be put into symbols now.
     #[inline]
     pub fn is_idle(&self) -> bool {
         let has_credit = self.sent < self.sent_limit;

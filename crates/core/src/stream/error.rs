@@ -90,7 +90,7 @@ impl fmt::Display for Violation {
             Violation::StreamCredit(id) => write!(f, "stream {id} exceeds its credit"),
             Violation::ConnectionCredit => f.write_str("streams exceed the connection's credit"),
             Violation::StreamLimit(id) => write!(f, "stream {id} is beyond the limit"),
-            Violation::StreamState(id) => write!(f, "stream {id} cannot be used so"),
+            Violation::StreamState(id) => write!(f, "stream {id} does not allow this"),
             Violation::FinalSize(id) => write!(f, "stream {id} has contradictory ends"),
             Violation::Gaps => f.write_str("streams arrive in too many pieces"),
         }

@@ -19,7 +19,7 @@ pub enum StreamEvent {
     Acked(StreamId),
     /// The peer gave up sending; what was not read is gone.
     Reset {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
         /// The reason of the peer's application.
         code: u64,
@@ -27,7 +27,7 @@ pub enum StreamEvent {
     /// The peer does not want more bytes. Unless all were sent, the stream has been reset with the
     /// same code.
     Stopped {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
         /// The reason of the peer's application.
         code: u64,

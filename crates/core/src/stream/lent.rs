@@ -50,7 +50,7 @@ impl Piece {
 pub(super) struct Lent(VecDeque<Piece>);
 
 impl Lent {
-    /// Whether a piece of so many bytes stays where it is.
+    /// Whether a piece of this many bytes stays where it is.
     pub(super) fn takes(length: usize) -> bool {
         (LEAST..=usize::from(u16::MAX)).contains(&length)
     }

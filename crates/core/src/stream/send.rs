@@ -7,7 +7,7 @@ use super::segments::Segments;
 use crate::wire::codec::MAX_VARINT;
 use bytes::Bytes;
 
-/// Bytes written and not yet copied into a symbol, and what became of the rest.
+/// Bytes written and not yet copied into a symbol, and the fate of the rest.
 #[derive(Debug)]
 pub(super) struct SendSide {
     pub(super) class: TrafficClass,

@@ -16,7 +16,7 @@ impl Flight {
         Flight(end.connection().map(|connection| connection.stats()))
     }
 
-    /// What is in flight fits into the window, but for what was in flight before the window shrank.
+    /// What is in flight fits into the window, except for what was in flight before the window shrank.
     pub(super) fn check(&self, end: &mut End) {
         let (Some(before), Some(connection)) = (&self.0, end.connection()) else { return };
         let after = connection.stats();

@@ -42,7 +42,7 @@ pub fn address(side: usize, path: u32) -> SocketAddr {
 /// A datagram that an endpoint sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<'a> {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// Who sends: 0 connects, 1 accepts.
     pub side: usize,

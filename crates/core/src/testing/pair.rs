@@ -19,7 +19,7 @@ use crate::profiles::Profile;
 use crate::stream::StreamEvent;
 use crate::wire::{CloseCode, StreamId};
 
-/// The streams' bytes repeat after so many: a prime, so that no lost or repeated block goes unnoticed.
+/// The streams' bytes repeat after this many: a prime, so that no lost or repeated block goes unnoticed.
 const PERIOD: usize = 65_521;
 
 /// One of the two, with its application: a stream of known bytes each way.
@@ -72,11 +72,11 @@ pub struct Tally {
 /// than the congestion window allows; nobody finds fault with the other; and nothing stays due.
 #[derive(Debug)]
 pub struct Pair<N> {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// Who connects, and who accepts.
     pub ends: [End; 2],
-    /// What becomes of datagrams.
+    /// The fate of datagrams.
     pub network: N,
     /// Datagrams under way in the order of their arrival, and of their departure among equals.
     pub flying: VecDeque<Flying>,
@@ -94,7 +94,7 @@ pub struct Pair<N> {
 }
 
 impl<N: Network> Pair<N> {
-    /// Two endpoints with default limits, the first about to connect over so many paths.
+    /// Two endpoints with default limits, the first about to connect over this many paths.
     pub fn new(profile: &Profile, paths: u32, network: N) -> Self {
         Self::with(EndpointConfig::new(profile.clone()), paths, network)
     }
@@ -142,7 +142,7 @@ impl<N: Network> Pair<N> {
     /// The first end asks the second for a connection.
     ///
     /// # Panics
-    /// If the limits of the first allow no further connection, or not so many paths.
+    /// If the limits of the first allow no further connection, or not this many paths.
     pub fn connect(&mut self, paths: u32) {
         let remote = |path| PathAddress { socket: SocketId(path), remote: address(1, path) };
         let config = ConnectConfig {
@@ -245,7 +245,7 @@ impl<N: Network> Pair<N> {
         count
     }
 
-    /// One endpoint sends a train of at most so many datagrams; returns how many.
+    /// One endpoint sends a train of at most this many datagrams; returns how many.
     fn send_train(&mut self, side: usize, room: usize) -> usize {
         let most = self.train.min(room);
         if self.batch.len() < most * ROOM {

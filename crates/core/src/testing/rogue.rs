@@ -1,4 +1,4 @@
-//! A peer that holds the keys of a connection and sends whatever it likes.
+//! A peer that holds the keys of a connection and sends arbitrary frames.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,7 @@ pub struct Rogue {
     pub victim: Endpoint,
     /// Its connection with the rogue.
     pub handle: Handle,
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// The rogue's keys.
     pub session: Session,

@@ -50,7 +50,7 @@ impl CloseCode {
 /// CLOSE: the sender has closed the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseFrame<'a> {
-    /// Why.
+    /// The reason.
     pub code: CloseCode,
     /// Whether the application asked for it, rather than the transport.
     pub application: bool,

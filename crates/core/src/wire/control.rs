@@ -30,7 +30,7 @@ pub enum ControlFrame {
     Ping,
     /// Packets of `path` with numbers below `floor` need no report any more.
     AckFloor {
-        /// Which path.
+        /// The path.
         path: PathId,
         /// Least packet number still of interest.
         floor: u64,
@@ -49,7 +49,7 @@ pub enum ControlFrame {
     },
     /// Credit of one stream.
     MaxStreamData {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
         /// Highest offset that is accepted, bytes.
         limit: u64,
@@ -76,7 +76,7 @@ pub enum ControlFrame {
     },
     /// How the sender wants a path used. The highest sequence counts.
     PathStatus {
-        /// Which path.
+        /// The path.
         path: PathId,
         /// Rises with every status of this path.
         sequence: u64,
@@ -85,14 +85,14 @@ pub enum ControlFrame {
     },
     /// The path will not be used again.
     PathAbandon {
-        /// Which path.
+        /// The path.
         path: PathId,
         /// Why: a close code.
         reason: u64,
     },
     /// The sending side of a stream ends without its remaining bytes.
     ResetStream {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
         /// The application's reason.
         code: u64,
@@ -101,7 +101,7 @@ pub enum ControlFrame {
     },
     /// The receiving application will not read on.
     StopSending {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
         /// The application's reason.
         code: u64,

@@ -181,7 +181,7 @@ fn ids(reader: &mut Reader<'_>) -> Result<(SymbolId, SymbolId), WireError> {
 pub enum SymbolFrame<'a> {
     /// Bytes of a stream.
     Stream {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
         /// Offset of the first byte. Offset and length together stay below 2^62.
         offset: u64,
@@ -231,7 +231,7 @@ pub const fn stream_data_room(stream: StreamId, offset: u64, space: usize) -> Op
     let Some(room) = space.checked_sub(1 + varint_len(stream.0) + varint_len(offset)) else {
         return None;
     };
-    // With a length of so many bytes, the data is at most what the length can say.
+    // With a length of this many bytes, the data is at most what the length can say.
     match room {
         0 => None,
         1..=64 => Some(room - 1),

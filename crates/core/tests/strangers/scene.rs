@@ -112,7 +112,7 @@ impl Stranger {
         Self::of(NullCrypto::new(key), victim, number, 0)
     }
 
-    /// The same with this key, as the attempt of this number of a holder whose clock is so many nanoseconds ahead.
+    /// The same with this key, as the attempt of this number of a holder whose clock is this many nanoseconds ahead.
     pub fn with_key(victim: PublicKey, key: [u8; 32], number: u64, ahead: u64) -> Self {
         let mut crypto = NullCrypto::new(key).with_random_numbers(Rng::new(number));
         // Each attempt has an ephemeral key of its own.
@@ -242,7 +242,7 @@ impl Scene {
         &self.pair.ends[VICTIM].endpoint
     }
 
-    /// The client's application has so many bytes more to send.
+    /// The client's application has this many bytes more to send.
     pub fn write(&mut self, bytes: u64) {
         self.pair.ends[CLIENT].unwritten += bytes;
     }

@@ -277,7 +277,7 @@ unsafe fn add_two_products<V: Vector, const ROWS: usize, const LANES: usize>(
 /// Reads `LANES` vectors at `from`, of the last one, if it is a `PART`, the first `last` bytes.
 ///
 /// # Safety
-/// So many bytes must be valid there, `last` be 1 to `V::WIDTH`, and `V`'s instructions be enabled in the
+/// This many bytes must be valid there, `last` be 1 to `V::WIDTH`, and `V`'s instructions be enabled in the
 /// caller.
 #[inline(always)]
 unsafe fn load_lanes<V: Vector, const LANES: usize, const PART: bool>(

@@ -29,9 +29,9 @@ pub(super) struct Step {
 pub struct Held<'a> {
     /// Bytes of a repair.
     pub length: usize,
-    /// The sources that have arrived, by rising place, none longer than a repair.
+    /// The sources that have arrived, by rising index, none longer than a repair.
     pub known: &'a [(u16, &'a [u8])],
-    /// The repairs that were kept, with their keys, in their order.
+    /// The repairs that were kept, each with its key, in the order in which they were kept.
     pub repairs: &'a [(u32, &'a [u8])],
 }
 
@@ -63,7 +63,7 @@ impl Peeling {
     /// Turns to a new block of `sources` symbols, of which nothing has arrived.
     ///
     /// # Errors
-    /// If a block cannot have so many.
+    /// If a block cannot have this many.
     pub fn begin(&mut self, sources: usize) -> Result<(), Error> {
         if self.soliton.sources() != sources {
             self.soliton = Soliton::of(sources)?;

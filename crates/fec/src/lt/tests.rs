@@ -107,7 +107,7 @@ fn degrees_are_distributed_as_stated() {
     }
 }
 
-/// Repairs that rebuild a block of which all sources are lost, for so many blocks, fewest first.
+/// Repairs that rebuild a block of which all sources are lost, for this many blocks, fewest first.
 fn needed(count: usize, blocks: u32) -> Vec<u32> {
     let mut peeling = Peeling::default();
     let mut needed: Vec<u32> = (0..blocks)
@@ -125,7 +125,7 @@ fn needed(count: usize, blocks: u32) -> Vec<u32> {
     needed
 }
 
-/// Luby's Theorem 17: β F repairs suffice but for a chance of δ; and the means that are stated.
+/// Luby's Theorem 17: β F repairs suffice except for a chance of δ; and the means that are stated.
 #[test]
 fn as_many_repairs_are_needed_as_stated() {
     for (count, mean) in [(24, 1.49), (64, 1.37), (128, 1.31), (256, 1.25), (512, 1.21)] {

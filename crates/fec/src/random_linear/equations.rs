@@ -79,7 +79,7 @@ impl Equations {
     /// Turns to a new block of `sources` symbols, of which nothing has arrived.
     ///
     /// # Errors
-    /// If a block cannot have so many.
+    /// If a block cannot have this many.
     pub fn begin(&mut self, sources: usize) -> Result<(), Error> {
         if sources == 0 || sources > super::MAX_SOURCES {
             return Err(Error::Sources(sources));

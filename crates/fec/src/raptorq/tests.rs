@@ -70,7 +70,8 @@ proptest! {
     }
 }
 
-/// The most failures that so many trials of a chance have, but for a millionth of all runs (Poisson's distribution).
+/// The most failures that this many trials of a chance have, except for a millionth of all runs (Poisson's
+/// distribution).
 fn most_failures(trials: u32, chance: f64) -> u32 {
     let mean = f64::from(trials) * chance;
     let (mut term, mut below) = (math::exp(-mean), 0.0);
@@ -84,7 +85,7 @@ fn most_failures(trials: u32, chance: f64) -> u32 {
     trials
 }
 
-/// How many of so many blocks with random losses could not be rebuilt with 0, 1 and 2 symbols more than sources.
+/// How many of this many blocks with random losses could not be rebuilt with 0, 1 and 2 symbols more than sources.
 fn failures(count: usize, trials: u32, rng: &mut Rng) -> [u32; 3] {
     let sources = random_block(rng, count, 4);
     let made = repairs(&sources, 0, 3 * count, 4);

@@ -47,7 +47,7 @@ enum Points<'a> {
     List(&'a [u8]),
     /// Those of a run.
     Run(u8, u8),
-    /// Those below a number, but for these.
+    /// Those below a number, except for these.
     Below(u8, &'a [u8]),
 }
 

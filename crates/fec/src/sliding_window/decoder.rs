@@ -41,7 +41,7 @@ impl Decoder {
         Decoder { work: Budget::of(work), ..self }
     }
 
-    /// Sources that are missing and occur in an equation, less the equations: so many more are needed
+    /// Sources that are missing and occur in an equation, less the equations: this many more are needed
     /// for all of them. At least 1 as long as there are equations.
     pub fn deficit(&self) -> usize {
         let mut occurs = [0_u8; SPAN];

@@ -3,7 +3,7 @@
 use crate::gf256;
 use crate::kernel::{Kernel, MAX_INPUTS};
 
-/// The equations of a decoder may contain so many consecutive sources, from the first missing one on.
+/// The equations of a decoder may contain this many consecutive sources, from the first missing one on.
 pub(super) const SPAN: usize = 512;
 /// How many equations an unknown is eliminated from at a time: as many rows as a kernel works on side by side.
 const AT_ONCE: usize = 12;

@@ -30,18 +30,18 @@ impl Budget {
         self.0 = self.0.saturating_add(earned).min(MOST);
     }
 
-    /// Spends what so many additions of `bytes` bytes take; false, and nothing is spent, if too little is left.
+    /// Spends what this many additions of `bytes` bytes take; false, and nothing is spent, if too little is left.
     #[must_use]
     pub(super) fn spend(&mut self, additions: usize, bytes: usize) -> bool {
         self.pay(Self::price(additions, bytes))
     }
 
-    /// What so many additions of `bytes` bytes take.
+    /// What this many additions of `bytes` bytes take.
     pub(super) fn price(additions: usize, bytes: usize) -> u64 {
         (additions * (bytes + CALL)) as u64
     }
 
-    /// Whether so much work is left.
+    /// Whether this much work is left.
     pub(super) fn affords(&self, work: u64) -> bool {
         work <= self.0
     }

@@ -4,7 +4,7 @@ use super::keys::SecretKey;
 use anabranch_core::crypto::{KEY_TEXT_LEN as TEXT_LEN, PublicKey};
 
 /// Reads the text of a key file. What is a secret key is a public key too, and is written as it was read,
-/// but for blank space around it.
+/// except for blank space around it.
 pub fn keys(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     match (text.parse::<SecretKey>(), text.parse::<PublicKey>()) {

@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// Blocks of 16 bytes that one key may seal: 2^23 packets of the longest kind that UDP carries, and 2^28 of those that
 /// Ethernet does (RFC 9001 §6.6 and B.1.1).
 const CONFIDENTIALITY_LIMIT: u64 = 1 << 35;
-/// A new key is asked for after this key has sealed so many packets: half of the 2^23 that it may seal.
+/// A new key is asked for after this key has sealed this many packets: half of the 2^23 that it may seal.
 const WORN_SEALED: u64 = 1 << 22;
-/// A new key is asked for after this key has opened so many packets. The peer has sealed more, since some were lost.
+/// A new key is asked for after this key has opened this many packets. The peer has sealed more, since some were lost.
 const WORN_OPENED: u64 = 1 << 21;
 /// Forged packets that one direction may refuse before its keys are no longer trusted (RFC 9001 §6.6).
 const INTEGRITY_LIMIT: u64 = 1 << 52;
@@ -80,7 +80,7 @@ impl Sealer for PacketSealer {
     }
 }
 
-/// Opens what the peer sends.
+/// Decrypts and authenticates the peer's packets.
 pub(super) struct PacketOpener {
     header: Arc<HeaderKey>,
     key: PacketKey,

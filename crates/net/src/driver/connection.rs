@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Datagrams of a train, at most: systems that segment take so many, or more.
+/// Datagrams of a train, at most: systems that segment take this many, or more.
 const MOST_SEGMENTS: usize = 64;
 
 /// Passes packets between a connection and the sockets, until all is said.

@@ -177,7 +177,7 @@ impl Waiting {
 }
 
 /// How many of the first trains make one run, and their bytes: same socket, destination and mark, same
-/// length of all datagrams but for a shorter last one. A probe of the MTU goes alone: it may well be
+/// length of all datagrams except for a shorter last one. A probe of the MTU goes alone: it may well be
 /// refused.
 fn run_of(planned: &[Planned]) -> (usize, usize) {
     let Some(first) = planned.first() else { return (0, 0) };

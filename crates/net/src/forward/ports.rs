@@ -54,8 +54,7 @@ impl Ports {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 let holder = self.holder_before(address, connection).ok_or(error)?;
                 if holder.connection.is_alive().await {
-                    let why =
-                        "another connection of this key has this side listen there, and is alive";
+                    let why = "another live connection of this key listens there";
                     return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
                 }
                 let gone = holder.gone.notified();

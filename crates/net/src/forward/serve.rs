@@ -31,7 +31,7 @@ const SOON: Duration = Duration::from_millis(500);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why what was permitted ends.
-pub(super) const REVOKED: &str = "it is permitted no more";
+pub(super) const REVOKED: &str = "it is no longer permitted";
 
 /// Something happened to a forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Service {
         Service { peers: udp::Peers::forgetting_after(idle), ..Service::default() }
     }
 
-    /// What becomes of the UDP datagrams of a peer, over all of its connections.
+    /// The fate of the UDP datagrams of a peer, over all of its connections.
     pub fn datagrams_of(&self, peer: PublicKey) -> DatagramCounters {
         self.peers.of(peer)
     }

@@ -48,7 +48,7 @@ async fn end_if_crashed(earlier: Connection) {
     let asked = Instant::now();
     while !earlier.is_alive().await && earlier.close_reason().is_none() {
         if asked.elapsed() >= CRASHED {
-            earlier.close(0, "the peer is connected anew, and has long been silent here");
+            earlier.close(0, "the peer has connected again and was silent here");
             return;
         }
         tokio::time::sleep(ASK_AGAIN).await;

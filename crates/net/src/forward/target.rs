@@ -77,7 +77,7 @@ impl fmt::Display for Dynamic {
 /// A forward does not parse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseForwardError {
-    /// What was given.
+    /// The value given.
     pub given: String,
     /// What is allowed.
     pub allowed: &'static str,

@@ -19,11 +19,11 @@ pub(super) use routes::Routes;
 
 use core::time::Duration;
 
-/// A flow that has carried nothing for so long is forgotten.
+/// A flow that has carried nothing for this long is forgotten.
 pub const IDLE: Duration = Duration::from_secs(60);
 /// Most flows of a forward at its near end, and of a peer at the far end.
 pub const MAX_FLOWS: usize = 256;
-/// Pause after the system refused to receive.
+/// Pause after a receive call failed.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Longest datagram that UDP carries.
 const MAX_DATAGRAM: usize = 65_535;

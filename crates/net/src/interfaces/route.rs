@@ -52,7 +52,7 @@ mod message {
     const HEADER: usize = 16;
     /// Length of `struct rtmsg`.
     const ROUTE: usize = 12;
-    /// The answer shall be the entry of the table, not what becomes of it (`linux/rtnetlink.h`).
+    /// Asks for the matching table entry itself, not for the route computed from it (`linux/rtnetlink.h`).
     const RTM_F_FIB_MATCH: u32 = 0x2000;
 
     /// RTM_GETROUTE.
@@ -92,7 +92,8 @@ mod message {
 
     /// RTM_NEWROUTE, or the error in its place.
     pub(super) fn answer(message: &[u8]) -> io::Result<Option<Route>> {
-        let short = || io::Error::new(io::ErrorKind::UnexpectedEof, "the system's answer is short");
+        let short =
+            || io::Error::new(io::ErrorKind::UnexpectedEof, "the system's answer is too short");
         let kind =
             message.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
         let kind = kind.ok_or_else(short)?;

@@ -1,9 +1,9 @@
 use core::time::Duration;
 use std::io;
 
-/// News come in bursts: link, addresses and routes one after the other. They are let settle so long.
+/// Notifications come in bursts: link, addresses and routes one after the other. They are acted on after this pause.
 const SETTLE: Duration = Duration::from_millis(20);
-/// Where the system sends no news, it is asked so often. A change without news is noticed as late.
+/// Interval of polling where the system sends no notifications; a change is noticed this late at most.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Tells when something about the machine's interfaces or addresses may have changed.

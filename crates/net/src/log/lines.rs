@@ -17,7 +17,7 @@ const MOST_PEERS: usize = 1024;
 /// Whether a line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is. So many were left out before it.
+    /// It is. This many were left out before it.
     Write { left_out: u64 },
     /// It is left out, and is the first for which that is so.
     FirstLeftOut,

@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// For how many ticks a path of normal usage has to have worked again before a metered one is let go.
 const METERED_REST: u32 = 40;
 
-/// Paths to connect over at first, at most: every connection allows so many.
+/// Paths to connect over at first, at most: every connection allows this many.
 const MOST_FIRST: usize = 8;
 
 /// One path on one interface: the number of its request, the interface's name, and the number of the destination.

@@ -83,7 +83,7 @@ impl PathRequest {
 /// A requested path does not parse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsePathError {
-    /// What was given.
+    /// The value given.
     pub given: String,
     /// What is allowed in its place.
     pub allowed: String,

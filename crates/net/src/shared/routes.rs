@@ -57,7 +57,7 @@ impl Routes {
         self.write().connections.insert(handle, Known { connection, ids: Vec::new() });
     }
 
-    /// The ids of a connection have changed.
+    /// Applies changes to the ids of a connection.
     pub(crate) fn change(&self, handle: Handle, changes: &IdChanges) {
         let Tables { connections, by_id } = &mut *self.write();
         let Some(known) = connections.get_mut(&handle) else { return };

@@ -39,7 +39,7 @@ pub enum ReadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadExactError {
-    /// The stream ended after so many bytes.
+    /// The stream ended after this many bytes.
     #[error("the stream ended {0} bytes into the buffer")]
     FinishedEarly(usize),
     /// Bytes could not be read.

@@ -140,7 +140,7 @@ impl SendStream {
         result.map_err(|error| WriteError::new(error, None))
     }
 
-    /// Ends the stream after what was written. To finish twice is no error.
+    /// Ends the stream after what was written. To finish twice is not an error.
     ///
     /// # Errors
     /// When the peer has stopped the stream, or the connection is over.

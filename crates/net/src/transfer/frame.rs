@@ -1,6 +1,6 @@
 //! What the two ends of a transfer say to each other, and how it is written.
 //!
-//! Every frame is a type (1 byte), a length (4 bytes, big-endian) and so many bytes of payload.
+//! Every frame is a type (1 byte), a length (4 bytes, big-endian) and this many bytes of payload.
 
 use super::manifest::Entry;
 use super::name::{Name, NameError};
@@ -106,16 +106,16 @@ pub enum FrameError {
     #[error("the name of a file is refused: {0}")]
     Name(NameError),
     /// Where a link leads is not acceptable.
-    #[error("where a symbolic link leads is refused: {0}")]
+    #[error("the target of a symbolic link is refused: {0}")]
     Target(NameError),
 }
 
 /// What follows on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// So many bytes of the current file, at least one.
+    /// This many bytes of the current file, at least one.
     Data(usize),
-    /// A frame of this type with so many bytes of payload.
+    /// A frame of this type with this many bytes of payload.
     Frame(u8, usize),
 }
 
@@ -153,26 +153,26 @@ pub enum Frame {
     Entry(Entry),
     /// Offerer: these were all.
     OfferEnd {
-        /// How many.
+        /// The number of them.
         entries: u32,
     },
     /// Taker: send this file from `offset` on.
     Fetch {
-        /// Which entry.
+        /// The entry's index.
         index: u32,
         /// Bytes that the taker has.
         offset: u64,
     },
     /// Taker: what is the SHA-256 of this file's bytes before `offset`?
     Check {
-        /// Which entry.
+        /// The entry's index.
         index: u32,
         /// At least 1; at most the file's size.
         offset: u64,
     },
     /// Offerer: it is this.
     Sum {
-        /// Which entry.
+        /// The entry's index.
         index: u32,
         /// As it was asked.
         offset: u64,
@@ -181,30 +181,30 @@ pub enum Frame {
     },
     /// Offerer: the bytes that follow are this file's, from `offset` on.
     File {
-        /// Which entry.
+        /// The entry's index.
         index: u32,
         /// As it was fetched.
         offset: u64,
     },
     /// Offerer: the file has ended.
     FileEnd {
-        /// Which entry.
+        /// The entry's index.
         index: u32,
         /// All its bytes.
         size: u64,
         /// SHA-256 of all of them.
         sum: [u8; 32],
     },
-    /// Taker: so many bytes of a file will survive its death.
+    /// Taker: this many bytes of a file will survive its death.
     Durable {
-        /// Which entry.
+        /// The entry's index.
         index: u32,
         /// Bytes from the start.
         offset: u64,
     },
     /// Taker: the file is complete, checked and in its place, and will survive its death.
     Stored {
-        /// Which entry.
+        /// The entry's index.
         index: u32,
     },
     /// Taker: it has all it wanted.

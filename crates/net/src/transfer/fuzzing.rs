@@ -98,7 +98,7 @@ fn lands(entries: &BTreeMap<Name, Entry>, link: &Name, target: &Target) -> bool 
     entries.keys().any(|name| name.is_within(&end))
 }
 
-/// Reads a ticket. What parses must be written as it was read, but for blank space.
+/// Reads a ticket. What parses must be written as it was read, except for blank space.
 pub fn ticket(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     if let Ok(ticket) = Ticket::parse(text) {

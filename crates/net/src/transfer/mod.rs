@@ -1,5 +1,5 @@
-//! File transfers as bytes: what the two ends of a transfer say to each other, the names and limits
-//! that either side enforces, and the tickets by which strangers to each other meet once.
+//! File transfers as bytes: what the two ends of a transfer say to each other, the names and limits that either side
+//! enforces, and the tickets that let two machines without keys of each other connect once.
 //!
 //! Nothing here reads a file or a socket; the `anabranch` command does. The protocol is specified in
 //! `docs/spec/transfer-0.md`.

@@ -1,9 +1,9 @@
 //! Tickets: one line with everything that a sender and a receiver without keys need for one transfer.
 //!
-//! The maker of a ticket listens under a key pair made for it alone, and permits one peer: the holder
-//! of the key that derives from the ticket's secret. Without the ticket nobody knows the public key,
-//! and without that nobody can make the first MAC of a handshake, so strangers get no answer, and no
-//! Diffie–Hellman is done for them (`docs/spec/wire-0.md`, Initiation).
+//! The maker of a ticket listens under a key pair made for this ticket, and permits one peer: the holder of the key
+//! that is derived from the ticket's secret. Without the ticket nobody knows the public key, and without the public key
+//! nobody can compute the first MAC of a handshake. So others get no answer, and no Diffie–Hellman is computed for them
+//! (`docs/spec/wire-0.md`, Initiation).
 
 use super::frame::Role;
 use crate::crypto::SecretKey;
@@ -30,7 +30,7 @@ const CHECK_LEN: usize = 4;
 const V4: u8 = 4;
 const V6: u8 = 6;
 
-/// An invitation to one transfer. Whoever has it can take the place of its rightful holder.
+/// An invitation to one transfer. Anyone who has it can take the place of its rightful holder.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     /// What its maker does: a taker's ticket is for sending to it.
@@ -60,10 +60,10 @@ pub enum TicketError {
     )]
     Version,
     /// It is not complete, or was changed.
-    #[error("the ticket was not copied whole")]
+    #[error("the ticket was not copied completely")]
     Damaged,
     /// Its checksum holds, but its contents make no sense.
-    #[error("the ticket says what no ticket can say")]
+    #[error("the ticket has impossible contents")]
     Contents,
     /// There is no address to put into it, or there are too many.
     #[error("a ticket needs from 1 to {MAX_ADDRESSES} addresses")]

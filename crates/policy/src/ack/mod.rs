@@ -12,7 +12,7 @@ use crate::view::PathView;
 /// A packet arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedEvent {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// On which path.
     pub path: PathId,

@@ -9,10 +9,10 @@ use crate::registry::{OptionEntry, Options, PolicyError, option};
 pub(super) const OPTIONS: &[OptionEntry] = &[
     option("every", "packets that ask for an acknowledgement before one is sent at once", "2"),
     option("delay", "longest time an acknowledgement waits for more packets", "5ms"),
-    option("about", "reports of the path that is due, or of every path with each (all)", "path"),
+    option("about", "what a report covers: the path that is due, or every path (all)", "path"),
 ];
 
-/// Acknowledges every so many packets, reordering and congestion marks at once, anything else within
+/// Acknowledges every this many packets, reordering and congestion marks at once, anything else within
 /// a delay (RFC 9000 §13.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {

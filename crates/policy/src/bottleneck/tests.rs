@@ -23,7 +23,7 @@ fn normal(rng: &mut Rng) -> f64 {
     (0..12).map(|_| rng.uniform()).sum::<f64>() - 6.0
 }
 
-/// Returns the milliseconds, of so many seconds, in which the paths were taken to share. `change` may alter the road
+/// Returns the milliseconds, of this many seconds, in which the paths were taken to share. `change` may alter the road
 /// as time passes.
 fn run(seed: u64, seconds: u64, road: Road, change: impl Fn(u64, &mut Road)) -> Vec<u64> {
     let mut shared = Vec::new();
@@ -35,7 +35,7 @@ fn run(seed: u64, seconds: u64, road: Road, change: impl Fn(u64, &mut Road)) -> 
     shared
 }
 
-/// Lets so many seconds pass, and shows what is known in each millisecond.
+/// Lets this many seconds pass, and shows what is known in each millisecond.
 fn drive(
     seed: u64,
     seconds: u64,

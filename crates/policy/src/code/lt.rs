@@ -7,7 +7,7 @@ use crate::code::{
 use crate::registry::{Entry, Options, PolicyError, option};
 use anabranch_fec::lt::{self, Held, MAX_SOURCES, Peeling, Soliton};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "lt",
     summary: "LT code, decoded by peeling: cheap, and 20 to 50 % more symbols than sources to decode",
@@ -24,7 +24,7 @@ pub struct Lt {
     sources: u16,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
     let sources = options.integer("sources", 1..=MAX_SOURCES as u64)? as u16;
     Ok(Box::new(Lt { sources }))

@@ -3,7 +3,7 @@
 use crate::code::{CodeLimits, ErasureCode};
 use crate::registry::{Entry, Options, PolicyError};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "none",
     summary: "no repairs: a lost symbol is sent again",
@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncoded;
 
-/// Makes it.
+/// Creates it.
 pub fn build(_: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
     Ok(Box::new(Uncoded))
 }

@@ -7,10 +7,10 @@ use crate::code::{
 use crate::registry::{Entry, Options, PolicyError, option};
 use anabranch_fec::random_linear::{self, Equations, Held, MAX_SOURCES};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "random-linear",
-    summary: "random linear code over GF(2): repairs without end, 1.6 symbols more than sources to decode",
+    summary: "random linear code over GF(2): unlimited repairs, 1.6 symbols more than sources to decode",
     source: "Cui et al. 2015 §III; RFC 8681 §3.6",
     options: &[option("sources", "most source symbols of a block, 1 to 1024", "1024")],
 };
@@ -21,7 +21,7 @@ pub struct RandomLinear {
     sources: u16,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
     let sources = options.integer("sources", 1..=MAX_SOURCES as u64)? as u16;
     Ok(Box::new(RandomLinear { sources }))

@@ -7,15 +7,15 @@ use crate::code::{
 use crate::registry::{Entry, Options, PolicyError, option};
 use anabranch_fec::raptorq::{self, Held, SYMBOLS};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "raptorq",
-    summary: "RaptorQ: repairs without end; all but one of 200 blocks need no symbol more than sources",
+    summary: "RaptorQ: unlimited repairs; all but one of 200 blocks decode from as many symbols as sources",
     source: "RFC 6330; Cui et al. 2015 §III",
     options: &[option("sources", "most source symbols of a block, 1 to 1016", "1016")],
 };
 
-/// Symbols beyond the sources that are kept of a block: the chance that so many do not suffice is below 10⁻¹⁶.
+/// Symbols beyond the sources that are kept of a block: the chance that this many do not suffice is below 10⁻¹⁶.
 const SURPLUS: u16 = 8;
 
 /// Source symbols of a block at most, of the 56,403 that RFC 6330 allows: the core holds 1024 symbols of one.
@@ -31,7 +31,7 @@ pub struct RaptorQ {
     sources: u16,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
     let sources = options.integer("sources", 1..=SOURCES.into())? as u16;
     Ok(Box::new(RaptorQ { sources }))

@@ -7,7 +7,7 @@ use crate::code::{
 use crate::registry::{Entry, Options, PolicyError};
 use anabranch_fec::reed_solomon::{self, MAX_SYMBOLS};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "reed-solomon",
     summary: "systematic Cauchy Reed–Solomon over GF(2^8), at most 255 symbols a block",
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReedSolomon;
 
-/// Makes it.
+/// Creates it.
 pub fn build(_: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
     Ok(Box::new(ReedSolomon))
 }
@@ -59,7 +59,7 @@ impl Encoder for ReedSolomon {
     }
 }
 
-/// Whichever symbols they are, as many as sources suffice: to count them is to know the rank.
+/// Counts symbols: any F of them decode a block of F sources, so the count is the rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counting {
     sources: u16,

@@ -8,7 +8,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "balia",
     summary: "coupled: balanced linked adaptation, in growth and in cuts",
@@ -24,7 +24,7 @@ pub struct Balia {
     cwnd: AdditiveCwnd,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Balia { cwnd: AdditiveCwnd::new(initial, options.packet_size()) }))

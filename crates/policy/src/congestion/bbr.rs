@@ -9,7 +9,7 @@ use crate::congestion::{AckEvent, CongestionController, SentEvent, TimeoutEvent}
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "bbr",
     summary: "BBRv1 as deployed: rate by the largest delivery rate, 10 rounds; least RTT, 10 s",
@@ -78,7 +78,7 @@ struct Recovery {
     round: u64,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let packet = options.packet_size().clamp(1, MAX_CWND / 1024);

@@ -6,8 +6,8 @@
 //! the window. Time goes by in *eras* of a round trip. The faster a path is, the sooner it takes delay and loss for
 //! congestion, which draws flows at one bottleneck towards equal rates.
 //!
-//! The drafts leave open how congestion marks are answered; here they count as losses do. Nor do they say what
-//! follows when nothing arrives any more: here, timeouts in a row begin anew.
+//! The drafts do not say how to answer congestion marks; here they count as losses. Nor do they say what to do when
+//! nothing arrives any more; here, timeouts in a row restart the controller.
 
 use anabranch_types::{Bitrate, Time, math};
 
@@ -16,10 +16,10 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "c4",
-    summary: "like C4: rate times the longest round trip, decaying; sensitive by the rate",
+    summary: "like C4: a window of rate times the longest round trip, which decays; faster paths react sooner",
     source: "derived from draft-huitema-ccwg-c4-spec-02 and -design-01",
     options: &[option("initial", "initial window, packets", "10")],
 };
@@ -101,7 +101,7 @@ pub struct C4 {
     restarted: bool,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(C4::new(initial, options.packet_size().clamp(1, MAX_CWND / 1024))))

@@ -1,14 +1,14 @@
 //! Loss-compensated, delay-bounded, ECN-aware control for real links.
 //!
-//! It knows three things, in files of their own, as is when startup ends. The bottleneck's *rate* is measured with the packets
-//! that random loss takes counted as passed, so that loss does not lower it. Of the *delay*, what is there
-//! while we send less than the path carries is the road's or somebody else's; what rises above that floor
-//! is ours, and is kept short. Of the *losses*, those while the queue is longest, beyond random loss, are
-//! congestion's, and so are all that grow with what we send: then CUBIC's window bounds ours as it does others'.
+//! It estimates three things, each in a file of its own, as is the end of startup. The bottleneck's *rate*: packets
+//! lost at random count as delivered, so that such loss does not lower it. The *delay*: what remains while we send less
+//! than the path carries is the floor, the road's own delay or another flow's queue; what rises above the floor is our
+//! queue, and is kept short. The *losses*: those beyond random loss while the queue is longest are congestion's, and so
+//! are all losses that grow with what we send; then a CUBIC window bounds ours.
 //!
-//! The pacing rate goes up and down around the rate in cycles: up to find more, down until our own queue
-//! is gone, which shows the floor, then at the rate for some round trips. A queue that drains while we send
-//! less, though never to its end, is held by somebody else: then we compete for it with a window alone.
+//! The pacing rate goes up and down around the rate in cycles: up to find more, down until our own queue is gone, which
+//! shows the floor, then at the rate for some round trips. A queue that shrinks while we send less, but never empties,
+//! belongs to another flow: then we compete with a window alone.
 
 mod delay;
 mod rate;
@@ -31,7 +31,7 @@ use response::Response;
 use rival::Rival;
 use startup::Startup;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "compensated",
     summary: "bottleneck rate with losses counted as passed; own queue bounded; answers marks",
@@ -54,7 +54,7 @@ const DRAIN_GAIN: f64 = 0.5;
 /// Growth of what is delivered while probing up that means that all of the probing went through.
 const FOLLOWED: f64 = 1.15;
 /// Rounds of a cycle at the rate itself, and up to how many more: flows whose cycles are equally long would
-/// probe in the same order for ever. A queue may end them, but not before so many.
+/// probe in the same order for ever. A queue may end them, but not before this many.
 const CRUISE_ROUNDS: u32 = 8;
 const MORE_CRUISE: u64 = 5;
 const LEAST_CRUISE: u32 = 3;
@@ -122,7 +122,7 @@ pub struct Compensated {
     marked: Option<Bitrate>,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let longest_queue =

@@ -9,7 +9,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "cubic",
     summary: "window grows as a cubic of time around its last maximum, times 0.7 on loss or mark",
@@ -62,7 +62,7 @@ pub struct Cubic {
     increase: f64,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;

@@ -35,14 +35,14 @@ impl AdditiveCwnd {
         }
     }
 
-    /// Slow start ends at so many packets, unless 0.
+    /// Slow start ends at this many packets, unless 0.
     pub(super) fn expect_threshold(&mut self, packets: u64) {
         if packets > 0 {
             self.ssthresh = packets.saturating_mul(self.packet);
         }
     }
 
-    /// The threshold, and a window that is steered, fall to so many packets from now on; 2 at first.
+    /// The threshold, and a window that is steered, fall to this many packets from now on; 2 at first.
     pub(super) fn set_least(&mut self, packets: u64) {
         self.least = packets;
     }

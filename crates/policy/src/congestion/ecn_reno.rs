@@ -8,7 +8,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "ecn-reno",
     summary: "Reno that halves on congestion marks only, its growth divided by 1 - loss",
@@ -51,7 +51,7 @@ enum Growth {
     Packets,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let restart = options.integer("restart", 1..=100)?;

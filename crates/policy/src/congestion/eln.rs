@@ -6,7 +6,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "eln",
     summary: "Reno that does not answer losses which the network reported as damage",
@@ -21,7 +21,7 @@ pub struct Eln {
     reno: Reno,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     Ok(Box::new(Eln { reno: reno::from_options(options)? }))
 }

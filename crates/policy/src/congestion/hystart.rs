@@ -21,7 +21,7 @@ const MOST_RISE: Duration = Duration::from_millis(16);
 pub(super) struct HyStart {
     /// Least round-trip time of all.
     least: Option<Duration>,
-    /// The round ends when so many bytes are delivered.
+    /// The round ends when this many bytes are delivered.
     round_end: u64,
     round_start: Time,
     /// The last acknowledgement of the train that began with the round.

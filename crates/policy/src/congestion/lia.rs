@@ -6,7 +6,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "lia",
     summary: "coupled: growth linked over all paths, each path halves alone",
@@ -20,7 +20,7 @@ pub struct Lia {
     cwnd: AdditiveCwnd,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Lia { cwnd: AdditiveCwnd::new(initial, options.packet_size()) }))

@@ -1,7 +1,7 @@
 //! The bound that congestion marks set: additive increase, multiplicative decrease, in bytes a round trip.
 //!
-//! A queue that marks tells all who share it alike when it is long enough, so flows that answer in
-//! proportion share it fairly, whatever each of them believes the bottleneck's rate to be.
+//! A marking queue signals all flows that share it alike when it is long enough. So flows that answer in proportion
+//! share it fairly, whatever rate each of them has estimated.
 
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;

@@ -50,7 +50,7 @@ pub struct RateSample {
 }
 
 impl RateSample {
-    /// The longer of the two intervals: neither can be shorter than what the bottleneck takes, but for packets
+    /// The longer of the two intervals: neither can be shorter than what the bottleneck takes, except for packets
     /// that waited beyond it.
     pub fn interval(&self) -> Duration {
         self.departure.max(self.arrival)
@@ -70,7 +70,7 @@ impl RateSample {
 /// A packet left.
 #[derive(Clone, Copy, Debug)]
 pub struct SentEvent {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Its bytes, IP and UDP headers included.
     pub bytes: u64,
@@ -83,7 +83,7 @@ pub struct SentEvent {
 /// The default is an event in which nothing happened, to be filled with what did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckEvent {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Bytes newly acknowledged.
     pub acked_bytes: u64,
@@ -123,7 +123,7 @@ pub struct AckEvent {
 /// No feedback about the path arrived for a retransmission timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeoutEvent {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Bytes in flight when the timer fired.
     pub bytes_in_flight: u64,

@@ -7,14 +7,14 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "mveno",
     summary: "coupled: LIA's growth, halved on a queue, and Veno's cuts; a substitute for mVeno",
     source: "derived from RFC 6356 §3 and Fu and Liew 2003, §III; mVeno's own coupling is not public",
     options: &[
         option("initial", "initial window, packets", "10"),
-        option("beta", "packets in queues from which on a loss is congestion", "3"),
+        option("beta", "packets in queues at which a loss counts as congestion", "3"),
     ],
 };
 
@@ -27,7 +27,7 @@ pub struct MultipathVeno {
     backlog: Backlog,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(MultipathVeno {

@@ -6,7 +6,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "olia",
     summary: "coupled: linked growth, moved from the largest windows to the paths that lose least",
@@ -27,7 +27,7 @@ pub struct Olia {
     owed: f64,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Olia { cwnd: AdditiveCwnd::new(initial, options.packet_size()), owed: 0.0 }))

@@ -1,8 +1,8 @@
 //! Bounds the window where the delivery rate stops growing.
 //!
-//! Deep buffers let a window grow far beyond what the path holds: it then measures the buffer. What arrives in a round
-//! trip tells: once the window exceeds the bandwidth-delay product, acknowledgements come no faster however much is sent
-//! (pTCP §6, congestion window and bandwidth-delay product).
+//! In deep buffers a window grows far beyond the bandwidth-delay product of the path. The delivery rate shows it: once
+//! the window exceeds that product, acknowledgements come no faster however much is sent (pTCP §6, congestion window
+//! and bandwidth-delay product).
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -17,8 +17,9 @@ const MOST: f64 = 1.5;
 const MEMORY: usize = 10;
 /// In slow start the window doubles from round to round, and the rate with it. If it grows by less, the path is full.
 const GROWING: f64 = 1.25;
-/// When the limit has held for so long, the queue is drained for a round to see what the round trip is without it; so many
-/// rounds pass until that shows. The way may have become longer, and a limit for the old one would starve the flow.
+/// When the limit has held for this long, the queue is drained for a round to see what the round trip is without it;
+/// this many rounds pass until that shows. The way may have become longer, and a limit for the old one would starve the
+/// flow.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 const LOOK_ROUNDS: u32 = 2;
 

@@ -6,7 +6,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "reno",
     summary: "halves the window on loss or a congestion mark, once per round trip",
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
         option("floor", "least window after a loss or mark, packets; ns-2 has none: 0", "2"),
         option(
             "plateau",
-            "on: the window ends where the delivery rate grows no more (pTCP §6)",
+            "on: the window stops growing where the delivery rate does (pTCP §6)",
             "off",
         ),
     ],
@@ -59,7 +59,7 @@ enum Halve {
     Flight,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     Ok(Box::new(from_options(options)?))
 }

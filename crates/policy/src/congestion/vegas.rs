@@ -7,7 +7,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "vegas",
     summary: "moves a packet per round trip to keep alpha to beta packets in queues; halves on loss or mark",
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
         option("gamma", "more end slow start", "1"),
         option(
             "yield",
-            "rounds in a row whose times rise unprovoked, after which it keeps one packet in flight; 0: never",
+            "rounds in a row whose times rise although the window has not grown, after which it keeps one packet in flight; 0: never",
             "0",
         ),
     ],
@@ -39,7 +39,7 @@ pub struct Vegas {
     grew: bool,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let alpha = options.real("alpha", 0.0..=1000.0)?;

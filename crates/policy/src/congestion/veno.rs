@@ -6,14 +6,14 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "veno",
     summary: "Reno that cuts by a fifth while fewer than beta packets wait, and grows half as fast above",
     source: "Fu and Liew 2003, §III",
     options: &[
         option("initial", "initial window, packets", "10"),
-        option("beta", "packets in queues from which on a loss is congestion", "3"),
+        option("beta", "packets in queues at which a loss counts as congestion", "3"),
         option(
             "increase",
             "growth with beta packets in queues: veno (half) or reno (whole)",
@@ -30,7 +30,7 @@ pub struct Veno {
     queued_growth: f64,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Veno {

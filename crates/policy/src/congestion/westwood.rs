@@ -9,7 +9,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "westwood",
     summary: "Reno's growth; on loss or mark the window falls to bandwidth estimate times least RTT",
@@ -30,7 +30,7 @@ pub struct Westwood {
     twice: f64,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Westwood {

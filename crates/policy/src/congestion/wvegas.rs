@@ -9,7 +9,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "wvegas",
     summary: "coupled: keeps total packets in queues over all paths, shared by rate",
@@ -36,7 +36,7 @@ pub struct WeightedVegas {
     least_queue: Option<Duration>,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(WeightedVegas {

@@ -1,8 +1,8 @@
 //! A delay-based window that yields to flows which fill the queue.
 //!
-//! Who keeps a few packets in the queue takes little beside a flow that fills it, but not nothing. So the history of
-//! round-trip times tells whether someone else is filling the queue: they rise from round to round although the own
-//! window has not grown. Then one packet stays in flight until half of the delay has gone again (pTCP §6, TCP
+//! A flow that keeps a few packets in the queue takes some bandwidth from a flow that fills it. So this watches the
+//! history of round-trip times: if they rise from round to round although the own window has not grown, another flow is
+//! filling the queue. Then only one packet stays in flight until half of the added delay is gone (pTCP §6, TCP
 //! friendliness: "the congestion window is reset to one upon detection of consistent increase").
 
 use core::time::Duration;
@@ -21,7 +21,7 @@ pub(super) struct Yielding {
     /// The last round's time, and that before the first rise.
     last: Duration,
     began: Duration,
-    /// Way given at so much delay above the base.
+    /// Way given at this much delay above the base.
     given_at: Option<Duration>,
 }
 
@@ -32,7 +32,8 @@ impl Yielding {
         Yielding { limit, rises: 0, last: zero, began: zero, given_at: None }
     }
 
-    /// Takes in a round for which the own window had grown, or not. Whether one packet is all that may be in flight.
+    /// Processes a round; `grew` says whether the own window had grown before it. Returns whether only one packet may
+    /// be in flight.
     pub(super) fn take(&mut self, round: &Round, grew: bool) -> bool {
         let delay = round.rtt.saturating_sub(round.base);
         if let Some(given_at) = self.given_at {

@@ -7,7 +7,7 @@ use crate::loss::{DetectionView, InFlight, LossDetector, LossVerdict};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::RttView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "dupack",
     summary: "lost when 3 later packets of the path are acknowledged, or at the retransmission timeout",
@@ -35,7 +35,7 @@ pub struct Dupack {
     probes: u8,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn LossDetector>, PolicyError> {
     let minute = Duration::from_secs(60);
     Ok(Box::new(Dupack {

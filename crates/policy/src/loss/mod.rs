@@ -28,7 +28,7 @@ pub struct InFlight {
 /// A packet that was acknowledged later than one sent after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Late {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// From the first acknowledgement of a packet sent after it until its own.
     pub late: Duration,
@@ -41,7 +41,7 @@ pub struct Late {
 /// The state of its path.
 #[derive(Clone, Copy, Debug)]
 pub struct DetectionView {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Largest packet number acknowledged on the path.
     pub largest_acked: u64,
@@ -107,7 +107,7 @@ pub trait LossDetector: Debug + Send {
 /// blocks counts once, for the block of the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Resolved {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// The path that carried them.
     pub path: PathId,

@@ -7,7 +7,7 @@ use crate::loss::{DetectionView, InFlight, Late, LossDetector, LossVerdict};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::RttView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "packet-threshold",
     summary: "lost when packets sent later, or 9/8 RTT later, are acknowledged; waits as long as packets come late",
@@ -50,7 +50,7 @@ pub struct PacketThreshold {
     reordering: Reordering,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn LossDetector>, PolicyError> {
     Ok(Box::new(PacketThreshold {
         packets: options.integer("packets", 1..=1000)?,

@@ -7,7 +7,7 @@ use crate::loss::{LossEstimator, Resolved};
 use crate::registry::{Entry, OptionEntry, Options, PolicyError, option};
 use crate::view::{BlockId, LossView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "per-block",
     summary: "lost share of each block once its first transmission is resolved, smoothed by 1/2",
@@ -44,7 +44,7 @@ pub struct PerBlock {
     from: VarianceFrom,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyError> {
     Ok(Box::new(PerBlock {
         blocks: ByBlock::default(),

@@ -9,10 +9,10 @@ use crate::loss::{LossEstimator, Resolved};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::LossView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "windowed",
-    summary: "lost share, forgotten by half every max(250 ms, 4 RTT), while no queue stands",
+    summary: "lost share while no queue stands, with a half-life of max(250 ms, 4 RTT)",
     source: "own; the queue condition keeps congestion's losses out",
     options: &[
         option("half-life", "least half-life of an observation", "250ms"),
@@ -38,7 +38,7 @@ pub struct Windowed {
     aggregate: Track,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyError> {
     let minute = Duration::from_secs(60);
     Ok(Box::new(Windowed {

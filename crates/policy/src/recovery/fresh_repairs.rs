@@ -6,7 +6,7 @@ use crate::recovery::{RecoveryAction, RecoveryEvent, RecoveryPolicy};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "fresh-repairs",
     summary: "as many fresh repairs as the block still needs; a silent path's load moves to others",
@@ -39,7 +39,7 @@ pub struct FreshRepairs {
     avoid_silent: bool,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
     let reinject = options.choice("timeout", &[("reinject", true), ("nothing", false)])?;
     let resend_open = options.choice("open", &[("wait", false), ("resend", true)])?;

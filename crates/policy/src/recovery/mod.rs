@@ -75,7 +75,7 @@ pub enum RecoveryAction {
     /// Make the path's oldest unacknowledged symbol due once more, on another path; where symbols share
     /// packets, all of the oldest packet.
     Copy(PathId),
-    /// Of what is assigned to the path, in flight first, then queued, the oldest so many bytes stay. The
+    /// Of what is assigned to the path, in flight first, then queued, the oldest this many bytes stay. The
     /// rest is taken back; what had been sent of it may still arrive.
     TakeBack(PathId, u64),
     /// The same, but what is in flight stays: only the queue is taken back.

@@ -6,7 +6,7 @@ use crate::recovery::{RecoveryAction, RecoveryEvent, RecoveryPolicy};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "resend",
     summary: "sends a lost symbol again; a silent path's load moves to others",
@@ -60,7 +60,7 @@ impl Resend {
     }
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
     let timeouts = [
         ("reinject", OnTimeout::Reinject),

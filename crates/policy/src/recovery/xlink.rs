@@ -11,13 +11,13 @@ use crate::scheduler::work::{carrier, send};
 use crate::scheduler::{Pick, Pull, Reason, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{BlockView, Blocked, PathView, SchedulerView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "xlink",
     summary: "as resend; what is long in flight, or in flight when nothing new waits, is copied to another path",
     source: "Zheng et al. 2021 (XLINK), as XQUIC has it, without the gate by play-time left",
     options: &[
-        option("factor", "age from which on a copy is made, in least round-trip times", "1.1"),
+        option("factor", "age at which a copy is made, in least round-trip times", "1.1"),
         option("most", "and at most", "500ms"),
         option("least", "and at least", "20ms"),
     ],
@@ -31,7 +31,7 @@ pub struct Xlink {
     age: Age,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
     let minute = Duration::from_secs(60);
     let age = Age {

@@ -1,9 +1,9 @@
 //! Automatic redundancy within a byte budget.
 //!
-//! A repair that is sent before its need is known either spares its block a second round, or is wasted. Bulk
-//! blocks get another one as long as that wastes few for each round spared. Where a round trip matters more
-//! (urgent classes, the end of the data, a block that has waited for one), more may be wasted, as long as all
-//! that turn out not to be needed stay within a share of the data.
+//! A repair that is sent before it is known to be needed either saves its block a second round or is wasted. A bulk
+//! block gets another repair as long as few are wasted for each round saved. Where a round trip matters more (urgent
+//! classes, the end of the data, a block that has waited a round trip already), more may be wasted, as long as all
+//! wasted repairs stay within a share of the data.
 
 use anabranch_types::math;
 use core::time::Duration;
@@ -12,7 +12,7 @@ use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, LossView, MAX_PATHS, TrafficClass};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "budget",
     summary: "repairs by urgency, the wasted ones within a share of the data",
@@ -55,7 +55,7 @@ pub struct Budget {
     urgent_failure: f64,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     Ok(Box::new(Budget {
         overhead: options.real("overhead", 0.0..=10.0)?,

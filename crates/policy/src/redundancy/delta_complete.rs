@@ -16,7 +16,7 @@ use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, MAX_PATHS, PathView, TrafficClass};
 use anabranch_types::math;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "delta-complete",
     summary: "blocks of so many bytes, each sent until it is decoded but for a small chance",
@@ -60,7 +60,7 @@ pub struct DeltaComplete {
     fatal: f64,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     let failure = options.real("failure", 1e-6..=0.999)?;
     let append = options.integer_unless("append", "auto", 0..=1000)?;
@@ -143,7 +143,7 @@ impl DeltaComplete {
         most.is_some_and(|most| f64::from(copies) * most_loss <= *most)
     }
 
-    /// Whether at most `spare` of these packets are lost, but for the chance that is accepted.
+    /// Whether at most `spare` of these packets are lost, except for the chance that is accepted.
     fn is_safe(&self, paths: &[(u32, f64)], spare: u32) -> bool {
         let mean: f64 = paths.iter().map(|(packets, loss)| f64::from(*packets) * loss).sum();
         if self.tolerable.get(spare as usize).is_some_and(|most| mean <= *most) {
@@ -195,7 +195,7 @@ fn at_risk(path: &PathView, flying: u32, coming: u32, each: u32) -> u32 {
     if within { all } else { all.min(window(path).max(packets(flying, each))) }
 }
 
-/// Packets for so many symbols.
+/// Packets for this many symbols.
 fn packets(symbols: u32, each: u32) -> u32 {
     if each == 1 { symbols } else { symbols.div_ceil(each) }
 }

@@ -5,7 +5,7 @@ use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, MAX_PATHS};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "fixed",
     summary: "a fixed share of repairs with every block, then on deficit",
@@ -27,7 +27,7 @@ pub struct Fixed {
     together: u16,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     Ok(Box::new(Fixed {
         share: options.real("share", 0.0..=10.0)?,

@@ -8,7 +8,7 @@ use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, LossView, MAX_PATHS, PathView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "mean-sigma",
     summary: "blocks of one round trip with repairs for mean + k·deviation of loss, then on deficit",
@@ -74,7 +74,7 @@ pub struct MeanSigma {
     bound: Option<(f64, u16, u16)>,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     let provisions =
         [("eq9", Provision::MeanSigma), ("eq6", Provision::Fitted), ("exact", Provision::Exact)];

@@ -27,7 +27,7 @@ pub struct BlockShape {
 /// What a redundancy policy may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct RedundancyView<'a> {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Open paths.
     pub paths: &'a [PathView],

@@ -4,7 +4,7 @@ use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, MAX_PATHS};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "none",
     summary: "no repairs; a block is a run of symbols",
@@ -18,7 +18,7 @@ pub struct NoRedundancy {
     sources: u16,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     let sources = options.integer("sources", 1..=65_535)? as u16;
     Ok(Box::new(NoRedundancy { sources }))

@@ -5,7 +5,7 @@ use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, MAX_PATHS, SymbolId};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "sliding",
     summary: "a repair of the newest symbols after every few; needs a code that slides",
@@ -13,7 +13,7 @@ pub const ENTRY: Entry = Entry {
     options: &[
         option("every", "symbols after which a repair follows, 1 to 255", "10"),
         option("reach", "newest symbols that it covers, 1 to 255", "64"),
-        option("sources", "symbols that are kept account of together, 1 to 255", "64"),
+        option("sources", "symbols that are accounted for together, 1 to 255", "64"),
         option("symbol", "payload of a symbol, bytes, at most", "65535"),
         option("together", "symbols that may share a packet, 1 to 64", "1"),
     ],
@@ -31,7 +31,7 @@ pub struct Sliding {
     since: i32,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     Ok(Box::new(Sliding {
         every: options.integer("every", 1..=255)? as u16,

@@ -112,7 +112,7 @@ fn every_policy_is_built_with_its_defaults() {
     }
 }
 
-/// Holds every path back for so many milliseconds.
+/// Holds every path back for this many milliseconds.
 #[derive(Debug)]
 struct Holding(u64);
 

@@ -9,15 +9,15 @@ use crate::scheduler::unblock;
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent};
 use crate::view::{MAX_PATHS, PathView, Round, SchedulerView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "blest",
     summary: "least RTT first; a slower path waits if it would block the receiver's buffer",
     source: "Ferlin et al. 2016; the MPTCP implementation for Linux, its blest scheduler",
     options: &[
-        option("lambda", "factor on the estimate at first, from 1.0 to 1.3", "1.2"),
-        option("up", "added to it once the buffer has been full", "0.04"),
-        option("down", "taken from it while it has not", "0.01"),
+        option("lambda", "initial factor on the estimate, from 1.0 to 1.3", "1.2"),
+        option("up", "added to the factor once the buffer has been full", "0.04"),
+        option("down", "subtracted from the factor while it has not", "0.01"),
         unblock::OPTION,
     ],
 };
@@ -48,7 +48,7 @@ pub struct Blest {
     limited: bool,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let blest = Blest {
         lambda: options.real("lambda", LAMBDA.0..=LAMBDA.1)?,

@@ -7,7 +7,7 @@ use crate::scheduler::work::{NOTHING, carrier, first_in_line, send};
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::SchedulerView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "blind",
     summary: "any path with room takes the oldest due work, then new data",
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Blind;
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     Ok(Box::new(Blind))
 }

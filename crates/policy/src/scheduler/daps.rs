@@ -10,7 +10,7 @@ use crate::scheduler::work::{NOTHING, assign_fresh, carriers};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, unblock};
 use crate::view::{PathView, SchedulerView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "daps",
     summary: "runs of a window each, in the order in which they arrive; a run waits for its path",
@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
 
 /// Delays are multiples of this: else a plan, which ends when all paths' windows arrive together, is too long.
 const STEP: Duration = Duration::from_millis(4);
-/// A plan ends after so many runs at the latest.
+/// A plan ends after this many runs at the latest.
 const MOST_RUNS: usize = 256;
 
 /// A path and the symbols that it is given in a row.
@@ -33,7 +33,7 @@ pub struct Daps {
     plan: VecDeque<Run>,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     unblock::wrap(options, Daps::default())
 }

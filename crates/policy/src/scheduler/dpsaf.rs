@@ -13,10 +13,10 @@ use crate::scheduler::shares::{Expectation, Shares, SharesOptions, faster};
 use crate::scheduler::{Scheduler, SchedulerEvent, unblock};
 use crate::view::{PathView, SchedulerView, SymbolId};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "dpsaf",
-    summary: "as late, by the likeliest course of events, corrected by when the slow path's data came",
+    summary: "as late, by the most likely course of events, corrected by when the slow path's data arrived",
     source: "derived from what is public of Xue et al. 2018 (DPSAF)",
     options: &[
         SharesOptions::WINDOW,
@@ -47,7 +47,7 @@ struct Probe {
     before: Option<Time>,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     unblock::wrap(options, Shares::new(Likeliest::default(), SharesOptions::read(options)?))
 }

@@ -9,7 +9,7 @@ use crate::scheduler::work::{NOTHING, arrival, carrier, carriers, one, one_way, 
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockView, PathView, SchedulerView, TrafficClass};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "earliest",
     summary: "earliest in-order completion; a slow path is used only where it delays nothing",
@@ -32,7 +32,7 @@ const MOST_AT_ONCE: u64 = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Earliest;
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     Ok(Box::new(Earliest))
 }

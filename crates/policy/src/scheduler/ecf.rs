@@ -9,7 +9,7 @@ use crate::scheduler::unblock;
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::{PathView, SchedulerView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "ecf",
     summary: "least RTT first; a slower path waits if the fastest finishes the rest sooner",
@@ -28,7 +28,7 @@ pub struct Ecf {
     waiting: bool,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     unblock::wrap(options, Ecf { beta: options.real("beta", 0.0..=10.0)?, waiting: false })
 }

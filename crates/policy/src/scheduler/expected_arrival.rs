@@ -1,9 +1,9 @@
 //! FMTCP's allocation: each symbol of the pending blocks, in order, is given to the path on which it is expected to arrive
 //! first, until it is the asking path's turn.
 //!
-//! Only that symbol is sent. What other paths are given on the way is virtual: they decide for themselves when they ask, by
-//! what is known then. Where the asking path's symbol comes after new ones of theirs, those are cut
-//! ([`Work::Ahead`]) and bound to no path.
+//! Only that symbol is sent. The allocation to other paths is virtual: each decides for itself when it asks, by what is
+//! known then. Where the asking path's symbol comes after new ones allocated to other paths, those are cut
+//! ([`Work::Ahead`]) but bound to no path.
 
 use crate::analysis::fountain::DeliveryPath;
 use crate::registry::{Entry, Options, PolicyError, option};
@@ -12,7 +12,7 @@ use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockId, BlockView, MAX_PATHS, PathView, SchedulerView, TrafficClass};
 use anabranch_types::PathId;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "expected-arrival",
     summary: "symbols of pending blocks, in order, each on the path where it should arrive first; the others' share is virtual",
@@ -39,7 +39,7 @@ pub struct ExpectedArrival {
     planned: u16,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     Ok(Box::new(ExpectedArrival {
         virtually: options.choice("scheduling", &[("on", true), ("off", false)])?,

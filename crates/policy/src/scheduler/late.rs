@@ -8,7 +8,7 @@ use crate::registry::{Entry, Options, PolicyError, option};
 use crate::scheduler::shares::{Expectation, Shares, SharesOptions};
 use crate::scheduler::{Scheduler, unblock};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "late",
     summary: "the slowest path carries what comes after the faster paths' expected deliveries",
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let readings = [("model", Reading::Model), ("literal", Reading::Literal)];
     let forecaster = Forecaster::pruning(options.choice("reading", &readings)?);

@@ -7,7 +7,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, oldest, send};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockView, MAX_PATHS, PathView, SchedulerView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "linux",
     summary: "bursts of 64 KiB to the path that empties its queue first, even ahead of its window",
@@ -35,7 +35,7 @@ pub struct Linux {
     rates: [f64; MAX_PATHS],
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     Ok(Box::new(Linux { rates: [0.0; MAX_PATHS] }))
 }
@@ -79,7 +79,8 @@ impl Linux {
         rate.max(1.0)
     }
 
-    /// A burst of so many bytes goes to a path: its rate counts beside the mean, each by the bytes under it.
+    /// Updates the mean rate of a path that gets a burst of this many bytes: the mean weighs the bytes held, the
+    /// present rate those of the burst.
     fn weigh(&mut self, path: &PathView, bytes: u64) {
         let (held, bytes) = (held(path) as f64, bytes as f64);
         let mean = (self.rate(path) * held + pacing_rate(path) * bytes) / (held + bytes).max(1.0);

@@ -88,7 +88,7 @@ pub enum Work {
 /// Some work given to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// What.
+    /// The kind.
     pub work: Work,
     /// How many symbols of it, at least 1. Of what there is less, as many as there are.
     pub count: u16,

@@ -10,7 +10,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, first_in_line, send};
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::{PathView, SchedulerView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "otias",
     summary: "the path on which a symbol arrives first, queued there ahead of the window",
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Otias;
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     unblock::wrap(options, Otias)
 }

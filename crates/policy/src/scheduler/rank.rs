@@ -7,7 +7,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, oldest, send};
 use crate::scheduler::{Pick, Pull, Reason, Scheduler, Work};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "rank",
     summary: "older blocks on paths of higher loss-free bandwidth, newer ones on the others",
@@ -27,7 +27,7 @@ pub struct Rank {
     full: bool,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let full = options.choice("fill", &[("halves", false), ("full", true)])?;
     Ok(Box::new(Rank { full }))

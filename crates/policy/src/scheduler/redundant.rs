@@ -10,14 +10,14 @@ use crate::scheduler::{
 };
 use crate::view::{BlockView, Blocked, MAX_PATHS, PathView, SchedulerView, TrafficClass};
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "redundant",
     summary: "each of several paths carries a copy of every symbol not acknowledged yet",
     source: "the MPTCP implementation for Linux, its redundant scheduler; M-TCP §III-B; the choice of paths is our own",
     options: &[
         option("paths", "paths that carry copies, at most: those on which they arrive first", "16"),
-        option("jitter", "most that a copy waits after what it copies; the wait is uniform", "0ms"),
+        option("jitter", "longest delay of a copy after its original; the delay is uniform", "0ms"),
         option(
             "class",
             "what is copied: one class (interactive, live, bulk), or all of them",
@@ -57,7 +57,7 @@ pub(super) struct Rest {
     blocks: Vec<BlockView>,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let classes = [
         ("all", None),

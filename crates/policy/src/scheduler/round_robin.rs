@@ -7,7 +7,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, first_in_line, send};
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::SchedulerView;
 
-/// What the registry says about it.
+/// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "round-robin",
     summary: "paths with room take turns, a quota of symbols each",
@@ -23,7 +23,7 @@ pub struct RoundRobin {
     taken: u64,
 }
 
-/// Makes it from its options.
+/// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let quota = options.integer("quota", 1..=10_000)?;
     Ok(Box::new(RoundRobin { quota, turn: None, taken: 0 }))

@@ -82,12 +82,12 @@ impl SharesOptions {
         option("spare", "a fast path that has sent its share: send more, or wait", "send");
     pub(super) const WINDOW: OptionEntry = option(
         "window",
-        "leaves by the acknowledgements of what is in flight: clocked, or at-once",
+        "when a window leaves: as what is in flight is acknowledged (clocked), or at-once",
         "clocked",
     );
     pub(super) const ARRIVAL: OptionEntry = option(
         "arrival",
-        "of a packet: forward (as measured, where that is later than half a round trip), or half (a round trip)",
+        "delay of a packet: forward (as measured, where that is more than half a round trip), or half (a round trip)",
         "forward",
     );
 

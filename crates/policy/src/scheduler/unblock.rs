@@ -1,10 +1,10 @@
 //! Opportunistic retransmission and penalisation: when a buffer is full, the receiver's or the sender's, the symbol that
 //! keeps it full goes once more on a faster path, and the slower paths that carry it are held back.
 //!
-//! Raiciu et al. 2012, §4.2, as the MPTCP implementation for Linux has it. A path with room finds the next symbol beyond the
-//! receiver's window, or nothing left to send because the application is blocked on the send buffer. In the second case
-//! paths are held back only while that buffer is still full: with room in it, the copy merely fills the time until the
-//! application writes.
+//! Raiciu et al. 2012, §4.2, as the MPTCP implementation for Linux has it. A path with room finds the next symbol
+//! beyond the receiver's window, or nothing left to send because the application is blocked on the send buffer. In the
+//! second case paths are held back only while that buffer is full; when it has room, the copy only uses the time until
+//! the application writes.
 
 use anabranch_types::{PathId, Time};
 

@@ -12,7 +12,7 @@ fn estimator(spec: &str) -> Box<dyn LossEstimator> {
     build_estimator(&spec.parse().unwrap()).unwrap()
 }
 
-/// A block of which the paths carried and lost so many packets, told at once.
+/// A block of which the paths carried and lost this many packets, told at once.
 fn block(estimator: &mut dyn LossEstimator, id: u64, paths: &[(u32, u32)]) {
     for (index, (sent, lost)) in paths.iter().enumerate() {
         let path = PathId(index as u32);

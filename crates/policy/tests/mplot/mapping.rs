@@ -8,7 +8,7 @@ use anabranch_types::{PathId, Time};
 
 use super::provisioning::path;
 
-/// Unrecovered blocks of which these have so many symbols due.
+/// Unrecovered blocks of which these have this many symbols due.
 fn blocks(due: &[u16]) -> Vec<BlockView> {
     let block = |(index, due): (usize, &u16)| BlockView {
         id: BlockId(index as u64),

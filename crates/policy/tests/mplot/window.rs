@@ -16,7 +16,7 @@ fn ms(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// So many packets sent 40 ms before `now` are acknowledged.
+/// This many packets sent 40 ms before `now` are acknowledged.
 fn acked(now: u64, packets: u32) -> AckEvent {
     AckEvent {
         now: ms(now),

@@ -46,7 +46,7 @@ snapshot! {
     /// One acknowledgement, digested for one path: what it newly acknowledged and what is now lost. Times are
     /// seconds.
     AckEvent of congestion::AckEvent {
-        /// Now.
+        /// The current time.
         now: f64 = |event| event.now.as_secs_f64();
         /// Bytes newly acknowledged.
         acked_bytes: u64 = |event| event.acked_bytes;

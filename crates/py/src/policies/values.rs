@@ -13,7 +13,7 @@ pub(super) fn seconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e9
 }
 
-/// The time so many seconds after the start, the nearest nanosecond; later than all others if it is too large.
+/// The time this many seconds after the start, the nearest nanosecond; later than all others if it is too large.
 pub(super) fn time(seconds: f64) -> PyResult<Time> {
     if seconds.is_nan() || seconds < 0.0 {
         return Err(PyValueError::new_err(format!(

@@ -40,7 +40,7 @@ impl Table {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// A column as a list, of so many rows at most.
+    /// A column as a list, of this many rows at most.
     fn list<'py>(
         &self,
         py: Python<'py>,

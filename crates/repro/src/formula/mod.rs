@@ -1,4 +1,4 @@
-//! Items that follow from a paper's formulas, without a simulated network.
+//! Items that are computed from a paper's formulas, without a simulated network.
 
 pub mod fmtcp;
 pub mod late;

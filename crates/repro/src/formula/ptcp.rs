@@ -32,7 +32,7 @@ pub fn fluctuation() -> Outcome {
     let all = || seeds.iter().flatten().copied();
     let least = all().fold(f64::INFINITY, f64::min);
     let most = all().fold(f64::NEG_INFINITY, f64::max);
-    // Shares are computed from tenths, so they are exact but for the last bit.
+    // Shares are computed from tenths, so they are exact except for the last bit.
     let exact = 1e-9;
     outcome.bounded("least share of C", Estimate::exact(least), 0.2 - exact, 0.2 + exact);
     outcome.bounded("largest share of C", Estimate::exact(most), 1.0 - exact, 1.0 + exact);

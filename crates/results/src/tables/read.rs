@@ -20,7 +20,7 @@ pub struct Row<'a> {
     pub point: usize,
     /// The seed.
     pub seed: u64,
-    /// What it is about.
+    /// Its subject.
     pub subject: &'a str,
     /// What it measures.
     pub metric: &'a str,
@@ -52,7 +52,7 @@ pub fn read(
     let path = directory.join(name);
     let damaged = |why: String| ResultsError::Damaged { path: path.clone(), why };
     if format!("{:016x}", Checksum::of_file(&path)?.0) != checksum(directory, name)? {
-        return Err(damaged(format!("it is not the file that {} speaks of", Summary::FILE)));
+        return Err(damaged(format!("it is not the file that {} describes", Summary::FILE)));
     }
     let file = File::open(&path).map_err(ResultsError::io(&path, "read"))?;
     rows(file, visit).map_err(|error| damaged(error.to_string()))

@@ -50,7 +50,7 @@ pub(super) struct StepCourse {
 }
 
 impl StepCourse {
-    /// The course of valid `config`, called `stream` under `seed`.
+    /// The process of a valid `config`; its random stream is called `stream` under `seed`.
     pub(super) fn new(config: DelaySteps, seed: u64, stream: &str) -> Self {
         let draws = Draws::new(seed, stream);
         let level = (draws.uniform(0, 0) * nanos(config.most) as f64) as u64;

@@ -36,7 +36,7 @@ pub trait Agent: Any + Debug + Send {
 /// A packet at the end of its route.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// The port it arrived at.
     pub port: PortId,
@@ -65,7 +65,7 @@ pub struct Loss<'a> {
     pub size: u32,
     /// When it was sent.
     pub sent: Time,
-    /// Why.
+    /// The reason.
     pub cause: DropCause,
     /// What it carried.
     pub payload: &'a Payload,

@@ -13,7 +13,7 @@ impl Digest {
         Digest(0x243f_6a88_85a3_08d3)
     }
 
-    /// Adds what became of a packet on a link: `None` means that it arrived.
+    /// Adds the fate of a packet on a link: `None` means that it arrived.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "what is hashed, field by field")]
     pub(super) fn fold(

@@ -28,7 +28,7 @@ impl Dumbbell {
     /// the same with `.reverse`.
     ///
     /// # Errors
-    /// When one of the links cannot exist.
+    /// If a link's configuration is invalid.
     pub fn build(&self) -> Result<(Topology, Vec<RoutePair>), TopologyError> {
         let mut topology = Topology::new();
         let (left, right) = (topology.add_node("left"), topology.add_node("right"));

@@ -35,7 +35,7 @@ impl Faults {
         Some(Box::new(Faults { config, random, old: VecDeque::new(), held: None, thinning }))
     }
 
-    /// Puts what becomes of the packets of `outputs` in their place.
+    /// Puts the fate of the packets of `outputs` in their place.
     pub(super) fn pass(&mut self, outputs: &mut Vec<LinkOutput<u32>>, packets: &mut Slab) {
         if let Some(thinning) = &mut self.thinning {
             thinning.pass(outputs, packets);

@@ -95,7 +95,7 @@ pub(super) struct Tally {
     pub(super) bytes_lost: u64,
 }
 
-/// What became of a packet offered to a plain link.
+/// The fate of a packet offered to a plain link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
     /// It is alone in the link and will arrive then.

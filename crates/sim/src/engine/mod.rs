@@ -1,10 +1,9 @@
 //! The engine: agents that exchange packets over a network of links, in virtual time.
 //!
-//! Events happen in the order of (time, sequence): of those due at one instant, the one that was
-//! scheduled first is handled first. An event is the arrival of a packet at the end of a link, or an
-//! agent's timer. Everything is a value: an engine holds its topology, its packets and its agents, two
-//! engines share nothing, and the same seed gives the same run on every machine, as
-//! [`Engine::digest`] shows.
+//! Events are handled in the order of (time, sequence): among those due at one instant, the one scheduled first comes
+//! first. An event is the arrival of a packet at the end of a link, or an agent's timer. There is no global state: an
+//! engine holds its topology, its packets and its agents, and shares nothing with other engines. The same seed gives
+//! the same run on every machine, as [`Engine::digest`] shows.
 //!
 //! ```
 //! use anabranch_sim::endpoint::{Sink, Udp, UdpConfig};
@@ -89,7 +88,7 @@ impl Engine {
     /// `seed`, named after the links.
     ///
     /// # Errors
-    /// When two links have the same name, or one cannot exist.
+    /// If two links have the same name, or a link's configuration is invalid.
     pub fn new(topology: Topology, seed: u64) -> Result<Self, TopologyError> {
         if let Some(name) = topology.repeated_name() {
             return Err(TopologyError::RepeatedName(name.to_owned()));
@@ -147,7 +146,7 @@ impl Engine {
         self.run(until, Some(observer));
     }
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.network.now
     }

@@ -52,7 +52,7 @@ pub(crate) enum Outcome {
 /// Buffers kept for reuse, at most.
 const MAX_BUFFERS: usize = 1 << 16;
 
-/// Whoever watches, if anyone.
+/// The observer, if there is one.
 pub(crate) type Watch<'a> = Option<&'a mut (dyn Observer + 'a)>;
 
 impl Network {

@@ -15,11 +15,11 @@ pub trait Observer {
 /// Something that happened to a packet on a link.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketEvent<'a> {
-    /// When.
+    /// The time.
     pub time: Time,
     /// On which link.
     pub link: LinkId,
-    /// What.
+    /// The kind.
     pub kind: PacketEventKind,
     /// The packet, as it was afterwards.
     pub packet: &'a Packet,

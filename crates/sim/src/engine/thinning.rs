@@ -7,7 +7,7 @@ use super::packet::{Payload, Slab};
 use crate::link::{Delivery, DropCause, Dropped, LinkOutput};
 
 /// Thins the pure acknowledgements of TCP that arrive at one instant, as access points and modems do with those
-/// that wait together for the medium: of each connection the last one stays, and before it one in so many.
+/// that wait together for the medium: of each connection the last one stays, and before it one in this many.
 ///
 /// What says more than how far a stream has come stays: payload, SYN, FIN, probes, marks and selective
 /// acknowledgements. So does every datagram, which is encrypted.

@@ -258,11 +258,11 @@ impl Topology {
 pub enum TopologyError {
     /// A link starts or ends at a node that does not exist.
     NoNode(NodeId),
-    /// A link cannot exist.
+    /// A link's configuration is invalid.
     Link(LinkConfigError),
     /// Two links have this name, and would lose the same packets.
     RepeatedName(String),
-    /// A route cannot exist.
+    /// A route is not possible.
     Route(NoRoute),
     /// An agent or route that the engine does not have.
     NoSuch(&'static str, u32),

@@ -239,7 +239,7 @@ impl LinkConfig {
 pub struct LinkConfigError {
     /// The key, as the text form spells it.
     pub key: String,
-    /// What was given.
+    /// The value given.
     pub given: String,
     /// What would have been accepted.
     pub allowed: String,

@@ -20,7 +20,7 @@ pub struct FaultConfig {
     pub inject: f64,
     /// It arrives right after the next packet.
     pub hold: f64,
-    /// Of the pure acknowledgements of a TCP connection that arrive at one instant, one in so many stays, and the
+    /// Of the pure acknowledgements of a TCP connection that arrive at one instant, one in this many stays, and the
     /// last. 0 and 1 leave all of them.
     pub thin_acks: u32,
 }

@@ -108,7 +108,7 @@ pub struct Dropped<T> {
     pub time: Time,
     /// The caller's handle.
     pub token: T,
-    /// Why.
+    /// The reason.
     pub cause: DropCause,
 }
 

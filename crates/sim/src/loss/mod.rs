@@ -1,8 +1,8 @@
 //! Loss processes: which packets a link loses at random, and its loss probability at each instant.
 //!
 //! A process draws once per packet, when the packet has been serialised. Times passed to one
-//! process never fall. Processes whose state moves with time keep two random streams, one for the
-//! state and one for the packets, so that the state's course does not depend on the traffic.
+//! process never fall. Processes with a state that changes over time have two random streams, one
+//! for the state and one for the packets, so that the state does not depend on the traffic.
 
 mod aggregate;
 mod bernoulli;

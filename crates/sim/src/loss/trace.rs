@@ -158,7 +158,7 @@ impl LossModel for Replay {
         lost
     }
 
-    /// The mean: what becomes of the next packet is certain, but says nothing about the link.
+    /// The mean: the fate of the next packet is certain, but says nothing about the link.
     fn probability(&mut self, _now: Time) -> Probability {
         self.mean
     }

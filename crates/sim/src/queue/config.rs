@@ -19,9 +19,9 @@ pub struct QueueConfig {
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many bytes: from one nominal packet (1500 B) to 1 GiB.
+    /// This many bytes: from one nominal packet (1500 B) to 1 GiB.
     Bytes(DataSize),
-    /// So many packets, whatever their size: 1 to 1 000 000.
+    /// This many packets, whatever their size: 1 to 1 000 000.
     Packets(u32),
 }
 
@@ -123,7 +123,7 @@ pub enum RedSpacing {
 pub enum RedThresholds {
     /// A sixth and a half of the buffer, in packets.
     FromBuffer,
-    /// So many packets each; `0 <= min < max`.
+    /// This many packets each; `0 <= min < max`.
     Packets {
         /// Below this average every packet passes.
         min: f64,

@@ -43,7 +43,7 @@ pub enum Refusal {
     Early,
 }
 
-/// What became of an admitted packet.
+/// The fate of an admitted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It waits as it came.

@@ -184,7 +184,8 @@ mod trace {
         // 1400 B left at 3 ms: 4400 B end with the opportunity at 10 ms.
         assert_eq!(course.finish(ms(3), 4400, false), ms(10));
         assert_eq!(course.finish(ms(10), 1, false), ms(11));
-        // After a rest what was left is gone, and so is an opportunity at the very instant.
+        // What an opportunity leaves unused is lost when the queue empties, as is an opportunity at
+        // the instant of arrival.
         assert_eq!(course.finish(ms(11), 1, true), ms(13));
         assert_eq!(course.finish(Time::from_micros(19_999), 1500, true), ms(20));
         assert_eq!(course.finish(ms(20), u32::MAX, false), course.finish(ms(20), 1, false));

@@ -45,7 +45,7 @@ pub struct RunReport {
 /// What one flow came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowReport {
-    /// What reports call it.
+    /// Its name in reports.
     pub subject: String,
     /// When it began.
     pub start: Time,
@@ -95,7 +95,7 @@ pub struct LinkReport {
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scalar {
-    /// What it is about.
+    /// Its subject.
     pub subject: String,
     /// What it measures.
     pub metric: String,
@@ -106,7 +106,7 @@ pub struct Scalar {
 /// A figure over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What it is about.
+    /// Its subject.
     pub subject: String,
     /// What it measures.
     pub metric: String,
@@ -119,7 +119,7 @@ pub struct Series {
 /// Many values of one figure, in the order in which they arose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
-    /// What it is about.
+    /// Its subject.
     pub subject: String,
     /// What it measures.
     pub metric: String,

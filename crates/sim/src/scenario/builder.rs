@@ -180,7 +180,7 @@ impl FlowPlan {
         FlowPlan { host: Some(host.to_owned()), ..self }
     }
 
-    /// The same, sending one transfer of so many bytes.
+    /// The same, sending one transfer of this many bytes.
     #[must_use]
     pub fn of(self, bytes: u64) -> FlowPlan {
         FlowPlan { traffic: Traffic::Transfers { size: bytes, repeat: 1 }, ..self }

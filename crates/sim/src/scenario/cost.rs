@@ -100,7 +100,7 @@ fn hops(path: &PathPlan) -> f64 {
     path.forward.len() as f64 + path.back.len() as f64 / 2.0
 }
 
-/// Bits that the application offers in so many seconds.
+/// Bits that the application offers in this many seconds.
 fn offered(traffic: &Traffic, lasts: f64) -> f64 {
     let each = |interval: Duration| lasts / interval.as_secs_f64().max(1e-6);
     match traffic {

@@ -18,7 +18,7 @@ const CLASS: Kind = Kind::Word(&["interactive", "live", "bulk"]);
 
 /// The whole file.
 pub const SCENARIO: &[KeySpec] = &[
-    needed("name", Kind::Name, "what results call the scenario"),
+    needed("name", Kind::Name, "its name in results"),
     optional("title", Kind::Text, "the name", "one line, used as the figures' title"),
     optional("description", Kind::Text, "none", "what is shown and why; any length"),
     optional("base", Kind::Text, "none", "scenario beside this one that it starts from"),
@@ -39,16 +39,16 @@ pub const SCENARIO: &[KeySpec] = &[
     optional("link", Kind::Tables(LINK), "none", "links between nodes"),
     optional("path", Kind::Tables(PATH), "none", "routes that flows use side by side"),
     optional("mesh", Kind::Table(MESH), "none", "stations with radios instead of links and paths"),
-    optional("correlation", Kind::Tables(CORRELATION), "none", "links that lose together"),
+    optional("correlation", Kind::Tables(CORRELATION), "none", "links with correlated losses"),
     optional("flow", Kind::Tables(FLOW), "none", "transport connections"),
     optional("load", Kind::Tables(LOAD), "none", "datagrams without congestion control"),
     optional("event", Kind::Tables(EVENT), "none", "paths that come, go and move"),
     optional("probe", Kind::Tables(PROBE), "none", "figures over time, and samples"),
     optional("sweep", Kind::Tables(SWEEP), "none", "keys that take several values"),
     optional("variant", Kind::Tables(VARIANT), "none", "alternatives with names"),
-    optional("variants", Kind::Names("variants"), "all", "which of them run"),
+    optional("variants", Kind::Names("variants"), "all", "which variants run"),
     optional("claim", Kind::Tables(CLAIM), "none", "what the results must show"),
-    optional("expect", Kind::Tables(CLAIM), "none", "the same: the older name of claim"),
+    optional("expect", Kind::Tables(CLAIM), "none", "older name of claim"),
     optional("measure", Kind::Tables(MEASURE), "none", "what is reported without being judged"),
     optional(
         "figure",
@@ -63,49 +63,52 @@ pub const CORRELATION: &[KeySpec] = &[
     needed(
         "links",
         Kind::Names("links, paths with links of their own"),
-        "who loses together, in order",
+        "links with correlated losses, in order",
     ),
     needed("theta", Kind::Share, "correlation of neighbours; of the i-th and the j-th theta^|i-j|"),
     optional(
         "method",
         Kind::Word(&["chain", "park"]),
         "chain",
-        "how it is made: a draw passed along, for any loss, or Park, Park and Shin's components, for \
-         constant losses that can be so correlated",
+        "how it is made: chain passes draws from link to link, for any loss; park uses Park, Park and Shin's components, for constant losses",
     ),
     optional("slot", Kind::Time, "1ms", "how long a draw holds: about the time of one packet"),
     optional(
         "states",
         Kind::Time,
         "none",
-        "for how long at a time a chain's link has its neighbour's course of states, with probability \
-         theta; without it each link's states go their own way",
+        "chain: time for which a link takes its neighbour's states, with probability theta; without it links change state independently",
     ),
 ];
 
 /// `[[flow]]`.
 pub const FLOW: &[KeySpec] = &[
-    needed("name", Kind::Name, "what reports call it"),
-    optional("count", Kind::Count(0, 100_000), "1", "so many alike; {i} in texts is the number"),
+    needed("name", Kind::Name, "its name in reports"),
+    optional("count", Kind::Count(0, 100_000), "1", "how many of them; {i} in texts is the number"),
     needed("profile", Kind::Text, "the protocol: anabranch, uncoded, tcp:sack, …"),
     optional("only", Kind::Names("variants"), "all", "the variants that have it"),
     optional("from", Kind::Name, "sender, or from paths", "node of the sender"),
     optional("to", Kind::Name, "receiver, or from paths", "node of the receiver"),
-    optional("paths", Kind::Names("paths, groups of paths"), "all paths", "what it may use"),
+    optional("paths", Kind::Names("paths, groups of paths"), "all paths", "the paths it may use"),
     optional(
         "per-path",
         Kind::Flag,
         "false",
-        "whether the flow is repeated for each path, each repetition on that path alone",
+        "whether there is a flow for each path, on that path alone",
     ),
     optional("start", Kind::Time, "0s", "when it begins"),
-    optional("start-jitter", Kind::Time, "0s", "extra wait of each, uniform from zero to this"),
+    optional(
+        "start-jitter",
+        Kind::Time,
+        "0s",
+        "random wait before each starts, uniform from zero to this",
+    ),
     optional("traffic", Kind::Part(TRAFFIC_FORM, TRAFFIC), "bulk", "what the application sends"),
     optional(
         "messages",
         Kind::Table(MESSAGES),
         "none",
-        "messages beside that, of core profiles: each a datagram frame",
+        "messages in addition, of core profiles: each is a datagram frame",
     ),
     optional("class", CLASS, "bulk", "how urgent the streams of core profiles are"),
     optional("stop", Kind::Time, "never", "when the application stops; what it wrote is delivered"),
@@ -165,13 +168,13 @@ pub const MESSAGES: &[KeySpec] = &[
 /// `[[event]]`.
 pub const EVENT: &[KeySpec] = &[
     needed("at", Kind::Time, "when"),
-    needed("path", Kind::Text, "a path of [[path]]; every flow that uses it is concerned"),
+    needed("path", Kind::Text, "a path of [[path]]; the event is about every flow that uses it"),
     needed(
         "what",
         Kind::Word(&["down", "up", "backup", "regular", "move", "rebind"]),
         "the sender's interface goes, comes back, is used only when no other is, or like the others again, gets another address; or a NAT forgets the sender",
     ),
-    optional("count", Kind::Count(1, 10_000), "1", "so many alike; {i} in texts is the number"),
+    optional("count", Kind::Count(1, 10_000), "1", "how many of them; {i} in texts is the number"),
 ];
 
 const fn choice(axis: Axis) -> KeySpec {
@@ -202,13 +205,13 @@ pub const TRANSPORT: &[KeySpec] = &[
     optional("receive-buffer", Kind::Size, "defaults", "unread bytes that the receiver grants"),
     optional("send-buffer", Kind::Size, "defaults", "bytes written ahead of sending"),
     optional("receive-symbols", Kind::Count(16, 1 << 20), "16384", "decoder credit, symbols"),
-    optional("max-ack-delay", Kind::Time, "25ms", "longest that an acknowledgement waits"),
+    optional("max-ack-delay", Kind::Time, "25ms", "longest delay of an acknowledgement"),
     optional("idle-timeout", Kind::Time, "30s", "silence that ends the connection; 0s: never"),
     optional(
         "overhead",
         Kind::Real(-1000.0, 1000.0),
         "28",
-        "bytes of a packet on the wire beyond its UDP payload; fewer to count as a paper does",
+        "header bytes that count for a packet on the wire beyond its UDP payload",
     ),
     optional("ecn", Kind::Flag, "true", "whether packets are ECN-capable"),
     optional(
@@ -244,7 +247,7 @@ pub const TCP: &[KeySpec] = &[
         "granularity",
         Kind::Time,
         PROFILE,
-        "step of the clock that round trips are read from",
+        "resolution of the clock that measures round trips",
     ),
     optional(
         "give-up-after",
@@ -268,31 +271,31 @@ pub const TCP: &[KeySpec] = &[
         "loss-notices",
         Kind::Flag,
         "false",
-        "the sender hears of random losses one round trip later (ELN)",
+        "the sender is notified of random losses one round trip later (ELN)",
     ),
     optional(
         "send-jitter",
         Kind::Time,
         "0s",
-        "time a host takes before it sends, uniform: breaks the step of equal flows",
+        "random delay before a host sends, uniform from zero to this: keeps equal flows from running in step",
     ),
     optional(
         "scheduler",
         Kind::Text,
         PROFILE,
-        "several paths: whose turn it is, by name as in policies",
+        "several paths: the scheduler, by name as in policies",
     ),
     optional(
         "recovery",
         Kind::Text,
         PROFILE,
-        "several paths: what timeouts, shrunk windows and dead paths do, by name as in policies",
+        "several paths: the recovery policy, by name as in policies",
     ),
     optional(
         "join",
         Kind::Word(&["after-first", "all-at-once", "before-data"]),
         PROFILE,
-        "several paths: whether the others open once the first is established, or all at once, or so that data waits for all",
+        "several paths: whether the other subflows open after the first is established, all at once, or all before any data",
     ),
     optional("coupled", Kind::Flag, PROFILE, "several paths: controllers read their siblings"),
     optional(
@@ -344,7 +347,7 @@ pub const TCP: &[KeySpec] = &[
         "resequencing-buffer",
         Kind::Size,
         "0B",
-        "striping applications: what the receiving one holds of packets beyond the next in sequence",
+        "striping applications: the receiver's buffer for packets beyond the next in sequence",
     ),
     optional(
         "path-receive-buffer",
@@ -362,20 +365,20 @@ pub const TCP: &[KeySpec] = &[
         "low-water",
         Kind::Size,
         "one segment",
-        "striping applications: free bytes of a send buffer from which on a socket that was full is written to again",
+        "striping applications: free bytes of a send buffer at which a socket that was full is written to again",
     ),
     optional(
         "estimator",
         Kind::Word(&["link", "link-blackouts", "window", "acknowledged"]),
         "link",
-        "tcp:smart: what it takes for a path's rate: that of its slowest link, with or without blackouts; its congestion \
+        "tcp:smart: how it estimates a path's rate: by that of its slowest link, with or without blackouts; its congestion \
          window over its round-trip time; or what was acknowledged since the last estimate",
     ),
     optional(
         "estimate-interval",
         Kind::Time,
         "10s",
-        "tcp:smart: time between two estimates, which are made at its multiples",
+        "tcp:smart: estimates are made at multiples of this time",
     ),
     optional(
         "estimate-within-buffers",
@@ -394,13 +397,12 @@ pub const TCP: &[KeySpec] = &[
         "window-updates",
         Kind::Word(&["each", "opening"]),
         PROFILE,
-        "what a receiver tells when its application reads: each two segments or half a buffer of room, or once that a \
-         shut window has opened",
+        "when a receiver sends window updates: for each two segments or half a buffer read, or once when a shut window opens",
     ),
     optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
     optional("rate-samples", Kind::Flag, PROFILE, "measures delivery rates, which bbr needs"),
     optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),
-    optional("ack-timer", Kind::Time, PROFILE, "longest that an acknowledgement waits"),
+    optional("ack-timer", Kind::Time, PROFILE, "longest delay of an acknowledgement"),
     optional(
         "receive-buffer",
         Kind::Size,
@@ -419,8 +421,8 @@ const PROFILE: &str = "as the profile";
 
 /// `[[load]]`.
 pub const LOAD: &[KeySpec] = &[
-    needed("name", Kind::Name, "what reports call it"),
-    optional("count", Kind::Count(0, 10_000), "1", "so many alike"),
+    needed("name", Kind::Name, "its name in reports"),
+    optional("count", Kind::Count(0, 10_000), "1", "how many of them"),
     optional("only", Kind::Names("variants"), "all", "the variants that have it"),
     optional("from", Kind::Name, "sender, or from paths", "node of the source"),
     optional("to", Kind::Name, "receiver, or from paths", "node of the sink"),

@@ -139,11 +139,11 @@ pub struct FlowPlan {
 /// A change of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPlan {
-    /// When.
+    /// The time.
     pub at: Duration,
     /// Of the path of this name, for every flow that uses it.
     pub path: String,
-    /// What.
+    /// The kind.
     pub change: PathChange,
 }
 
@@ -152,7 +152,7 @@ pub struct EventPlan {
 pub struct LoadPlan {
     /// The group it was written in.
     pub group: String,
-    /// What reports call it.
+    /// Its name in reports.
     pub subject: String,
     /// Where its packets go.
     pub path: PathPlan,

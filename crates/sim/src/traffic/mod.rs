@@ -22,7 +22,7 @@ pub enum Traffic {
     Transfers {
         /// Bytes of each; at least 1.
         size: u64,
-        /// How many.
+        /// The number of them.
         repeat: u64,
     },
     /// Transfers of one size that begin at random, whether the ones before are complete or not: the
@@ -242,7 +242,7 @@ impl Source {
         self.messages
     }
 
-    /// So many of them were written.
+    /// This many of them were written.
     pub fn take(&mut self, bytes: u64) {
         if self.offered < u64::MAX {
             self.offered = self.offered.saturating_sub(bytes);

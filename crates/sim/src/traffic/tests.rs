@@ -8,7 +8,7 @@ fn started(traffic: Traffic) -> Source {
     source
 }
 
-/// Lets a source run for so many seconds; calls `each` after every event.
+/// Lets a source run for this many seconds; calls `each` after every event.
 fn run(source: &mut Source, seconds: u64, mut each: impl FnMut(&mut Source, Time)) {
     while let Some(next) = source.next_event().filter(|next| *next <= Time::from_secs(seconds)) {
         source.handle(next);

@@ -86,7 +86,7 @@ pub enum Access {
 pub struct Contention {
     /// τ: the chance that a station transmits in a slot.
     pub transmit: f64,
-    /// p: the chance that what it transmits collides.
+    /// p: the probability that a transmission of it collides.
     pub collide: f64,
 }
 

@@ -26,7 +26,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell of so many stations beside the receiver, whose messages have `bytes` bytes.
+    /// A cell of this many stations beside the receiver, whose messages have `bytes` bytes.
     ///
     /// # Errors
     /// As those of [`Air::new`]; also without stations.

@@ -25,7 +25,7 @@ pub struct Radio {
     pub reception_threshold: f64,
     /// Least received power at which the channel is sensed busy, watts; at most `reception_threshold`.
     pub sense_threshold: f64,
-    /// A frame that is being received survives one that starts later when its power is at least so many
+    /// A frame that is being received survives one that starts later when its power is at least this many
     /// times the other's; at least 1.
     pub capture_ratio: f64,
 }

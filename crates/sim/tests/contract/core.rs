@@ -73,7 +73,7 @@ impl Core {
         Core::with(setting, profile.clone(), Fixed::still)
     }
 
-    /// A connection by `profile` but for its congestion control, and all paths up.
+    /// A connection by `profile` except for its congestion control, and all paths up.
     fn with(setting: Setting, mut profile: Profile, control: fn(u64, u64) -> Fixed) -> Self {
         let fixed = move |options: &Options<'_>| -> Result<Box<dyn CongestionController>, _> {
             Ok(Box::new(control(setting.cwnd, options.packet_size())))
@@ -110,7 +110,7 @@ impl Core {
         core
     }
 
-    /// Asks `lose` of every packet with a symbol from now on.
+    /// From now on, asks `lose` about every packet that carries a symbol.
     pub fn lose(&mut self, lose: impl FnMut(u32) -> bool + 'static) {
         self.trouble.borrow_mut().lose = Some(Box::new(lose));
     }

@@ -36,9 +36,9 @@ impl Setting {
 
 /// An engine with a scheduler of its own and all paths up, in virtual time.
 pub trait Rig {
-    /// The present.
+    /// The current time.
     fn now(&self) -> Time;
-    /// Writes data for so many symbols, 50 at most.
+    /// Writes data for this many symbols, 50 at most.
     fn write(&mut self, symbols: u64);
     /// A millisecond passes.
     fn step(&mut self);
@@ -51,7 +51,7 @@ pub trait Rig {
     /// The congestion window of a path, full packets.
     fn cwnd(&mut self, path: u32) -> u64;
 
-    /// So many milliseconds pass.
+    /// This many milliseconds pass.
     fn run(&mut self, millis: u64) {
         for _ in 0..millis {
             self.step();

@@ -42,12 +42,12 @@ pub fn profile(name: &str) -> Profile {
     Profile::named(name).unwrap_or_else(|| panic!("there is no profile {name}"))
 }
 
-/// A flow of `profile` that writes for so many seconds.
+/// A flow of `profile` that writes for this many seconds.
 pub fn bulk(profile: &str, seconds: u64) -> FlowPlan {
     FlowPlan::core(self::profile(profile)).until(Duration::from_secs(seconds))
 }
 
-/// A flow of `profile` that sends so many bytes.
+/// A flow of `profile` that sends this many bytes.
 pub fn bytes(profile: &str, bytes: u64) -> FlowPlan {
     FlowPlan::core(self::profile(profile)).of(bytes)
 }

@@ -103,7 +103,7 @@ impl SendTuner {
         sum.max(WINDOWS * INITIAL_SEGMENTS * self.mss).min(self.most)
     }
 
-    /// An acknowledgement on a subflow that is open has left its window of `cwnd` bytes with so many in flight.
+    /// An acknowledgement on a subflow that is open has left its window of `cwnd` bytes with this many in flight.
     pub(super) fn on_ack(&mut self, subflow: usize, cwnd: u64, in_flight: u64) {
         if let Some(given) = self.given.get_mut(subflow)
             && in_flight < cwnd
@@ -154,7 +154,7 @@ mod tests {
         let mut tuner = ReceiveTuner::new(64_000, 1_000_000, 1000);
         hear(&mut tuner, 200, 0, 40);
         hear(&mut tuner, 200, 1, 100);
-        // The same echo once more is no sample, nor is a short segment; the next moves the mean by an eighth.
+        // The same echo once more is not a sample, nor is a short segment; the next moves the mean by an eighth.
         hear(&mut tuner, 220, 0, 60);
         assert_eq!(tuner.rtts[0].0, Duration::from_millis(40));
         hear(&mut tuner, 228, 0, 48);

@@ -8,7 +8,7 @@ use super::binding::Chunk;
 
 /// Tables longer than this are shown in part, so that a pull costs the same however much is outstanding.
 const MOST_SHOWN: usize = 256;
-/// Of those, so many of the oldest chunks.
+/// Of those, this many of the oldest chunks.
 const OLDEST_SHOWN: usize = 64;
 
 /// What the table knows of a chunk beside its view.

@@ -1,11 +1,12 @@
 //! The states of a connection from the first SYN to the last FIN, and how it closes.
 //!
-//! **Opening.** [`MetaSender::join`] makes a subflow; its SYN leaves when [`Join`](super::Join) and the receiving side's
-//! limit let it. **Closing.** When no more will be written and all data has been acknowledged, every subflow gets a FIN
-//! after its stream (pTCP §4.4, RFC 8684 §3.3.3); what had been taken back from the stream goes as bytes that mean nothing.
-//! The data has an end of its own, which takes one data sequence number: segments with the last bytes carry it, and every
-//! FIN, so that the receiver knows it whichever subflow it hears. A subflow that has not been established is dropped, unless
-//! no other is heard that could tell the end, and one that cannot be reached is given up after [`CLOSING_TIMEOUTS`](crate::sender::CLOSING_TIMEOUTS) timeouts in a row.
+//! **Opening.** [`MetaSender::join`] makes a subflow; its SYN leaves when [`Join`](super::Join) and the receiving
+//! side's limit let it. **Closing.** When no more will be written and all data has been acknowledged, every subflow
+//! gets a FIN after its stream (pTCP §4.4, RFC 8684 §3.3.3); places in the stream whose data was taken back are filled
+//! with meaningless bytes. The end of the data takes one data sequence number of its own. Segments with the last bytes
+//! and every FIN carry it, so that the receiver learns it from any subflow. A subflow that has not been established is
+//! dropped, unless no other one is left to signal the end, and one that cannot be reached is given up after
+//! [`CLOSING_TIMEOUTS`](crate::sender::CLOSING_TIMEOUTS) timeouts in a row.
 
 use anabranch_types::Time;
 
@@ -21,7 +22,7 @@ pub enum State {
     Closed,
     /// No subflow is established; one opens, or all have been given up and another may join.
     Opening,
-    /// So many subflows are established; data may flow.
+    /// This many subflows are established; data may flow.
     Established(usize),
     /// Nothing more will be written, and some subflow has not closed.
     Closing,

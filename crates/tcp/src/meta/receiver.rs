@@ -48,7 +48,7 @@ pub struct MetaReceiver {
 }
 
 impl MetaReceiver {
-    /// A stream over so many subflows.
+    /// A stream over this many subflows.
     pub fn new(config: &MetaConfig, subflows: usize) -> Self {
         let subflow = config.unbounded_subflow();
         let mss = u64::from(subflow.mss);

@@ -1,10 +1,11 @@
 //! Couples subflows that share a bottleneck, and no others.
 //!
-//! Two subflows through one queue would take two flows' share of it (pTCP §6, TCP friendliness). So it is found out which
-//! do: what each sends swings by a few percent, and one whose forward delay follows another's swings shares its queue
-//! ([`Bottlenecks`]). Forward delays come from the timestamps: the receiver's of an acknowledgement less the one that it
-//! echoes; only changes of it count, so that clocks need not agree. A coupled congestion controller then reads the
-//! subflow's own snapshot and those of the subflows that share with it, and nothing of the others.
+//! Two subflows through one queue would take two flows' share of it (pTCP §6, TCP friendliness). So such subflows are
+//! detected: each one's sending rate swings by a few percent, and a subflow whose forward delay follows another's
+//! swings shares its queue ([`Bottlenecks`]). Forward delays come from the timestamps: the receiver's of an
+//! acknowledgement less the one that it echoes; only changes of it count, so that clocks need not agree. A coupled
+//! congestion controller then reads the subflow's own snapshot and those of the subflows that share with it, and
+//! nothing of the others.
 
 use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::view::{MAX_PATHS, PathView};
@@ -39,7 +40,7 @@ impl Sharing {
         Sharing { bottlenecks: Bottlenecks::new(rng), forward, group: Vec::new() }
     }
 
-    /// Another subflow takes the slot.
+    /// Forgets what is known of a slot, because another subflow takes it.
     pub(super) fn forget(&mut self, slot: u8) {
         if let Some(forward) = self.forward.get_mut(usize::from(slot)) {
             *forward = None;

@@ -38,7 +38,7 @@ pub(super) struct Subflow {
     pub(super) frozen_at: Option<u64>,
     /// The scheduler is not asked before.
     pub(super) hold_until: Option<Time>,
-    /// It had nothing for this subflow when so many changes had been counted.
+    /// It had nothing for this subflow when this many changes had been counted.
     pub(super) idle_at: u64,
 }
 
@@ -99,7 +99,8 @@ impl Subflow {
         view
     }
 
-    /// Whether the scheduler may be asked what to send on it, so many changes having been counted.
+    /// Whether the scheduler may be asked what to send on it, this many changes having been
+    /// counted.
     pub(super) fn may_pull(&self, now: Time, changes: u64) -> bool {
         self.is_joined()
             && self.idle_at != changes

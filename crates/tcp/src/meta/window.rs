@@ -94,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// Chunks that could be cut now.
+    /// Number of chunks that could be cut now.
     pub(super) fn symbols(&self) -> u64 {
         let bytes = self.cuttable();
         let (full, rest) = (bytes / self.mss, bytes % self.mss);

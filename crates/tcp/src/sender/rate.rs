@@ -24,7 +24,7 @@ pub(super) struct RateSampler {
     delivered_at: Time,
     first_sent: Time,
     lost: u64,
-    /// Until so much is delivered, samples come from a sender without data.
+    /// Until this much is delivered, samples come from a sender without data.
     app_limited_until: u64,
 }
 
@@ -60,7 +60,7 @@ impl RateSampler {
         self.delivered
     }
 
-    /// So many more bytes were declared lost.
+    /// This many more bytes were declared lost.
     pub(super) fn on_lost(&mut self, bytes: u64) {
         self.lost += bytes;
     }

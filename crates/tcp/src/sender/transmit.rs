@@ -83,7 +83,7 @@ impl Sender {
         }
     }
 
-    /// Whether the congestion window admits so many bytes more; one segment always, except where a
+    /// Whether the congestion window admits this many bytes more; one segment always, except where a
     /// window below one stops the sender, as it does in ns-2.
     fn admits(&self, len: u64) -> bool {
         let in_flight = self.in_flight();

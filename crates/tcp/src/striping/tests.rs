@@ -46,7 +46,7 @@ struct Run {
     rng: Rng,
     underway: Underway,
     now: Time,
-    /// When data was last sent on each path, and the longest time without.
+    /// For each path, when data was last sent, and the longest time without sending.
     sent: Vec<(Time, Duration)>,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct ByRate {
 }
 
 impl ByRate {
-    /// So many paths of equal rates.
+    /// This many paths of equal rates.
     pub(super) fn new(paths: usize) -> Self {
         ByRate { rates: vec![Bitrate::from_bps(1); paths], through: vec![0; paths] }
     }
@@ -74,7 +74,7 @@ fn time(len: u64, rate: Bitrate) -> Option<u128> {
 mod tests {
     use super::*;
 
-    /// How often each path has its turn in so many packets.
+    /// How often each path has its turn in this many packets.
     fn turns(order: &mut ByRate, packets: usize) -> Vec<usize> {
         let mut turns = vec![0; order.rates.len()];
         for _ in 0..packets {

@@ -10,16 +10,15 @@ pub(super) fn judge(interface: &Interface) -> Vec<Finding> {
     let name = &interface.name;
     if !interface.running {
         let what = "it has an address but no carrier, or is switched off";
-        return vec![
-            Finding::note("link", name, what)
-                .advise(format!("ip link set {name} up; and see that the cable or modem is in")),
-        ];
+        return vec![Finding::note("link", name, what).advise(format!(
+            "ip link set {name} up; and check that the cable or modem is plugged in"
+        ))];
     }
     let mut findings: Vec<Finding> =
         interface.ways.iter().map(|way| route(interface, way)).collect();
     findings.extend(interface.ways.iter().filter_map(|way| reverse_filter(interface, way)));
     if interface.binding == Binding::Denied {
-        let what = "sockets may not be bound to it, so that the routing table chooses the link";
+        let what = "sockets cannot be bound to it, so the routing table chooses the link";
         findings.push(
             Finding::note("binding", name, what)
                 .advise("sudo setcap cap_net_raw+ep \"$(command -v anabranch)\""),

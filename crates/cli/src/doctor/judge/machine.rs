@@ -12,13 +12,13 @@ pub(super) fn judge(machine: &Machine, interfaces: &[Interface]) -> Vec<Finding>
         Some(socket) => findings.extend([offloads(socket), buffers(socket)]),
         None => findings.push(
             Finding::problem("socket", SUBJECT, "no UDP socket can be made")
-                .advise("see that a sandbox or container does not forbid it, and `ulimit -n`"),
+                .advise("check that no sandbox or container forbids it, and `ulimit -n`"),
         ),
     }
     findings.push(if machine.clock_is_set {
         Finding::ok("clock", SUBJECT, "the clock is set")
     } else {
-        let what = "the clock is years behind; peers take connections of the past for replays";
+        let what = "the clock is years behind; peers reject such connections as replays";
         Finding::problem("clock", SUBJECT, what).advise("timedatectl set-ntp true")
     });
     if machine.root {
@@ -31,9 +31,9 @@ pub(super) fn judge(machine: &Machine, interfaces: &[Interface]) -> Vec<Finding>
     }
     findings.extend(machine.kernel.map(|kernel| confinement(kernel, machine.unconfined)));
     findings.push(if machine.ipv6 {
-        Finding::ok("ipv6", SUBJECT, "IPv6 is there")
+        Finding::ok("ipv6", SUBJECT, "IPv6 is available")
     } else {
-        Finding::ok("ipv6", SUBJECT, "no IPv6 on these links, which is no harm where there is IPv4")
+        Finding::ok("ipv6", SUBJECT, "no IPv6 on these links; IPv4 is enough")
     });
     findings
 }
@@ -56,8 +56,7 @@ fn confinement(kernel: Kernel, unconfined: bool) -> Finding {
         return Finding::ok(CHECK, SUBJECT, what);
     }
     Finding::note(CHECK, SUBJECT, what).advise(
-        "Linux has Landlock since 5.13 (`landlock` among those of the boot parameter lsm=) and all of what is \
-         used since 6.12; a container's runtime may forbid it",
+        "Landlock needs Linux 5.13 (with `landlock` in the boot parameter lsm=), all of its limits need Linux 6.12; a container's runtime may forbid it",
     )
 }
 
@@ -71,7 +70,7 @@ fn links(interfaces: &[Interface]) -> Finding {
         [] => Finding::problem("links", SUBJECT, "no interface has a default route")
             .advise("`ip link` and `ip route` show what is there; `ip link set IFACE up`"),
         [one] => Finding::note("links", SUBJECT, format!("{one} is the only link"))
-            .advise("connect a second one; with one link there is nothing to put together"),
+            .advise("connect a second one; with a single link there is nothing to combine"),
         many => Finding::ok("links", SUBJECT, format!("{} links: {}", many.len(), many.join(", "))),
     }
 }
@@ -85,8 +84,8 @@ fn offloads(socket: &Socket) -> Finding {
         (true, false) => "the kernel does not coalesce UDP (GRO)",
         (false, false) => "the kernel neither segments nor coalesces UDP (GSO, GRO)",
     };
-    Finding::note("offloads", SUBJECT, format!("{what}: each packet costs more of the processor"))
-        .advise("Linux has the one since 4.18 and the other since 5.0; elsewhere there is none")
+    Finding::note("offloads", SUBJECT, format!("{what}: each packet costs more CPU time"))
+        .advise("GSO needs Linux 4.18 and GRO Linux 5.0; other systems have neither")
 }
 
 fn buffers(socket: &Socket) -> Finding {
@@ -95,7 +94,7 @@ fn buffers(socket: &Socket) -> Finding {
         [(socket.receive_buffer, "rmem_max", "receive"), (socket.send_buffer, "wmem_max", "send")];
     let short = || short.iter().filter(|(granted, ..)| *granted < wanted);
     if short().next().is_none() {
-        return Finding::ok("buffers", SUBJECT, "socket buffers are as large as wished");
+        return Finding::ok("buffers", SUBJECT, "socket buffers are as large as requested");
     }
     let found: Vec<String> =
         short().map(|(granted, _, name)| format!("{name} {} kB", granted / 1000)).collect();

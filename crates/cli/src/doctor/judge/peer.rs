@@ -41,14 +41,16 @@ pub(super) fn judge(peer: &Peer) -> Vec<Finding> {
 
 fn nobody(peer: &Peer) -> Finding {
     if peer.refused {
-        let what = format!("a machine is there, but nothing listens on UDP {}", peer.name);
+        let what = format!("the machine is up, but nothing listens on UDP {}", peer.name);
         return Finding::problem("answer", "peer", what)
-            .advise("start `anabranch serve` there, or see on which port it listens");
+            .advise("start `anabranch serve` there, or check which port it listens on");
     }
-    let what = format!("{} answered over no link; who is not allowed gets no answer", peer.name);
+    let what = format!(
+        "{} did not answer over any link; a peer without permission gets no answer",
+        peer.name
+    );
     Finding::problem("answer", "peer", what).advise(
-        "there: does it run, and --allow what `anabranch pubkey KEY` prints here? is its UDP port open \
-         in the firewall? is --peer its key?",
+        "on the peer: does it run, does it --allow what `anabranch pubkey KEY` prints here, is its UDP port open in the firewall? here: is --peer its key?",
     )
 }
 
@@ -61,15 +63,14 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
                 .advise(format!("ip route add {} via ROUTER dev {name}", remote.ip())),
         ),
         Outcome::Failed(why) => {
-            Some(Finding::problem("answer", name, format!("no socket could use it: {why}")))
+            Some(Finding::problem("answer", name, format!("no socket could be opened on it: {why}")))
         }
         // Where nobody answers, the link is not to blame.
         Outcome::Silent if !others => Some(Finding::note("answer", name, "no answer over it")),
         Outcome::Silent => Some(
-            Finding::problem("answer", name, "no answer over it, though there is over other links")
+            Finding::problem("answer", name, "no answer over it, although other links get one")
                 .advise(format!(
-                    "ping -I {name} {}: if that is answered, UDP port {} is blocked on the way: let \
-                     the peer listen on 443 or another",
+                    "ping -I {name} {}: if that is answered, UDP port {} is blocked on the way: let the peer listen on another port, such as 443",
                     remote.ip(),
                     remote.port()
                 )),
@@ -101,15 +102,15 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
 
 fn round_trips(name: &str, measured: &Measured) -> Finding {
     let (Some(min), Some(median)) = (measured.rtt_min_ms, measured.rtt_median_ms) else {
-        let what = "it let the connection begin, and nothing since";
+        let what = "the handshake passed, but no packet after it";
         return Finding::problem("rtt", name, what)
-            .advise("something on the way cuts UDP off: let the peer listen on another port");
+            .advise("something on the way blocks UDP: let the peer listen on another port");
     };
-    let what = format!("round trip {min:.1} ms at least, {median:.1} ms in the median");
+    let what = format!("round trip: least {min:.1} ms, median {median:.1} ms");
     if median - min < QUEUE_MS.0 {
         return Finding::ok("rtt", name, what);
     }
-    Finding::note("rtt", name, format!("{what}: a queue stands on it without our doing"))
+    Finding::note("rtt", name, format!("{what}: other traffic keeps a queue on it"))
         .advise(format!(
             "see what else uses the link; tc qdisc replace dev {name} root cake bandwidth RATE, with \
              nine tenths of its upload rate, keeps it short"
@@ -122,7 +123,7 @@ fn loss(name: &str, way: &str, lost: u64, sent: u64, share: f64) -> Finding {
         return Finding::ok(
             check,
             name,
-            format!("too few packets went {way} the peer to tell loss"),
+            format!("too few packets went {way} the peer to measure loss"),
         );
     }
     if lost == 0 {
@@ -136,27 +137,27 @@ fn loss(name: &str, way: &str, lost: u64, sent: u64, share: f64) -> Finding {
         )
     } else if share >= LOSS.0 {
         Finding::note(check, name, what)
-            .advise("nothing: losses are repaired, at about their share")
+            .advise("nothing: losses are repaired; repairs take about the same share")
     } else {
         Finding::ok(check, name, what)
     }
 }
 
-/// What becomes of congestion marks; nothing if too few were sent.
+/// The fate of congestion marks; nothing if too few were sent.
 fn marks(name: &str, measured: &Measured) -> Option<Finding> {
     let sent = measured.ecn_sent;
     if sent < ENOUGH_MARKS {
         return None;
     }
     let arrived = measured.ecn_arrived + measured.ecn_ce;
-    let harmless = "nothing: loss and delay tell of congestion instead";
+    let harmless = "nothing: loss and delay show congestion instead";
     Some(if arrived == 0 {
         Finding::note("ecn", name, "ECN marks are removed on the way").advise(harmless)
     } else if (arrived as f64) < MARKS * sent as f64 {
         let what = format!("only {arrived} of {sent} ECN marks arrive");
         Finding::note("ecn", name, what).advise(harmless)
     } else if measured.ecn_ce > 0 {
-        let what = format!("ECN marks pass; {} told of congestion", measured.ecn_ce);
+        let what = format!("ECN marks pass; {} showed congestion", measured.ecn_ce);
         Finding::ok("ecn", name, what)
     } else {
         Finding::ok("ecn", name, "ECN marks pass")
@@ -168,11 +169,9 @@ fn size(name: &str, mtu: u32) -> Finding {
     if mtu >= ETHERNET {
         return Finding::ok("mtu", name, format!("packets of {mtu} bytes pass"));
     }
-    let what = format!(
-        "no packets longer than {mtu} bytes were seen to pass; Ethernet carries {ETHERNET}"
-    );
+    let what = format!("no packet longer than {mtu} bytes passed; Ethernet carries {ETHERNET}");
     Finding::note("mtu", name, what).advise(
-        "nothing: it was found out by itself; if a tunnel of yours is on the way, raise its MTU",
+        "nothing: path MTU discovery allows for it; if a tunnel of yours is on the way, raise its MTU",
     )
 }
 
@@ -184,7 +183,7 @@ fn translation(path: &Path) -> Option<Finding> {
     let what = if !is_private(path.local) {
         "no address translation is needed from its public address"
     } else if is_private(path.remote.ip()) {
-        "both addresses are private; whether there is an address translator is not known"
+        "both addresses are private; there may be an address translator between them"
     } else {
         "there is an address translator: this address is private, and the peer's is not"
     };
@@ -199,7 +198,7 @@ fn filled(name: &str, measured: &Measured, load: &Load) -> Finding {
     };
     let loss = format::percent(load.loss);
     let what =
-        format!("filled, it carries {rate} Mb/s with {loss} loss and {queue:.0} ms of queue");
+        format!("under load it carries {rate} Mb/s with {loss} loss and {queue:.0} ms of queue");
     if queue >= QUEUE_MS.1 {
         return Finding::note("load", name, what).advise(format!(
             "tc qdisc replace dev {name} root cake bandwidth RATE, with nine tenths of that rate, if \

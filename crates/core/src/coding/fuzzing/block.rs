@@ -204,7 +204,7 @@ impl Machine {
         }
     }
 
-    /// A packet with so many bytes for the receiver's budget.
+    /// A packet with this many bytes for the receiver's budget.
     fn packet(&mut self, bytes: usize) {
         self.blocks.on_packet(bytes);
         self.packets += 1;
@@ -306,7 +306,8 @@ impl Machine {
         assert!(blocks.deficits().all(|(_, missing)| (1..=CREDIT).contains(&missing.into())));
         let most = CREDIT as usize + CREDIT as usize + MAX_BLOCK;
         assert!(blocks.held() <= most, "{} symbols are held", blocks.held());
-        // Work is earned (wire format, Codes), and a packet with one symbol recovers one block at most.
+        // The budget of work grows with the packets (wire format, Codes), and a packet with one symbol recovers at most
+        // one block.
         let earned = (1 << 18) + 24 * (self.bytes + 40 * self.packets);
         let [work, attempts] =
             [&self.spent.work, &self.spent.attempts].map(|sum| sum.load(Ordering::Relaxed));

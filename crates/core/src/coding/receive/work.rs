@@ -25,7 +25,7 @@ impl Budget {
         Budget { left: AT_FIRST.min(dearest), most: dearest }
     }
 
-    /// A packet of so many bytes has arrived.
+    /// A packet of this many bytes has arrived.
     #[inline]
     pub(super) fn earn(&mut self, bytes: usize) {
         let earned = (bytes as u64).saturating_add(OVERHEAD).saturating_mul(FOR_EACH_BYTE);

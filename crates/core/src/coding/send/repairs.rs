@@ -7,7 +7,7 @@ use super::super::pool::{Buffer, Pool};
 use super::super::{MAX_BLOCK, USUAL_BLOCK};
 use super::block::{Block, Source};
 
-/// Repairs made in one go at most; the vector kernels take about so many before they read the
+/// Repairs made in one go at most; the vector kernels take about this many before they read the
 /// sources again.
 const MAX_TOGETHER: usize = 12;
 

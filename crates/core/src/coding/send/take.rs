@@ -52,7 +52,8 @@ impl SendBlocks {
         }
     }
 
-    /// The next symbol that the block is due, but for those that the path in `slot` has in flight: a copy is for another.
+    /// The next symbol that the block is due, except for those that the path in `slot` has in flight: a copy is for
+    /// another.
     fn take_due(&mut self, id: BlockId, slot: u8) -> Option<OutgoingSymbol> {
         let index = self.index(id)?;
         let (view, block) = (&mut self.views[index], &mut self.blocks[index]);

@@ -1,4 +1,4 @@
-//! Counts what became of each block's packets, for measurements.
+//! Counts the fate of each block's packets, for measurements.
 
 use std::collections::VecDeque;
 

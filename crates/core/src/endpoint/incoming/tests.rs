@@ -259,7 +259,7 @@ fn a_crowd_that_nobody_decides_on_is_bounded_and_locks_nobody_out() {
         }
         assert_eq!((waiting.len(), router.waiting.len()), (router.half_open.len(), waiting.len()));
         most = most.max(waiting.len());
-        // Whoever comes is let in, in the place of one who has waited long.
+        // Anyone who comes is let in, in the place of one who has waited long.
         assert!(router.waiting.values().any(|asked| asked.incoming.address == asker.from));
     }
     assert_eq!(most, 512);

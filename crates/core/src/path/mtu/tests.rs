@@ -21,7 +21,7 @@ impl Way {
         !self.rng.chance(self.loss) && size <= self.mtu
     }
 
-    /// Sends the probe that is due, if one is, and tells what became of it.
+    /// Sends the probe that is due, if any, and reports its fate to `state`.
     fn probe(&mut self, state: &mut PathMtu) -> bool {
         let Some(size) = state.probe_due(self.now) else { return false };
         state.on_probe_sent(size, self.now + ROUND);

@@ -141,7 +141,7 @@ fn closed_streams_make_room_for_new_ones() {
     }
 }
 
-/// Whoever keeps some streams open, and opens and closes others, never comes to the limit unless he has as many
+/// Anyone who keeps some streams open, and opens and closes others, never comes to the limit unless he has as many
 /// open as it says; and is told little as long as he is far from it.
 #[test]
 fn streams_that_come_and_go_are_granted_again_early() {

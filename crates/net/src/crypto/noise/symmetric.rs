@@ -102,7 +102,7 @@ impl Symmetric {
     }
 }
 
-/// `HKDF` (§4.3): so many outputs of 32 bytes.
+/// `HKDF` (§4.3): this many outputs of 32 bytes.
 fn derive<const N: usize>(
     chain: &[u8; KEY_LEN],
     input: &[u8],
@@ -114,7 +114,7 @@ fn derive<const N: usize>(
     Ok(out)
 }
 
-/// So many outputs of HKDF.
+/// This many outputs of HKDF.
 struct Outputs(usize);
 
 impl KeyType for Outputs {

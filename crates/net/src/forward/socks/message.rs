@@ -47,12 +47,12 @@ pub enum SocksError {
     #[error("a client asks for SOCKS command {0}: only TCP connections (CONNECT) are carried")]
     Command(u8),
     /// It names the target in an unknown way.
-    #[error("a client names its target in way {0}: use a name, an IPv4 or an IPv6 address")]
+    #[error(
+        "a client names its target by address type {0}: use a name, an IPv4 or an IPv6 address"
+    )]
     AddressType(u8),
     /// No host can have this name, or the port is 0.
-    #[error(
-        "a client names a target that cannot be: check its host name, and that its port is not 0"
-    )]
+    #[error("a client names an impossible target: check its host name, and that its port is not 0")]
     Target,
 }
 

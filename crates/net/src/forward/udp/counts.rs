@@ -1,7 +1,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What has become of datagrams. Clones count the same.
+/// The fate of datagrams. Clones count the same.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramCounters(Arc<Counters>);
 
@@ -19,7 +19,7 @@ struct Counters {
     failed: AtomicU64,
 }
 
-/// What has become of datagrams so far.
+/// The fate of datagrams so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramCounts {
     /// Flows that there are now.

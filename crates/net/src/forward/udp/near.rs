@@ -52,7 +52,7 @@ impl DatagramListener {
         self.socket.local_addr()
     }
 
-    /// What becomes of its datagrams.
+    /// The fate of its datagrams.
     pub fn counters(&self) -> DatagramCounters {
         self.counters.clone()
     }

@@ -42,7 +42,7 @@ async fn echo() -> SocketAddr {
     address
 }
 
-/// Whether something comes within so many milliseconds.
+/// Whether something comes within this many milliseconds.
 async fn gets(socket: &UdpSocket, millis: u64) -> bool {
     let mut buffer = [0; 9];
     let got = socket.recv(&mut buffer);
@@ -231,7 +231,7 @@ async fn who_may_not_is_told_why_and_nothing_arrives() {
     assert!(!gets(&target, 500).await);
 }
 
-/// Whoever finds out the port of a flow gets nothing to the peer.
+/// Anyone who finds out the port of a flow gets nothing to the peer.
 #[tokio::test]
 async fn only_the_target_answers() {
     let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -255,7 +255,7 @@ async fn only_the_target_answers() {
     assert_eq!(all.far().sent, 1);
 }
 
-/// A peer that makes up numbers of flows gets so many sockets and no more, over all of its requests.
+/// A peer that makes up numbers of flows gets this many sockets and no more, over all of its requests.
 #[tokio::test]
 async fn a_hostile_peer_has_few_sockets() {
     let (_client, _server, near, far) = connected().await;

@@ -34,7 +34,7 @@ impl Clock {
     }
 }
 
-/// The times at which rounds may begin: after so many round trips and so many timeouts.
+/// The times at which rounds may begin: after this many round trips and this many timeouts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
     pub(super) clock: Clock,
@@ -49,7 +49,7 @@ impl Grid {
         Grid { clock, time, rounds: most(clock.rtt), timeouts: most(clock.restart) }
     }
 
-    /// The first of them after so many timeouts.
+    /// The first of them after this many timeouts.
     pub(super) fn first(&self, timeouts: u32) -> Option<Turn> {
         let left = self.time.checked_sub(self.clock.restart * u64::from(timeouts))?;
         Some(self.turn(0, left))

@@ -1,8 +1,8 @@
-//! What a path's delay is made of: the road's own, which varies, and the queue that we add.
+//! Separates a path's delay into the road's own delay, which varies, and the queue that we add.
 //!
-//! A round trip's level says nothing: a radio's delay jumps by more than any queue worth having. What
-//! remains when we have just sent less than the path carries is the road's, or somebody else's queue,
-//! and both are there whatever we do. That is the *floor*; only what rises above it is ours.
+//! The level of a round-trip time does not show a queue: a radio's delay jumps by more than any acceptable queue. The
+//! delay that remains when we have just sent less than the path carries is the road's own or another flow's queue, and
+//! does not depend on us. That is the *floor*; only what rises above it is ours.
 
 use anabranch_types::{Time, math};
 
@@ -131,7 +131,7 @@ impl Delay {
             .is_some_and(|measurement| measurement.since <= sent && sent < measurement.until)
     }
 
-    /// The delay was `level`, s, while nothing of ours waited: the road's own gets so long.
+    /// The delay was `level`, s, while nothing of ours waited: the road's own gets this long.
     pub(super) fn admit(&mut self, level: f64) {
         self.high = self.high.max(level.min(self.mean + MOST_SPREAD * self.rest));
     }

@@ -1,5 +1,4 @@
-//! The bottleneck's rate, measured by what passes it, with the packets that random loss takes counted as
-//! passed.
+//! The bottleneck's rate, measured from the packets that pass it; those lost at random behind it count as passed.
 
 use crate::congestion::{AckEvent, RateSample};
 

@@ -1,9 +1,9 @@
-//! Whether loss answers our sending, which random loss does not.
+//! Tells whether the loss depends on our sending rate; random loss does not.
 //!
-//! Random loss takes the same share of what is sent, whether we send more or less. A policer, a queue too short
-//! to be seen and one that never empties take whatever is too much, which is a larger share of more. So the
-//! packets that leave while we send more than the rate are compared with those that leave while we send less,
-//! cycle by cycle, since loss also changes by itself.
+//! Random loss takes the same share of the packets at any sending rate. A policer, a queue too short to be measured and
+//! a queue that never empties drop whatever exceeds their rate, so their share grows with the sending rate. Therefore
+//! the losses of packets sent above the rate are compared with those sent below it, cycle by cycle, since loss also
+//! changes by itself.
 
 use anabranch_types::{Time, math};
 

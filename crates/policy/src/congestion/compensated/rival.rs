@@ -1,8 +1,7 @@
-//! Which losses are congestion's, and the bound that those set: CUBIC's window, which rivals have too.
+//! Finds losses by congestion, and the bound that they set: a CUBIC window like that of rival flows.
 //!
-//! Random loss is the same whether a queue is long or not; a full queue drops packets while it is longest.
-//! So what is lost while nothing of ours waits is random, and what is lost beyond that share while the
-//! delay is near its longest is congestion's.
+//! Random loss does not depend on the queue; a full queue drops packets while it is longest. So losses while none of
+//! our packets wait are random, and losses beyond that share while the delay is near its longest are congestion's.
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -11,7 +10,8 @@ use super::delay::Delay;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
-/// Delays that differ by less than both are the same: a time, s, and what so many packets take at the rate of delivery.
+/// Delays that differ by less than both are the same: a time, s, and what this many packets take at the rate of
+/// delivery.
 const LEAST_RANGE: f64 = 0.001;
 const LEAST_PACKETS: f64 = 2.0;
 /// Least range of delays whose lower end is an empty queue, in round-trip times and at most s: what probing up makes
@@ -236,7 +236,7 @@ impl Rival {
     /// deviations, of a count whose variance is its mean, times how much losses come in bursts, and more for
     /// how few packets the estimate is of. Random losses look so in a twentieth of a queue's sawteeth at most.
     ///
-    /// Whoever never sees the queue empty never gets an estimate, and would send the others' drops in addition:
+    /// Anyone who never sees the queue empty never gets an estimate, and would send the others' drops in addition:
     /// after startup, or where many packets tell, little random loss is believed in until then.
     fn is_excessive(&self, top: &Tally) -> bool {
         if !self.is_known() && (self.competes || self.stays_full(top)) {

@@ -1,4 +1,4 @@
-//! When startup ends, and when it goes on because the delay that ended it was not a queue's.
+//! Decides when startup ends, and when it resumes because the delay that ended it was not caused by a queue.
 //!
 //! Startup doubles the rate every round trip until the delay rises, which shows a queue. Jitter raises the delay too:
 //! the more packets a round trip has, the longer is the longest of their delays. What follows tells the two apart. The
@@ -55,7 +55,7 @@ impl Startup {
         self.end = None;
     }
 
-    /// Takes in a round trip in which so many bits per second were delivered. True if they grow no more.
+    /// Takes in a round trip in which this many bits per second were delivered. True if they grow no more.
     pub(super) fn is_full(&mut self, delivery: f64) -> bool {
         if delivery >= self.full_rate * GROWTH {
             (self.full_rate, self.full_rounds) = (delivery, 0);

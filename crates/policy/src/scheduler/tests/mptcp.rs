@@ -28,7 +28,8 @@ fn the_best_path_with_room_by_each_measure() {
 
 #[test]
 fn measures_disagree_where_their_formulas_do() {
-    // Rates 100 and 200 packets a second; RTT by space 10 and 5 ms; then the second has but two packets of space.
+    // Rates 100 and 200 packets a second; RTT over space 10 and 5 ms; then the second path has only two packets of
+    // space.
     let mut paths = [path(0, 1, 10), path(1, 8, 40)];
     for (spec, best) in [("min-rtt", 0), ("hsr", 1), ("lws", 1), ("lts", 1)] {
         assert_eq!(takers(spec, &paths, 9), [best], "{spec}");
@@ -51,7 +52,7 @@ fn full_and_slow(rtt: u64) -> [PathView; 2] {
     paths
 }
 
-/// Whether a slow path is used when the receiver grants so many symbols of 1000 bytes.
+/// Whether a slow path is used when the receiver grants this many symbols of 1000 bytes.
 fn used(scheduler: &mut dyn Scheduler, paths: &[PathView], credit: u32, now: u64) -> bool {
     let mut view = view(paths, &[], 9);
     let in_flight: u64 = paths.iter().map(|path| path.bytes_in_flight).sum();

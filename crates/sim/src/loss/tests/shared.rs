@@ -160,8 +160,9 @@ fn shares_lost_in_a_round_trip_have_powers_of_theta() {
                 .collect();
             println!("theta {theta}, path {}: {row:.3?}", i + 1);
             for (j, correlation) in row.iter().enumerate() {
-                // 1152 draws of whom to follow: five deviations are .074. While two paths' states differ,
-                // their draws cannot be as alike as theta asks for, which takes .01 at most.
+                // There are 1152 draws of which state to follow, so that five standard deviations are .074. While two
+                // paths' states differ, their losses are less correlated than theta, which lowers the result by .01 at
+                // most.
                 let expected = theta.powi(i.abs_diff(j) as i32);
                 assert!((correlation - expected).abs() < 0.084, "{theta} {i} {j}: {row:?}");
             }

@@ -1,8 +1,8 @@
 //! Claims: what the results of a scenario must show, and verdicts on them.
 //!
-//! A claim is about a *quantity*, arithmetic with figures of a run, at one point of the sweep, between
-//! two, or along one of its keys. Runs of one seed belong together, so quantities are compared seed by
-//! seed. A claim holds if the whole 95 % interval lies within its bounds.
+//! A claim is about a *quantity*, which is arithmetic with figures of a run: at one point of the sweep, between two
+//! points, or along one of its keys. Runs with the same seed are paired, so quantities are compared seed by seed. A
+//! claim holds if the whole 95 % interval lies within its bounds.
 
 mod average;
 mod grid;
@@ -103,7 +103,7 @@ enum Direction {
 pub struct Finding {
     /// The published result that it is about.
     pub item: Option<String>,
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// The values of the sweep's keys that it is about.
     pub point: Vec<(String, String)>,

@@ -5,7 +5,7 @@ use crate::scenario::spec::{KeySpec, Kind, needed, optional};
 
 /// `[[probe]]`.
 pub const PROBE: &[KeySpec] = &[
-    optional("of", Kind::Names("flows, loads, link.NAME"), "all flows", "whom to watch"),
+    optional("of", Kind::Names("flows, loads, link.NAME"), "all flows", "the subjects to record"),
     optional("series", Kind::Names("metrics"), "none", "figures over time"),
     optional("samples", Kind::Names("metrics"), "none", "every single value"),
     optional(
@@ -25,7 +25,7 @@ pub const PROBE: &[KeySpec] = &[
         "coding-blocks",
         Kind::Flag,
         "false",
-        "whether figures of blocks are about coding blocks instead, of flows that code",
+        "whether figures of blocks are about coding blocks instead of slices, for flows that code",
     ),
 ];
 
@@ -57,7 +57,7 @@ macro_rules! figure_parts {
                 "average",
                 Kind::Names("seed, sweep keys"),
                 "none",
-                "over what figures are averaged before anything else is done with them; with seed, a ratio is that of the averages",
+                "keys over which figures are averaged first; with seed, a ratio is that of the averages",
             ),
         ]
     };
@@ -71,17 +71,17 @@ macro_rules! claim_parts {
     ($($more:expr),* $(,)?) => {
         figure_parts!(
             $($more,)*
-            needed("metric", Kind::Form(METRIC), "what is looked at"),
+            needed("metric", Kind::Form(METRIC), "the quantity"),
             optional("item", Kind::Text, "the file's", "id of the published result that it is about"),
-            optional("name", Kind::Text, "made from the rest", "what reports call it; {M} is a sweep's value"),
-            optional("kind", Kind::Word(crate::scenario::claims::KINDS), "value, or ratio beside over or relative-to", "what is made of it: over seeds, or over a curve of the means along a sweep"),
+            optional("name", Kind::Text, "made from the rest", "its name in reports; {M} is a sweep's value"),
+            optional("kind", Kind::Word(crate::scenario::claims::KINDS), "value, or ratio beside over or relative-to", "the statistic: over seeds, or over a curve of the means along a sweep"),
             optional("relative-to", Kind::Text, "none", "another subject to divide by or subtract, seed by seed"),
             optional("over", Kind::Free("sweep keys with values"), "none", "another point to divide by or subtract, seed by seed"),
             optional("along", Kind::Text, "none", "the sweep's key that a curve or an order runs along"),
-            optional("values", Kind::List("values of that key, in the order to look at"), "all of them", "where the curve runs"),
+            optional("values", Kind::List("values of that key, in the order to look at"), "all of them", "where the curve is evaluated"),
             optional("less", Kind::Free("sweep keys with values"), "none", "point whose value is subtracted from all the rest"),
             optional("for-each", Kind::Each, "every point that at leaves", "sweep keys, or a table of keys with lists of values"),
-            optional("paper", Kind::Text, "none", "what the paper has"),
+            optional("paper", Kind::Text, "none", "the paper's value"),
             optional("reading", Kind::Text, "none", "the reading of the paper that this depends on"),
             optional("ablation", Kind::Flag, "true beside a base", "whether this shows why the others differ"),
         )
@@ -93,13 +93,13 @@ pub const MEASURE: &[KeySpec] = claim_parts!();
 
 /// `[[claim]]`.
 pub const CLAIM: &[KeySpec] = claim_parts!(
-    optional("min", Kind::Real(-INFINITE, INFINITE), "none", "the least that it may be"),
-    optional("max", Kind::Real(-INFINITE, INFINITE), "none", "the most that it may be"),
+    optional("min", Kind::Real(-INFINITE, INFINITE), "none", "the least value allowed"),
+    optional("max", Kind::Real(-INFINITE, INFINITE), "none", "the largest value allowed"),
     optional(
         "direction",
         Kind::Word(&["rising", "falling"]),
         "none",
-        "order: every step goes there; min or max instead of 0 demand more or allow for less",
+        "order: the direction of every step, by more than 0, or than min or max says",
     ),
 );
 
@@ -116,22 +116,22 @@ pub const FIGURE: &[KeySpec] = &[
 
 /// `[[figure.curve]]`.
 pub const CURVE: &[KeySpec] = figure_parts!(
-    optional("name", Kind::Text, "the metric", "what the legend calls it; {M} is a sweep's value"),
+    optional("name", Kind::Text, "the metric", "its name in the legend; {M} is a sweep's value"),
     optional("metric", Kind::Form(METRIC), "none", "what is drawn"),
-    optional("paper", Kind::List("points [x, y]"), "none", "what the paper has instead"),
+    optional("paper", Kind::List("points [x, y]"), "none", "the paper's points instead"),
 );
 
 /// `[[sweep]]`.
 pub const SWEEP: &[KeySpec] = &[
     needed("key", Kind::Names("keys such as vars.M or link.a.loss"), "what is varied"),
-    needed("values", Kind::List("values of that key"), "what it takes, in this order"),
-    optional("name", Kind::Name, "the last part of the key", "what results call it"),
+    needed("values", Kind::List("values of that key"), "its values, in this order"),
+    optional("name", Kind::Name, "the last part of the key", "its name in results"),
     optional("zip", Kind::Text, "none", "sweeps with the same word advance together"),
 ];
 
 /// `[[variant]]`.
 pub const VARIANT: &[KeySpec] = &[
-    needed("name", Kind::Name, "what results, at and only call it"),
-    optional("title", Kind::Text, "the name", "what figures call it"),
+    needed("name", Kind::Name, "its name in results, at and only"),
+    optional("title", Kind::Text, "the name", "its name in figures"),
     optional("set", Kind::Settings, "none", "keys such as flow.bulk.profile, with their values"),
 ];

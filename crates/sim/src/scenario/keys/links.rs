@@ -34,14 +34,14 @@ macro_rules! link_parts {
             optional("jitter-law", Kind::Word(JITTER_LAWS), "uniform", "how delays are distributed around the link's delay, their mean; uniform: above it"),
             optional("jitter-correlation", Kind::Form(JITTER_CORRELATION), "0ms", "time in which the correlation of packets falls to 1/e"),
             optional("clumps", Kind::Form(CLUMPS), "none", "packets wait at the end and are released together: aggregation, compressed acknowledgements"),
-            optional("reorder", Kind::Flag, "false", "whether jitter may let packets overtake"),
+            optional("reorder", Kind::Flag, "false", "whether packets may overtake each other by jitter"),
             optional("loss", Kind::Part(LOSS, LOSS_TABLE), "0%", "random loss after serialisation"),
             optional("policer", Kind::Form(POLICER), "none", "packets beyond this rate and burst are dropped before the buffer"),
-            optional("buffer", Kind::Form(BUFFER), "one bandwidth-delay product, 10 packets at least", "what may wait"),
-            optional("queue", Kind::Part(QUEUE, QUEUE_TABLE), "drop-tail", "who is let in, marked or dropped"),
-            optional("blackout", Kind::Form(BLACKOUT), "none", "when the link is dark; what is inside is dropped"),
+            optional("buffer", Kind::Form(BUFFER), "one bandwidth-delay product, 10 packets at least", "how much may wait"),
+            optional("queue", Kind::Part(QUEUE, QUEUE_TABLE), "drop-tail", "which packets are accepted, marked or dropped"),
+            optional("blackout", Kind::Form(BLACKOUT), "none", "when the link is dark; packets inside it are dropped"),
             optional("mtu", Kind::Form(MTU), "none", "the longest packet on the wire; longer ones are dropped"),
-            optional("faults", Kind::Table(FAULTS), "none", "what else happens to packets; datagrams of core profiles arrive damaged, others that are damaged are dropped"),
+            optional("faults", Kind::Table(FAULTS), "none", "faults of the link; damaged datagrams of core profiles arrive, other damaged packets are dropped"),
         ]
     };
 }
@@ -50,12 +50,12 @@ macro_rules! link_parts {
 pub const LINK: &[KeySpec] = link_parts!(
     None,
     None,
-    needed("name", Kind::Name, "what reports call it"),
+    needed("name", Kind::Name, "its name in reports"),
     optional(
         "count",
         Kind::Count(1, 10_000),
         "1",
-        "so many alike; {i} in texts is the number, from 1"
+        "how many of them; {i} in texts is the number, from 1"
     ),
     needed("from", Kind::Name, "node where it begins"),
     needed("to", Kind::Name, "node where it ends"),
@@ -72,12 +72,12 @@ pub const LINK: &[KeySpec] = link_parts!(
 pub const PATH: &[KeySpec] = link_parts!(
     Some("from via"),
     Some("from via"),
-    needed("name", Kind::Name, "what flows and reports call it; with a count, p becomes p1, p2, …"),
+    needed("name", Kind::Name, "its name for flows and reports; with a count, p becomes p1, p2, …"),
     optional(
         "count",
         Kind::Count(0, 255),
         "1",
-        "so many alike; {i} in texts is the number, from 1"
+        "how many of them; {i} in texts is the number, from 1"
     ),
     optional(
         "via",
@@ -127,17 +127,21 @@ pub const DELAY_TABLE: &[KeySpec] = &[needed(
 /// `faults = { … }`.
 pub const FAULTS: &[KeySpec] = &[
     optional("flip", Kind::Share, "0%", "one to eight bits are flipped"),
-    optional("truncate", Kind::Share, "0%", "the packet is cut off anywhere"),
+    optional("truncate", Kind::Share, "0%", "the packet is cut off at a random place"),
     optional("duplicate", Kind::Share, "0%", "the packet arrives twice"),
     optional("replay", Kind::Share, "0%", "one of the last 64 packets arrives again"),
-    optional("inject", Kind::Share, "0%", "garbage arrives besides, where packets carry bytes"),
+    optional(
+        "inject",
+        Kind::Share,
+        "0%",
+        "a packet of random bytes arrives in addition, where packets carry bytes",
+    ),
     optional("hold", Kind::Share, "0%", "the packet arrives right after the next one"),
     optional(
         "thin-acks",
         Kind::Count(1, 1_000),
         "1",
-        "of TCP's pure acknowledgements that arrive at one instant, as with clumps, one in so many \
-         stays, and the last",
+        "of TCP's pure acknowledgements that arrive at one instant, as with clumps, one in this many is kept, and the last",
     ),
 ];
 

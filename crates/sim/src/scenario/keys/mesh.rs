@@ -10,9 +10,14 @@ pub const MESH: &[KeySpec] = &[
         "ring",
         Kind::Real(1.0, 1e6),
         "they move",
-        "radius in metres of a circle on which they stand, evenly, one after the other",
+        "radius in metres of the circle on which they stand at equal distances",
     ),
-    optional("file", Kind::Text, "none", "movement file of ns-2, which tells the stations too"),
+    optional(
+        "file",
+        Kind::Text,
+        "none",
+        "movement file of ns-2, which also says how many stations there are",
+    ),
     optional("width", Kind::Real(1e-3, 1e6), "3000", "random waypoint: metres from west to east"),
     optional("height", Kind::Real(1e-3, 1e6), "500", "random waypoint: metres from south to north"),
     optional("least-speed", Kind::Real(1e-3, 1e6), "1", "random waypoint: metres per second"),
@@ -34,10 +39,10 @@ pub const MESH: &[KeySpec] = &[
         "run",
         Kind::Count(1, 1_000_000),
         "1",
-        "which of several runs with the same movements and the same seed: each has other draws of everything else",
+        "number of a run among those with the same movements and seed; everything else is drawn anew",
     ),
-    optional("rate", Kind::Rate, "2mbit", "of data frames"),
-    optional("basic-rate", Kind::Rate, "1mbit", "of RTS, CTS, ACK and broadcasts"),
+    optional("rate", Kind::Rate, "2mbit", "rate of data frames"),
+    optional("basic-rate", Kind::Rate, "1mbit", "rate of RTS, CTS, ACK and broadcasts"),
     optional(
         "rts",
         Kind::Form("never, always, or a size such as 500B"),
@@ -66,7 +71,7 @@ pub const MESH: &[KeySpec] = &[
         "queue",
         Kind::Count(1, 100_000),
         "50",
-        "packets that wait at a station, of routing, of acknowledgements and of data each",
+        "most packets that wait at a station: of routing, of acknowledgements and of data each",
     ),
     optional("reach", Kind::Real(1.0, 1e5), "250", "metres over which a frame can be decoded"),
     optional("sense-reach", Kind::Real(1.0, 1e5), "550", "metres over which it is sensed"),
@@ -74,15 +79,15 @@ pub const MESH: &[KeySpec] = &[
         "capture",
         Kind::Real(1.0, 1e9),
         "10",
-        "how many times stronger a frame must be than a later one that it is to survive",
+        "how many times stronger a frame must be to survive a later one",
     ),
     optional(
         "loss",
         Kind::Share,
         "0%",
-        "of messages, at each hop, once the MAC has acknowledged them: nothing sends them again",
+        "loss of messages at each hop after the MAC has acknowledged them: nothing sends them again",
     ),
-    optional("frame-loss", Kind::Share, "0%", "of frames: the MAC sends them again"),
+    optional("frame-loss", Kind::Share, "0%", "loss of frames: the MAC sends them again"),
     optional(
         "spare-routing",
         Kind::Flag,
@@ -102,19 +107,18 @@ pub const MESH: &[KeySpec] = &[
         "what a source does with two routes: nothing, a copy of each packet on either, the same while it measures loss, \
          packets by turns, or one until it fails",
     ),
-    optional("jitter", Kind::Time, "10ms", "copies leave later by so much at most, uniform"),
+    optional("jitter", Kind::Time, "10ms", "longest delay of a copy after its original, uniform"),
     optional(
         "lossy-above",
         Kind::Share,
         "10%",
-        "copies-if-lossy: the share of packets without an acknowledgement from which on copies are sent, until it is below \
-         half of this",
+        "copies-if-lossy: copies are sent once this share of packets has no acknowledgement, until the share is below half of this",
     ),
     optional(
         "separation",
         Kind::Word(&["stations", "two-hops"]),
         AS_ROUTING,
-        "how far apart two routes are that are used together: no common station, or none within reach of the other's either",
+        "how far apart two routes must be to be used together: no common station, or none within reach of the other's either",
     ),
     optional(
         "renewal",
@@ -136,7 +140,12 @@ pub const MESH: &[KeySpec] = &[
          the first and, after answer-wait, the one that shares least with it",
     ),
     optional("answer-wait", Kind::Time, "100ms", "maximally-disjoint: the wait for the second"),
-    optional("neighbour-lists", Kind::Flag, AS_ROUTING, "whether replies tell who hears whom"),
+    optional(
+        "neighbour-lists",
+        Kind::Flag,
+        AS_ROUTING,
+        "whether replies list the neighbours of stations",
+    ),
     optional(
         "acknowledgements",
         Kind::Word(&["shortest", "arrival", "like-data"]),
@@ -153,7 +162,7 @@ pub const MESH: &[KeySpec] = &[
         "neighbours-first",
         Kind::Time,
         AS_ROUTING,
-        "how long a search asks the neighbours alone; 0s: everybody at once",
+        "how long a search asks only the neighbours; 0s: all stations at once",
     ),
     optional(
         "reply-from-cache",
@@ -176,12 +185,12 @@ pub const MESH: &[KeySpec] = &[
         "64",
         "packets that wait for a route at a station",
     ),
-    optional("send-buffer-timeout", Kind::Time, "30s", "for how long they do"),
+    optional("send-buffer-timeout", Kind::Time, "30s", "how long they wait for it"),
     optional(
         "release-gap",
         Kind::Time,
         "30ms",
-        "the time between two of them once there is a route",
+        "the time between two of them once a route is found",
     ),
     optional(
         "request-period",
@@ -194,7 +203,7 @@ pub const MESH: &[KeySpec] = &[
         "request-jitter",
         Kind::Time,
         "10ms",
-        "requests, and replies of destinations, leave later by so much at most, uniform",
+        "longest random delay of requests and of destinations' replies, uniform",
     ),
 ];
 

@@ -44,7 +44,7 @@ pub(super) fn read(section: &Section<'_>) -> RoutingConfig {
     routing
 }
 
-/// What there is to choose where a source has several routes.
+/// Reads the keys for sources with several routes.
 fn several(section: &Section<'_>, usual: RoutingConfig) -> RoutingConfig {
     let jitter = section.time("jitter").unwrap_or(Duration::from_millis(10));
     let above = section.share("lossy-above").unwrap_or(Probability::clamped(0.1));

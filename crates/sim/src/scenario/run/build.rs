@@ -69,7 +69,7 @@ type Routes = BTreeMap<Vec<usize>, RouteId>;
 /// Builds `plan` with `seed`.
 ///
 /// # Errors
-/// When something of it cannot exist.
+/// If a link, route or protocol cannot be built.
 pub(super) fn build(plan: &Plan, seed: u64) -> Result<Live, RunError> {
     if let Some(mesh) = &plan.mesh {
         return mesh::build(plan, mesh, seed);

@@ -90,7 +90,7 @@ impl core::error::Error for RunError {}
 
 /// How often the caller's progress and flag are looked at, at least, per run.
 const TICKS: u32 = 100;
-/// Between two looks at the queues whose mean is asked for.
+/// Time between two samples of the queues whose mean is asked for.
 const LOOK: Duration = Duration::from_millis(10);
 
 impl Scenario {

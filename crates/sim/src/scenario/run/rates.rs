@@ -14,7 +14,7 @@ use crate::scenario::plan::{FlowPlan, LinkPlan, Plan};
 /// of the run. The links' random courses are walked anew.
 ///
 /// # Errors
-/// When a link cannot exist.
+/// If a link's configuration is invalid.
 pub(super) fn sampled(
     plan: &Plan,
     flow: &FlowPlan,

@@ -61,8 +61,8 @@ fn transfers_that_close_take_their_time() {
     assert!((0.035..0.06).contains(&longer), "{without} and {with}: {longer} s");
 }
 
-/// Flows of these congestion controls over one link of 10 Mb/s and 40 ms with so many packets of buffer, 60 s: goodputs
-/// as shares of what the link carries, and the mean smoothed round-trip time of the first, s.
+/// Flows of these congestion controls over one link of 10 Mb/s and 40 ms with this many packets of buffer, 60 s:
+/// goodputs as shares of what the link carries, and the mean smoothed round-trip time of the first, s.
 fn beside(controls: &[&str], buffer: u64) -> (Vec<f64>, f64) {
     let mut text = format!(
         "name = \"shared\"\nduration = \"70s\"\nwarm-up = \"10s\"\n\

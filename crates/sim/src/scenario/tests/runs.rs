@@ -22,7 +22,7 @@ fn a_bulk_flow_fills_its_link() {
     let throughput = report.scalar("bulk/route", "throughput_mbps").expect("measured");
     assert!((throughput / goodput - 1512.0 / 1460.0).abs() < 0.01, "{throughput}");
     let utilisation = report.scalar("link.a", "utilisation").expect("measured");
-    // A packet that was in service when the measurement began counts whole.
+    // A packet that was being sent when the measurement began counts with all of its bytes.
     assert!((0.97..1.001).contains(&utilisation), "{utilisation}");
     assert_eq!(report.scalar("all", "jain"), Some(1.0));
     assert_eq!(report.scalar("bulk", "elapsed_s"), Some(8.0));
@@ -60,7 +60,7 @@ fn probes_record_series_and_samples_without_changing_the_run() {
         Some(20)
     );
     let delays = report.samples("bulk", "packet_delay_s").expect("kept");
-    // Propagation and serialisation at least, and a full buffer of 50 packets on top at most, but for
+    // Propagation and serialisation at least, and a full buffer of 50 packets on top at most, except for
     // packets behind one that was dropped.
     assert!(delays.iter().all(|delay| *delay >= 0.0212), "{:?}", &delays[..5]);
     let mean = report.scalar("bulk", "packet_delay_mean_s").expect("measured");

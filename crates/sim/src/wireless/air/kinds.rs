@@ -13,7 +13,7 @@ pub struct AirConfig {
     pub radio: Radio,
     /// Constants of the MAC.
     pub mac: MacConfig,
-    /// Random loss beside that by collisions.
+    /// Random loss, in addition to losses by collision.
     pub loss: FrameLoss,
 }
 
@@ -44,7 +44,7 @@ pub struct FrameLoss {
     pub below: Probability,
 }
 
-/// What has become of a message.
+/// The fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// A message has arrived at a station.
@@ -110,14 +110,14 @@ pub struct AirCounters {
 /// More would take gigabytes of sequence numbers.
 pub(in super::super) const MAX_STATIONS: usize = 10_000;
 
-/// There can be no such air.
+/// The configuration of an air is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirError {
     /// A constant of the MAC is out of range.
     Mac(MacConfigError),
     /// A signal can be sensed farther away than it gets in a SIFS, or the capture ratio is below 1.
     Radio,
-    /// So many stations: 1 to 10,000 are allowed.
+    /// This many stations: 1 to 10,000 are allowed.
     Stations(usize),
 }
 

@@ -220,7 +220,7 @@ impl Timing {
     }
 }
 
-/// Nanoseconds of the preamble and so many bytes at `rate`, rounded up.
+/// Nanoseconds of the preamble and this many bytes at `rate`, rounded up.
 fn airtime(config: &MacConfig, bytes: u32, rate: Bitrate) -> u64 {
     let bits = u64::from(bytes) * 8;
     config.preamble.as_nanos() as u64 + (bits * 1_000_000_000).div_ceil(rate.as_bps())

@@ -19,7 +19,7 @@ struct Neighbour {
 /// Requests in vain after which packets are given up.
 const MOST_REQUESTS: u32 = 3;
 
-/// What becomes of a packet for a neighbour.
+/// The fate of a packet for a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolution {
     /// It can be sent.

@@ -168,7 +168,7 @@ impl RoutingConfig {
         }
     }
 
-    /// DSR as ns-2 2.35 has it, but for flow state: every packet carries its whole route.
+    /// DSR as ns-2 2.35 has it, except for flow state: every packet carries its whole route.
     pub fn dsr() -> Self {
         let millis = Duration::from_millis;
         RoutingConfig {

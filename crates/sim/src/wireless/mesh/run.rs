@@ -15,7 +15,7 @@ use crate::queue::QueueLimit;
 use crate::traffic::Traffic;
 use crate::wireless::{Air, AirConfig, AirError, Motion};
 
-/// What a mesh is made of, but for where its stations are.
+/// What a mesh is made of, except for where its stations are.
 #[derive(Clone, Debug, Default)]
 pub struct MeshConfig {
     /// Radio, MAC and random loss.
@@ -76,7 +76,7 @@ impl Mesh {
     /// Stations at the places of `motion`. Random draws are substreams of `seed`.
     ///
     /// # Errors
-    /// When the air cannot exist, a flow's station does not, or a protocol cannot be built.
+    /// If the configuration of the air is invalid, a flow's station does not exist, or a protocol cannot be built.
     pub fn new(config: &MeshConfig, motion: Box<dyn Motion>, seed: u64) -> Result<Self, MeshError> {
         let count = motion.stations();
         let air = Air::new(&config.air, motion, seed).map_err(MeshError::Air)?;
@@ -150,7 +150,7 @@ impl Mesh {
         self.engine.run_until(until);
     }
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.engine.now()
     }
@@ -220,12 +220,12 @@ fn wire() -> LinkConfig {
     wire
 }
 
-/// There can be no such mesh.
+/// The configuration of a mesh is invalid.
 #[derive(Debug)]
 pub enum MeshError {
-    /// The air cannot exist.
+    /// The configuration of the air is invalid.
     Air(AirError),
-    /// A flow between two stations of which one does not exist, or between a station and itself.
+    /// One of a flow's two stations does not exist, or they are the same.
     NoSuchStation(u32, u32),
     /// A protocol cannot be built.
     Protocol(PolicyError),

@@ -28,7 +28,7 @@ pub fn are_disjoint(one: &Route, two: &Route) -> bool {
     shared_stations(one, two) == 0
 }
 
-/// How many stations two routes share, without their ends.
+/// The number of stations that two routes share, not counting their ends.
 pub fn shared_stations(one: &Route, two: &Route) -> usize {
     one.between().iter().filter(|station| two.between().contains(station)).count()
 }
@@ -126,8 +126,8 @@ impl RouteSet {
     }
 }
 
-/// Of the routes that a destination has heard of, the one to answer beside the first: with the fewest stations in
-/// common, then the shortest, then the earliest (SMR: Lee and Gerla 2001, §III.B).
+/// Of the routes that a destination has received, the one to answer in addition to the first: with the fewest stations
+/// in common, then the shortest, then the earliest (SMR: Lee and Gerla 2001, §III.B).
 pub fn maximally_disjoint(first: &Route, others: &[Route]) -> Option<Route> {
     let others = others.iter().filter(|route| *route != first);
     others.min_by_key(|route| (shared_stations(first, route), route.len())).copied()

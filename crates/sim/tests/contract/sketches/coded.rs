@@ -46,7 +46,7 @@ pub struct Sent {
     pub first: u64,
 }
 
-/// What became of one block.
+/// The fate of one block.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     pub sources: u16,

@@ -14,7 +14,7 @@ use crate::rig::{Rig, Setting};
 /// Source symbols in a block.
 const BLOCK: u64 = 8;
 
-/// Its policies with an ideal code, the block complete but for a chance of `failure`; `changes` to other axes.
+/// Its policies with an ideal code, the block complete except for a chance of `failure`; `changes` to other axes.
 fn fmtcp(failure: f64, changes: &[(Axis, &str)]) -> Profile {
     let complete = format!("delta-complete:failure={failure},block={}", BLOCK * SYMBOL);
     let mut fmtcp = profile(&[

@@ -267,7 +267,7 @@ fn a_full_send_buffer_is_told_once_and_whether_there_is_room_again() {
 
 #[test]
 fn room_that_the_application_has_yet_to_use_is_told() {
-    // Of a send buffer of four, so much has been acknowledged; whether the scheduler hears of room in it.
+    // Of a send buffer of four, this much has been acknowledged; whether the scheduler hears of room in it.
     for (acknowledged, expected) in [(1, 1), (2, 0)] {
         let script = Script::new(greedy);
         let heard = script.heard.clone();

@@ -128,7 +128,8 @@ fn a_copy_moves_on_when_whoever_has_it_times_out_too() {
     sender.check();
 }
 
-/// What a frozen pipe must keep: everything that its connection consists of, as text, but for how full its window was.
+/// What a frozen pipe must keep: everything that its connection consists of, as text, except for how full its window
+/// was.
 fn state(sender: &MetaSender, index: usize) -> String {
     let own = sender.subflow(index).expect("a pipe");
     let figures = (own.sent(), own.written(), own.cwnd(), own.in_flight(), own.rto());

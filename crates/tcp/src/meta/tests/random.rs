@@ -89,13 +89,13 @@ enum Fate {
     Rejoins,
     /// One more joins, over a path like its own.
     Joins,
-    /// Its path loses so many percent from now on.
+    /// Its path loses this many percent from now on.
     Loses(u8),
     /// What is on its way there is gone.
     Swallows,
     /// A mark cuts its window.
     Cut,
-    /// A notice says that what stands so many segments beyond its acknowledgement was damaged.
+    /// A notice says that what stands this many segments beyond its acknowledgement was damaged.
     Damaged(u8),
     /// Its path passes nothing, or everything again.
     Dies(bool),

@@ -11,8 +11,9 @@ const UP: (f64, f64) = (1.25, 0.08);
 const DOWN: (f64, f64) = (0.75, 0.04);
 const CRUISE: f64 = 0.4;
 
-/// Runs so many cycles. `lost` gives the share that is lost, of the time, s, and of how fast we send, as a multiple of
-/// the rate. Returns the cycles after which loss was found to answer, each with the largest share that can be random.
+/// Runs this many cycles. `lost` gives the share that is lost, of the time, s, and of how fast we send, as a multiple
+/// of the rate. Returns the cycles after which loss was found to answer, each with the largest share that can be
+/// random.
 fn run(cycles: usize, mut lost: impl FnMut(f64, f64) -> f64) -> Vec<(usize, f64)> {
     let (mut response, mut rng) = (Response::default(), Rng::new(7));
     let (mut now, mut concluded) = (1.0, Vec::new());

@@ -55,7 +55,7 @@ fn rts_and_cts_reserve_the_channel_where_the_sender_is_not_heard() {
 
 #[test]
 fn the_reservation_holds_where_the_answer_is_not_heard_either() {
-    // Station 2 hears the sender alone. At 500 000, during the CTS, it would find the channel idle but for
+    // Station 2 hears the sender alone. At 500 000, during the CTS, it would find the channel idle except for
     // the reservation of the RTS; from the data's end on, at 1 667 771, SIFS and ACK are reserved.
     let mac = MacConfig { rts_threshold: 0, ..hasty() };
     let config = AirConfig { mac, radio: short_sighted(), ..AirConfig::default() };
