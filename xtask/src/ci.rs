@@ -129,7 +129,7 @@ fn clippy(workspace: &Workspace) -> Result<String, String> {
 
 /// The fuzz targets and the comparison with quinn have dependencies that nothing else needs to build.
 fn apart(workspace: &Workspace) -> Result<String, String> {
-    for manifest in ["fuzz/Cargo.toml", "xtask/perf-net/Cargo.toml"] {
+    for manifest in ["fuzz/Cargo.toml", "tools/perf-net/Cargo.toml"] {
         let check = ["check", "--quiet", "--locked", "--manifest-path", manifest];
         process::run(&mut workspace.cargo(&check))?;
     }

@@ -1,8 +1,8 @@
 //! Golden traces: integers written by a test, compared with a file in the repository.
 //!
 //! The convention: a test whose name contains `golden` compares its trace with a file under
-//! `tests/golden/` beside its crate (or `tests/data/` of the repository), and writes that file
-//! instead when the environment variable `BLESS` is `1`.
+//! `tests/golden/` of its crate, and writes that file instead when the environment variable `BLESS` is
+//! `1`.
 
 use std::process::{Command, ExitCode};
 
@@ -28,7 +28,7 @@ pub fn bless(workspace: &Workspace) -> Result<ExitCode, String> {
         "Blessed by {} golden tests. Review the difference before you commit it:",
         tally.passed
     );
-    let golden = ["--", ":(glob)**/golden/**", ":(glob)tests/data/**"];
+    let golden = ["--", ":(glob)**/golden/**"];
     process::run(workspace.git(&["status", "--short"]).args(golden))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -22,6 +22,6 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, Stri
 /// Throughput over loopback beside quinn's. A workspace of its own, so that nothing else builds quinn.
 fn net(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
     let mut command = workspace.cargo(&["run", "--quiet", "--release", "--locked"]);
-    command.args(["--manifest-path", "xtask/perf-net/Cargo.toml", "--"]).args(arguments);
+    command.args(["--manifest-path", "tools/perf-net/Cargo.toml", "--"]).args(arguments);
     process::to_end(&mut command)
 }

@@ -93,13 +93,13 @@ pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, 
 /// Programs of `ci` that are built as users build: one judges how many instructions that makes, and the interpreter in the
 /// other relies on calls that only then leave the stack alone.
 const AS_SHIPPED: [&str; 4] =
-    ["--package=xtask", "--features=wasm,work", "--bin=wasm-run", "--bin=work"];
+    ["--package=anabranch-tools", "--features=wasm,work", "--bin=wasm-run", "--bin=work"];
 /// The other programs of `ci`, which judge no speed.
 const QUICKLY_BUILT: [&str; 7] = [
     "--package=anabranch-cli",
     "--package=wasm-digest",
-    "--package=xtask",
-    "--features=xtask/abuse",
+    "--package=anabranch-tools",
+    "--features=anabranch-tools/abuse",
     "--bin=abuse",
     "--bin=anabranch",
     "--bin=wasm-digest",
@@ -127,8 +127,8 @@ pub fn quickly_optimised(build: &mut Command) -> &mut Command {
     build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
 }
 
-/// Builds a program of this package, optimised, and runs it with `arguments`. The feature that brings
-/// its dependencies is called as the program is.
+/// Builds a program of `tools`, optimised, and runs it with `arguments`. The feature that brings its
+/// dependencies has the program's name.
 ///
 /// # Errors
 /// If it cannot be started.
@@ -137,7 +137,8 @@ pub fn program<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
 ) -> Result<ExitCode, String> {
-    let mut command = workspace.cargo(&["run", "--quiet", "--release", "--package=xtask"]);
+    let mut command =
+        workspace.cargo(&["run", "--quiet", "--release", "--package=anabranch-tools"]);
     command.args(["--features", name, "--bin", name, "--"]).args(arguments);
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     to_end(command.current_dir(here))

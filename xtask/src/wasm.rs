@@ -36,7 +36,7 @@ pub fn build(workspace: &Workspace) -> Result<String, String> {
 /// # Errors
 /// If a build or run fails, or any result differs from the golden one.
 pub fn digest(workspace: &Workspace) -> Result<String, String> {
-    let golden = workspace.root().join("xtask/wasm-digest/tests/golden/digests.txt");
+    let golden = workspace.root().join("tools/wasm-digest/tests/golden/digests.txt");
     let golden = std::fs::read_to_string(&golden)
         .map_err(|error| format!("{}: {error}", golden.display()))?;
     let native = shown_capture(&mut process::optimised(workspace, "wasm-digest")?)?;

@@ -11,7 +11,7 @@ use anabranch_tcp::{Config, DelayedAck};
 use anabranch_types::{Bitrate, Probability, Time};
 use core::time::Duration;
 
-const TABLE: &str = include_str!("../../../tests/data/oracle/item1_tcp_single.csv");
+const TABLE: &str = include_str!("data/oracle/item1_tcp_single.csv");
 const SECONDS: u64 = 200;
 const SEEDS: u64 = 4;
 

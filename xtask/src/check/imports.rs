@@ -21,8 +21,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("anabranch-cli", &["anabranch", "anabranch-emulate", "anabranch-repro"]),
     ("anabranch-py", &["anabranch-results"]),
     ("wasm-digest", &["anabranch-sim"]),
-    // Behind features, for what measures.
-    ("xtask", &["anabranch", "anabranch-results", "anabranch-sim"]),
+    // Behind features, for each program what it measures.
+    ("anabranch-tools", &["anabranch", "anabranch-results", "anabranch-sim"]),
+    ("xtask", &[]),
 ];
 
 /// Every import that no arrow allows, every package without a row, and every cycle. Development

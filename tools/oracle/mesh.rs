@@ -184,7 +184,7 @@ fn motion(topology: &str) -> Result<Box<dyn Motion>, String> {
         return Ok(Box::new(Fixed::circle(14, 449.4)));
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
-    let path = root.join("tests/data/oracle/mobility").join(topology);
+    let path = root.join("crates/sim/tests/data/oracle/mobility").join(topology);
     let text = std::fs::read_to_string(&path).map_err(|why| format!("{topology}: {why}"))?;
     let motion: Waypoints = text.parse().map_err(|why| format!("{topology}: {why}"))?;
     Ok(Box::new(motion))

@@ -8,7 +8,7 @@ Compare the simulator with measurements of other simulators
 Usage: cargo xtask oracle [FILE] [OPTIONS]
 
   FILE          a table of measurements; its columns say which experiment it holds
-                (default: tests/data/oracle/item1_tcp_single.csv)
+                (default: crates/sim/tests/data/oracle/item1_tcp_single.csv)
   --item N      the project's own table N: 1 single flows, 2 RED and ECN, 3 fairness, 4 two-state loss,
                 5 saturated radio cells, 6 TCP over DSR on a ring, 7 among moving stations
   --seeds N     runs of each point (default 10)
@@ -85,13 +85,13 @@ fn number(option: &str, text: &str, most: u64) -> Result<u64, String> {
 
 fn own_table(item: u64) -> Result<PathBuf, String> {
     let names = [
-        "tests/data/oracle/item1_tcp_single.csv",
-        "tests/data/oracle/item2_red_ecn_ns2.csv",
-        "tests/data/oracle/item3_fairshare_summary.csv",
-        "tests/data/oracle/item4_twostate.csv",
+        "crates/sim/tests/data/oracle/item1_tcp_single.csv",
+        "crates/sim/tests/data/oracle/item2_red_ecn_ns2.csv",
+        "crates/sim/tests/data/oracle/item3_fairshare_summary.csv",
+        "crates/sim/tests/data/oracle/item4_twostate.csv",
         "crates/sim/tests/data/dcf_sim.csv",
-        "tests/data/oracle/item6_mesh_ring.csv",
-        "tests/data/oracle/item7_mesh_mobile.csv",
+        "crates/sim/tests/data/oracle/item6_mesh_ring.csv",
+        "crates/sim/tests/data/oracle/item7_mesh_mobile.csv",
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
     let name = names.get(item as usize - 1).ok_or("no such table")?;

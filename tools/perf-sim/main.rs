@@ -92,7 +92,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             other => return Err(format!("unknown argument `{other}`\n\n{HELP}").into()),
         }
     }
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("perf");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("perf-sim");
     let work = std::env::temp_dir();
     let idle = ours::bytes_per_idle_flow(10_000)?;
     let others = if alone { Vec::new() } else { Other::installed(&scripts, &work) };

@@ -76,8 +76,10 @@ pub fn run_cell(stations: u32, seconds: u64) -> Result<(u64, f64), Failure> {
 /// # Errors
 /// If the movement file cannot be read.
 pub fn run_mesh() -> Result<(u64, f64), Failure> {
-    let path =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/oracle/mobility/rwp50_v20_2.tcl");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../crates/sim/tests/data/oracle/mobility/rwp50_v20_2.tcl"
+    );
     let motion: Waypoints = std::fs::read_to_string(path)?.parse()?;
     let mac = MacConfig { rts_threshold: 0, ..MacConfig::ns2() };
     let air = AirConfig { mac, ..AirConfig::default() };
