@@ -113,7 +113,7 @@ mod tests {
         let path = "crates/core/src/coding/send.rs";
         for text in ["fn open_window() {}", "struct OpenWindow;", "const MAX_WINDOW: u8 = 1;"] {
             assert_eq!(found(path, text).len(), 1, "{text}");
-            assert!(found("crates/core/src/path/mod.rs", text).is_empty(), "{text}");
+            assert!(found("crates/core/src/path.rs", text).is_empty(), "{text}");
         }
         assert!(found(path, "mod sliding_window; // A sliding-window code.").is_empty());
     }
