@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| anabranch::forward::socks::fuzzing::socks(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| anabranch_forward::socks::fuzzing::socks(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| anabranch::transfer::fuzzing::frames(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| anabranch_transfer::fuzzing::frames(data));

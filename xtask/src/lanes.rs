@@ -19,7 +19,7 @@ use crate::suite;
 use crate::workspace::{Workspace, cargo_program};
 
 /// Crates whose tests use sockets, other programs and real time. All other tests compute.
-const LIVE: [&str; 3] = ["crates/cli", "crates/emulate", "crates/net"];
+const LIVE: [&str; 4] = ["crates/cli", "crates/emulate", "crates/forward", "crates/net"];
 
 /// Least number of tests of such a program that run at once: while one waits, others can do their work.
 const LIVE_AT_ONCE: usize = 4;

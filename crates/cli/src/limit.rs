@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anabranch::transfer::frame::MAX_DATA;
+use anabranch_transfer::frame::MAX_DATA;
 use anabranch_types::Bitrate;
 use tokio::time::{Instant, sleep_until};
 

@@ -40,7 +40,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use anabranch::transfer::{Name, Role, Ticket};
+use anabranch_transfer::{Name, Role, Ticket};
 
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;

@@ -1,5 +1,5 @@
 //! The cryptography that the core needs, as traits. `anabranch` (crate `net`) implements them with a Noise IK handshake
-//! and a real AEAD; the simulator uses [`null`].
+//! and a real AEAD; the simulator uses `null` (feature `null-crypto`).
 
 use anabranch_types::PathId;
 use base64::display::Base64Display;
@@ -8,6 +8,7 @@ use base64::{DecodeError, DecodeSliceError, Engine};
 use core::fmt;
 use core::str::FromStr;
 
+#[cfg(any(test, feature = "null-crypto"))]
 pub mod null;
 
 /// Bytes that sealing adds to a packet.

@@ -102,8 +102,8 @@ impl Connection {
         &self.0.shared
     }
 
-    /// Whether both are the same connection.
-    pub(crate) fn is_same(&self, other: &Connection) -> bool {
+    /// Whether both are handles of the same connection.
+    pub fn is_same(&self, other: &Connection) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

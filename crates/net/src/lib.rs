@@ -23,7 +23,7 @@
 //! | see what each link does | [`Connection::stats`], [`Connection::path_event`], [`Connection::set_observer`] |
 //! | say who may connect | [`Config`]'s `permitted` and `preshared`, [`Permitted`]; one by one, [`Incoming`] |
 //! | choose the protocol, or bring policies of one's own | [`Profile`], [`policy`] |
-//! | forward TCP ports, transfer files | [`forward`], [`transfer`] |
+//! | forward TCP ports, transfer files | the crates `anabranch-forward`, `anabranch-transfer` |
 //!
 //! The crate's `examples` are whole programs: `copy` is the one above, `echo` goes over two paths of one process, `bond`
 //! over interfaces that come and go, `datagrams` beside a bulk transfer, `own_policy` with policies of the program's own.
@@ -39,7 +39,6 @@ pub mod crypto;
 mod driver;
 mod endpoint;
 mod error;
-pub mod forward;
 mod incoming;
 pub mod interfaces;
 mod log;
@@ -50,7 +49,6 @@ mod sockets;
 mod stream;
 #[cfg(test)]
 mod tests;
-pub mod transfer;
 
 pub use anabranch_core::config::TransportConfig;
 pub use anabranch_core::connection::{

@@ -14,11 +14,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("anabranch-sim", &["anabranch-core", "anabranch-tcp"]),
     ("anabranch-files", &[]),
     ("anabranch", &["anabranch-core", "anabranch-files"]),
+    ("anabranch-forward", &["anabranch"]),
+    ("anabranch-transfer", &["anabranch"]),
     ("anabranch-emulate", &["anabranch-sim"]),
     ("anabranch-results", &["anabranch-sim", "anabranch-files", "anabranch-plot"]),
     ("anabranch-plot", &[]),
     ("anabranch-repro", &["anabranch-results"]),
-    ("anabranch-cli", &["anabranch", "anabranch-emulate", "anabranch-repro"]),
+    (
+        "anabranch-cli",
+        &["anabranch-forward", "anabranch-transfer", "anabranch-emulate", "anabranch-repro"],
+    ),
     ("anabranch-py", &["anabranch-results"]),
     ("wasm-digest", &["anabranch-sim"]),
     // Behind features, for each program what it measures.

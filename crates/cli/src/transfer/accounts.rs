@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::PublicKey;
-use anabranch::transfer::Code;
-use anabranch::transfer::manifest::MAX_COST;
+use anabranch_transfer::Code;
+use anabranch_transfer::manifest::MAX_COST;
 
 use super::error::TransferError;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch::PublicKey;
-use anabranch::transfer::{Code, Frame, Manifest};
+use anabranch_transfer::{Code, Frame, Manifest};
 use tokio::task::spawn_blocking;
 use tokio::time::{interval, sleep};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anabranch::transfer::frame::{HEADER_LEN, PREFACE_LEN};
-use anabranch::transfer::{Frame, Header, Preface, Role};
 use anabranch::{Connection, RecvStream, SendStream, TrafficClass};
+use anabranch_transfer::frame::{HEADER_LEN, PREFACE_LEN};
+use anabranch_transfer::{Frame, Header, Preface, Role};
 use tokio::time::timeout;
 
 use super::error::TransferError;

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use anabranch::transfer::{Code, Entry, Kind, Manifest, Name};
+use anabranch_transfer::{Code, Entry, Kind, Manifest, Name};
 
 use super::error::TransferError;
 use super::listing::{Amounts, line};
@@ -188,7 +188,7 @@ fn is_hidden(name: &Name, wanted: &[Name]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch::transfer::Modified;
+    use anabranch_transfer::Modified;
 
     fn name(text: &str) -> Name {
         Name::new(text).unwrap()

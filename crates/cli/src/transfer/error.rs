@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anabranch::transfer::{Code, FrameError, ManifestError, Name};
 use anabranch::types::PeerText;
 use anabranch::{CloseCode, ConnectError, ConnectionError, ReadError, ReadExactError, WriteError};
+use anabranch_transfer::{Code, FrameError, ManifestError, Name};
 use thiserror::Error;
 
 use crate::failure::Failure;

@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anabranch::SecretKey;
-use anabranch::transfer::Ticket;
 use anabranch_files::{Directory, Locked};
+use anabranch_transfer::Ticket;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
@@ -218,7 +218,7 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch::transfer::Role;
+    use anabranch_transfer::Role;
 
     const NOW: u64 = 1000;
 

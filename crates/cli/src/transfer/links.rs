@@ -1,7 +1,7 @@
 //! Creates the symbolic links of an offer. Their targets were checked with the offer: each is another entry of it.
 
-use anabranch::transfer::{Code, Target};
 use anabranch_files::Facts;
+use anabranch_transfer::{Code, Target};
 
 use super::error::TransferError;
 use super::partial::Beside;

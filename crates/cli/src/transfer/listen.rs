@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anabranch::transfer::Ticket;
-use anabranch::transfer::ticket::MAX_ADDRESSES;
 use anabranch::{Config, Connection, Endpoint, Permitted, SecretKey, SocketSpec};
+use anabranch_transfer::Ticket;
+use anabranch_transfer::ticket::MAX_ADDRESSES;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 

@@ -1,6 +1,6 @@
 //! Prints the entries of an offer.
 
-use anabranch::transfer::{Entry, Kind};
+use anabranch_transfer::{Entry, Kind};
 
 use crate::format;
 

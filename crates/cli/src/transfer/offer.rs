@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anabranch::transfer::frame::{MAX_DATA, MAX_FETCHES};
-use anabranch::transfer::{Frame, Manifest, Name};
+use anabranch_transfer::frame::{MAX_DATA, MAX_FETCHES};
+use anabranch_transfer::{Frame, Manifest, Name};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anabranch::transfer::{Code, Entry, Modified};
 use anabranch_files::{Atomic, Directory, Facts, Locked};
+use anabranch_transfer::{Code, Entry, Modified};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;

@@ -1,6 +1,6 @@
 //! Selects which of the named files are sent.
 
-use anabranch::transfer::Name;
+use anabranch_transfer::Name;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 /// What to leave out, and whether links are sent.

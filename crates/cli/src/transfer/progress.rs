@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use anabranch::transfer::Entry;
+use anabranch_transfer::Entry;
 
 use super::report::Report;
 
@@ -110,7 +110,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch::transfer::{Kind, Modified, Name};
+    use anabranch_transfer::{Kind, Modified, Name};
 
     fn file() -> Entry {
         let (name, modified) = (Name::new("a").unwrap(), Modified::default());

@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use anabranch::transfer::frame::{MAX_DATA, MAX_FETCHES};
-use anabranch::transfer::{Code, Entry, Frame, Kind};
+use anabranch_transfer::frame::{MAX_DATA, MAX_FETCHES};
+use anabranch_transfer::{Code, Entry, Frame, Kind};
 
 use super::error::TransferError;
 use super::hash::Hash;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anabranch::PublicKey;
 use anabranch::paths::PathStatus;
-use anabranch::transfer::{Entry, Kind, Role, Ticket};
+use anabranch_transfer::{Entry, Kind, Role, Ticket};
 use serde::Serialize;
 
 use super::error::TransferError;

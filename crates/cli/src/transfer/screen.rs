@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch::Connection;
 use anabranch::paths::PathStatus;
-use anabranch::transfer::Role;
+use anabranch_transfer::Role;
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::termios::tcgetwinsize;
 use tokio::task::JoinHandle;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch::transfer::{Name, Role};
+use anabranch_transfer::{Name, Role};
 
 use super::args::SendArgs;
 use super::listen::Listening;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch::Connection;
-use anabranch::transfer::Role;
+use anabranch_transfer::Role;
 use tokio::time::timeout;
 
 use super::channel;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anabranch::Connection;
 use anabranch::paths::NamedPath;
-use anabranch::transfer::Role;
+use anabranch_transfer::Role;
 use serde::Serialize;
 
 use crate::watched::Direction;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::UNIX_EPOCH;
 
-use anabranch::transfer::manifest::MODE;
-use anabranch::transfer::{Code, Entry, Kind, Manifest, ManifestError, Modified, Name, Target};
 use anabranch::types::escaped;
+use anabranch_transfer::manifest::MODE;
+use anabranch_transfer::{Code, Entry, Kind, Manifest, ManifestError, Modified, Name, Target};
 
 use super::error::TransferError;
 use super::pick::Pick;
@@ -240,9 +240,7 @@ impl Offer {
         for item in fs::read_dir(path).map_err(failed)? {
             let item = item.map_err(failed)?;
             let file_name = item.file_name();
-            if file_name
-                .to_str()
-                .is_some_and(|n| n.starts_with(anabranch::transfer::name::RESERVED))
+            if file_name.to_str().is_some_and(|n| n.starts_with(anabranch_transfer::name::RESERVED))
             {
                 // What an unfinished transfer left here is nobody's file.
                 continue;

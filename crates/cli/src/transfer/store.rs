@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use anabranch::transfer::frame::MAX_FETCHES;
-use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest};
 use anabranch_files::Facts;
+use anabranch_transfer::frame::MAX_FETCHES;
+use anabranch_transfer::{Code, Entry, Frame, Kind, Manifest};
 
 use super::channel::{Incoming, unexpected};
 use super::consent::Grant;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch::PublicKey;
-use anabranch::transfer::{Code, Frame, Manifest, Name};
+use anabranch_transfer::{Code, Frame, Manifest, Name};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, timeout};

@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use anabranch::PublicKey;
-use anabranch::transfer::{Code, Name};
 use anabranch_files::{Directory, Facts};
+use anabranch_transfer::{Code, Name};
 
 use super::error::TransferError;
 

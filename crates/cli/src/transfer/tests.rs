@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest, Modified, Name};
+use anabranch_transfer::{Code, Entry, Frame, Kind, Manifest, Modified, Name};
 use ring::digest::{SHA256, digest};
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@ use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
 
 use anabranch::PublicKey;
-use anabranch::forward::{Dynamic, Forward, Permit, Target};
+use anabranch_forward::{Dynamic, Forward, Permit, Target};
 use clap::Args;
 
 use crate::paths::PathArg;

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use anabranch::forward::Permit;
 use anabranch::{PresharedKey, PublicKey};
+use anabranch_forward::Permit;
 
 use super::config::{Common, Connect, Serve};
 use super::ways::Way;

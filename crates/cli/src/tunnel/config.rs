@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::forward::{Dynamic, Forward, Permit, Permits, Target};
 use anabranch::{Profile, PublicKey};
+use anabranch_forward::{Dynamic, Forward, Permit, Permits, Target};
 
 use super::args::{CommonArgs, ConnectArgs, ServeArgs};
 use super::file::{File, Interface, Peer, Text};

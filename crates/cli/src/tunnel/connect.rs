@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::forward::{Link, Target, splice};
 use anabranch::{Config, Connection, Endpoint};
+use anabranch_forward::{Link, Target, splice};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use anabranch::forward::ForwardEvent;
+use anabranch_forward::ForwardEvent;
 use serde::Serialize;
 
 use super::changes::Changes;

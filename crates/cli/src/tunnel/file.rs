@@ -8,8 +8,8 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anabranch::forward::{Dynamic, Forward, Permit, Target};
 use anabranch::{Profile, PublicKey};
+use anabranch_forward::{Dynamic, Forward, Permit, Target};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 

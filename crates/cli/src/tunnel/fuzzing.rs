@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::fmt::{Debug, Display};
 
-use anabranch::forward::{Forward, Permit};
 use anabranch_core::wire::fuzzing::with_mutants;
+use anabranch_forward::{Forward, Permit};
 use clap::{Args, FromArgMatches};
 
 use super::args::{ConnectArgs, ServeArgs};

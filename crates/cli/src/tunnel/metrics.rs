@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch::forward::{DatagramCounters, ForwardEvent};
 use anabranch::paths::{NamedPath, PathStatus};
 use anabranch::{Connection, ConnectionStats, PathStats, PublicKey, StreamWaits};
+use anabranch_forward::{DatagramCounters, ForwardEvent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch::forward::{self, Grant, Service};
 use anabranch::{Config, Connection, Endpoint, Permitted, PublicKey};
+use anabranch_forward::{self as forward, Grant, Service};
 
 use super::args::ServeArgs;
 use super::changes::{Changes, Preshared};

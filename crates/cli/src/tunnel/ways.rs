@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 
-use anabranch::forward::{
+use anabranch_forward::{
     DatagramListener, Dynamic, Forward, Link, Listener, Target, listen_for_datagrams,
     listen_for_socks, listen_here, listen_there,
 };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anabranch::forward::{Permits, Service, serve};
 use anabranch::{Config, Endpoint, Permitted, SecretKey};
+use anabranch_forward::{Permits, Service, serve};
 use nix::sys::signal::Signal;
 use tokio::runtime::Runtime;
 

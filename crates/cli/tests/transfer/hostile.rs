@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anabranch::transfer::{Code, Entry, Frame, Kind, Modified, Name, Preface, Role, Ticket};
 use anabranch::{Config, Endpoint, PathSpec, PublicKey, SecretKey, TrafficClass};
+use anabranch_transfer::{Code, Entry, Frame, Kind, Modified, Name, Preface, Role, Ticket};
 use ring::digest::{SHA256, digest};
 use tokio::time::timeout;
 

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use anabranch::transfer::{Entry, Frame, Header, Kind, Modified, Name, Preface, Role, Ticket};
 use anabranch::{Config, Endpoint, PathSpec, TrafficClass};
+use anabranch_transfer::{Entry, Frame, Header, Kind, Modified, Name, Preface, Role, Ticket};
 
 use super::process::{Running, run};
 use super::{Sides, text};

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use anabranch::transfer::Target;
+use anabranch_transfer::Target;
 
 use super::super::source::Why;
 use super::*;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use anabranch::forward::{DatagramCounters, DatagramCounts};
+use anabranch_forward::{DatagramCounters, DatagramCounts};
 
 use super::introduce;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_types::escaped;
+use anabranch::types::escaped;
 
 #[cfg(doc)]
 use super::name::Name;

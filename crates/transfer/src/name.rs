@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_types::escaped;
+use anabranch::types::escaped;
 
 /// Longest name, bytes.
 pub const MAX_NAME: usize = 4096;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::connection::Connection;
+use anabranch::Connection;
 
 /// When a peer connects anew and its earlier connection gives no sign of life for so long, the peer counts as one that
 /// has crashed and come back.

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::fuzzing::{by_name, socks};
 use super::message::{MAX_MESSAGE, Reply, SocksError, Step, greeting, request};
-use crate::forward::Target;
+use crate::Target;
 
 fn target(text: &str) -> Result<Step<Target>, SocksError> {
     Ok(Step::Done(text.parse().unwrap()))

@@ -6,8 +6,8 @@
 //! (`docs/spec/wire-0.md`, Initiation).
 
 use super::frame::Role;
-use crate::crypto::SecretKey;
-use anabranch_core::crypto::PublicKey;
+use anabranch::PublicKey;
+use anabranch::SecretKey;
 use base64::engine::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_policy::view::TrafficClass;
+use anabranch::TrafficClass;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -17,9 +17,9 @@ use super::socks;
 use super::target::{Dynamic, Forward, Target};
 use super::udp::{Peers, Routes};
 use super::wire::Request;
-use crate::connection::Connection;
-use crate::error::ConnectionError;
-use crate::stream::{RecvStream, SendStream};
+use anabranch::Connection;
+use anabranch::ConnectionError;
+use anabranch::{RecvStream, SendStream};
 
 /// How long an accepted TCP connection waits for a connection to the peer.
 const WAIT: Duration = Duration::from_secs(30);

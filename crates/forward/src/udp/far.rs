@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch_core::crypto::PublicKey;
+use anabranch::PublicKey;
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::counts::{Counted, DatagramCounters, Dropped};
 use super::routes::Route;
 use super::{IDLE, MAX_FLOWS, PAUSE, frame};
-use crate::connection::Connection;
-use crate::forward::permit::Permits;
-use crate::forward::serve::{Context, ForwardEvent, REVOKED, refuse};
-use crate::forward::splice::BROKEN;
-use crate::forward::target::Target;
-use crate::forward::wire::Answer;
-use crate::stream::{RecvStream, SendStream};
+use crate::permit::Permits;
+use crate::serve::{Context, ForwardEvent, REVOKED, refuse};
+use crate::splice::BROKEN;
+use crate::target::Target;
+use crate::wire::Answer;
+use anabranch::Connection;
+use anabranch::{RecvStream, SendStream};
 
 /// What all connections of a peer share.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 use super::wire::{Answer, HEAD_LEN, Head, Reason, Request, WireError};
 use super::*;
-use crate::{Config, Connection, Endpoint, Permitted, SecretKey};
-use crate::{PathSpec, SendStream};
+use anabranch::{Config, Connection, Endpoint, Permitted, SecretKey};
+use anabranch::{PathSpec, SendStream};
 use core::time::Duration;
 use proptest::prelude::*;
 use std::io::ErrorKind;
@@ -107,8 +107,10 @@ pub(super) async fn connected() -> (Endpoint, Endpoint, Connection, Connection) 
     let (client, server) = (make(Permitted::Nobody), make(Permitted::Anyone));
     let path = PathSpec { local: client.local_addrs()[0], remote: server.local_addrs()[0] };
     let connecting = client.connect(server.public_key(), [path]);
-    let (near, far) =
-        soon(async { tokio::join!(connecting, crate::tests::accepted(&server)) }).await;
+    let (near, far) = soon(async {
+        tokio::join!(connecting, async { server.accept().await.unwrap().await.unwrap() })
+    })
+    .await;
     (client, server, near.unwrap(), far)
 }
 

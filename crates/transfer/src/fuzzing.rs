@@ -7,7 +7,7 @@ use super::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_core::crypto::PublicKey;
+use anabranch::PublicKey;
 
 /// Reads a direction of a transfer: a preface, then frames. What decodes must encode to the same
 /// bytes, names must stay in their directory, and offers must keep their books.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::connection::Connection;
+use anabranch::Connection;
 
 /// How long a listener that is to let its port go may take.
 const LET_GO: Duration = Duration::from_secs(1);

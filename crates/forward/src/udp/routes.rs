@@ -2,9 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::frame;
-use crate::connection::Connection;
-use crate::error::ConnectionError;
-use crate::forward::target::Target;
+use crate::target::Target;
+use anabranch::Connection;
+use anabranch::ConnectionError;
 
 /// Who takes the datagrams of a request.
 pub(crate) trait Route: Send + Sync {

@@ -6,19 +6,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch_policy::view::TrafficClass;
+use anabranch::TrafficClass;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::counts::{Counted, DatagramCounters, Dropped};
 use super::routes::{Route, Routed};
 use super::{IDLE, MAX_FLOWS, PAUSE, frame};
-use crate::connection::Connection;
-use crate::forward::listen::{Current, Link, RETRY, is_over};
-use crate::forward::serve::{ForwardEvent, ask};
-use crate::forward::target::{Forward, Target};
-use crate::forward::wire::Request;
-use crate::stream::{RecvStream, SendStream};
+use crate::listen::{Current, Link, RETRY, is_over};
+use crate::serve::{ForwardEvent, ask};
+use crate::target::{Forward, Target};
+use crate::wire::Request;
+use anabranch::Connection;
+use anabranch::{RecvStream, SendStream};
 
 /// How often idle flows are looked for within the time after which one is forgotten, while nothing comes.
 const SWEEPS: u32 = 12;

@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::stream::{RecvStream, SendStream};
+use anabranch::{RecvStream, SendStream};
 
 /// Bytes copied at a time.
 const STEP: usize = 1 << 16;

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::target::{MAX_HOST, Target};
-use anabranch_types::PeerText;
+use anabranch::types::PeerText;
 
 /// Version of the forwarding protocol.
 pub const VERSION: u8 = 0;

@@ -4,8 +4,8 @@
 mod allocator;
 
 use allocator::{LIVE, MOST};
-use anabranch::transfer::manifest::MAX_COST;
-use anabranch::transfer::{Entry, Kind, Manifest, Modified, Name};
+use anabranch_transfer::manifest::MAX_COST;
+use anabranch_transfer::{Entry, Kind, Manifest, Modified, Name};
 
 fn entry(name: &str) -> Entry {
     let (name, modified) = (Name::new(name).unwrap(), Modified::default());

@@ -78,7 +78,7 @@ async fn read<T>(
         match parse(buffer.get(..len).unwrap_or_default())? {
             Step::Done(message) => return Ok(message),
             Step::More(count) => {
-                // The buffer holds the longest message: `crates/net/src/forward/socks/tests.rs`.
+                // The buffer holds the longest message: `crates/forward/src/socks/tests.rs`.
                 tcp.read_exact(buffer.get_mut(len..len + count).unwrap_or_default()).await?;
                 len += count;
             }

@@ -1,10 +1,10 @@
 use super::far::{Far, Peers};
 use super::routes::Route;
 use super::*;
-use crate::forward::tests::{connected, quiet, soon};
-use crate::forward::{ForwardEvent, Grant, Link, Permits, Service, serve};
-use crate::{Connection, Endpoint};
-use anabranch_policy::view::TrafficClass;
+use crate::tests::{connected, quiet, soon};
+use crate::{ForwardEvent, Grant, Link, Permits, Service, serve};
+use anabranch::TrafficClass;
+use anabranch::{Connection, Endpoint};
 use core::time::Duration;
 use proptest::prelude::*;
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ struct Forwarded {
     events: tokio::sync::mpsc::UnboundedReceiver<ForwardEvent>,
     connection: Connection,
     /// The key of the near end.
-    key: crate::PublicKey,
+    key: anabranch::PublicKey,
     _endpoints: (Endpoint, Endpoint),
 }
 

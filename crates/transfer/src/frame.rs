@@ -5,7 +5,7 @@
 use super::manifest::Entry;
 use super::name::{Name, NameError};
 use super::wire::Fields;
-use anabranch_types::PeerText;
+use anabranch::types::PeerText;
 
 /// Version of the transfer protocol.
 pub const VERSION: u8 = 0;

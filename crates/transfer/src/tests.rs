@@ -1,7 +1,7 @@
 use super::frame::{MAX_PAYLOAD, MAX_TEXT};
 use super::manifest::{MAX_COST, MAX_ENTRIES};
 use super::*;
-use crate::SecretKey;
+use anabranch::SecretKey;
 use proptest::prelude::*;
 
 fn name(text: &str) -> Name {

@@ -4,9 +4,9 @@ use anabranch_core::wire::{Reader, Writer};
 
 use super::MAX_DATAGRAM;
 use super::counts::{DatagramCounters, Dropped};
-use crate::connection::Connection;
-use crate::error::DatagramError;
-use anabranch_policy::view::TrafficClass;
+use anabranch::Connection;
+use anabranch::DatagramError;
+use anabranch::TrafficClass;
 
 /// Longest head: two integers of eight bytes.
 const MAX_HEAD: usize = 16;
@@ -48,7 +48,7 @@ pub(super) fn send(
         Ok(()) => counters.sent(len),
         Err(DatagramError::TooLong) => counters.dropped(Dropped::TooLong),
         Err(DatagramError::Full) => counters.dropped(Dropped::NoRoom),
-        Err(DatagramError::Connection(_)) => counters.dropped(Dropped::NotConnected),
+        Err(_) => counters.dropped(Dropped::NotConnected),
     }
 }
 

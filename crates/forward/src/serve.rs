@@ -6,8 +6,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_core::crypto::PublicKey;
-use anabranch_policy::view::TrafficClass;
+use anabranch::PublicKey;
+use anabranch::TrafficClass;
 use tokio::net::TcpStream;
 
 use super::permit::Grant;
@@ -17,9 +17,9 @@ use super::splice::{BROKEN, splice_tcp};
 use super::target::Target;
 use super::udp::{self, DatagramCounters};
 use super::wire::{Answer, HEAD_LEN, Head, Reason, Request};
-use crate::connection::Connection;
-use crate::error::ConnectionError;
-use crate::stream::{ReadError, RecvStream, SendStream, WriteError};
+use anabranch::Connection;
+use anabranch::ConnectionError;
+use anabranch::{ReadError, RecvStream, SendStream, WriteError};
 
 /// Time for a peer to say what it wants of a stream it opened, and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
