@@ -18,7 +18,7 @@ pub struct Flood {
     pub answered: u64,
 }
 
-/// A flood, and the transfer meanwhile.
+/// A flood, and the transfer that ran at the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     /// Application bytes a second.

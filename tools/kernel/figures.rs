@@ -121,7 +121,7 @@ impl Outcome {
         })
     }
 
-    /// Says which of several paths carried nothing to speak of.
+    /// Names the paths that carried almost nothing.
     fn note_idle(&mut self) {
         let idle = self.links.iter().filter(|link| link.share < LEAST_SHARE);
         let notes = idle.map(|link| format!("path {} carried under 1 %", link.name));

@@ -114,7 +114,7 @@ pub fn notes(row: &Row) -> Vec<String> {
     notes
 }
 
-/// The kernel's best row of a road, and what ours comes to beside it.
+/// The kernel's best row of a road, and the ratio of ours to it.
 pub fn best(rows: &[Row]) -> Option<(&Row, f64)> {
     let ours = rows.iter().find(|row| row.system == System::Anabranch)?.goodput()?;
     let kernels = rows.iter().filter(|row| row.system != System::Anabranch);

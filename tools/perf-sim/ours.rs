@@ -25,7 +25,7 @@ pub struct Measured {
     pub data_packets: u64,
     /// Packets handed over by links.
     pub packet_hops: u64,
-    /// Most packets in the network at a time, of a look every tenth of the run.
+    /// Largest number of packets in the network, sampled every tenth of the run.
     pub in_flight: usize,
     /// The digest of every packet's fate.
     pub digest: u64,

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what was asked wrongly.
+/// Reports wrong usage.
 fn refuse(message: &str) -> ExitCode {
     eprintln!("roads: {message}");
     ExitCode::from(2)

@@ -25,7 +25,7 @@ pub struct Trial {
     plan: Plan,
 }
 
-/// What a trial came to, seed by seed.
+/// The results of a trial, by seed.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// What was run.

@@ -145,7 +145,7 @@ fn code(status: Option<ExitStatus>) -> ExitCode {
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Exit code 1 for what this system does not allow, 2 for what was asked wrongly.
+/// Exit code 1 for what this system does not allow, 2 for wrong usage.
 fn failure(error: EmulatorError) -> Failure {
     match error {
         EmulatorError::Namespace(_) | EmulatorError::Device { .. } | EmulatorError::Io(_) => {

@@ -22,7 +22,7 @@ use progress::Bar;
 /// Lists items, or checks them and reports.
 ///
 /// # Errors
-/// An unknown item or paper is asked wrongly; a file that cannot be written fails.
+/// Wrong usage for an unknown item or paper; a failure for a file that cannot be written.
 pub fn run(args: &ReproArgs) -> Result<(), Failure> {
     let items = chosen(args)?;
     if args.list {

@@ -24,8 +24,8 @@ use args::{SimArgs, SimCommand};
 /// Does what `args` say.
 ///
 /// # Errors
-/// A mistake in a scenario or a directory of other results is asked wrongly; what cannot be read,
-/// run or written fails; an interruption is neither.
+/// A mistake in a scenario or a directory of other results is wrong usage; what cannot be read, run
+/// or written fails; an interruption is neither.
 pub fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::Run(args) => run::run(args),

@@ -129,7 +129,7 @@ async fn tell_news(connection: Connection, reporter: Reporter) {
     tokio::join!(tell_paths(connection.clone(), reporter), tell_silence(connection, reporter));
 }
 
-/// Says when nothing is heard of the peer, and when it is heard again.
+/// Reports when the peer falls silent, and when it answers again.
 async fn tell_silence(connection: Connection, reporter: Reporter) {
     let peer = connection.peer().to_string();
     loop {
@@ -139,7 +139,7 @@ async fn tell_silence(connection: Connection, reporter: Reporter) {
         }
         let Some(silence) = connection.silence() else { continue };
         if let Some(rest) = SILENCE.checked_sub(silence) {
-            // Mostly it is heard of before, or known to be gone.
+            // Usually a packet arrives before that, or the connection has ended.
             let _ = tokio::time::timeout(rest, connection.silence_changed(true)).await;
         }
         if let Some(silence) = connection.silence() {

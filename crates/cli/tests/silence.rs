@@ -25,7 +25,7 @@ use server::Server;
 const COOKIE_REPLY: u8 = 0x03;
 /// Bits that mark a data packet, and their value.
 const DATA: (u8, u8) = (0xc0, 0x40);
-/// Messages sent in vain before a test gives up: 20 s of them.
+/// Unanswered messages before a test gives up: 20 s of them.
 const PATIENCE: usize = 1000;
 
 fn socket() -> UdpSocket {

@@ -69,7 +69,7 @@ impl Bench {
         anabranch(&line)
     }
 
-    /// Everything that must not depend on how it came about.
+    /// All results that must not depend on how the runs were made.
     fn results(&self, out: &str) -> Vec<Vec<u8>> {
         let names = ["scalars.parquet", "series.parquet", "samples.parquet", "summary.json"];
         let read = |name| fs::read(Path::new(&self.path(out)).join(name)).unwrap();
@@ -77,7 +77,7 @@ impl Bench {
     }
 }
 
-/// What a command that was asked wrongly says: one line.
+/// The message of a command on wrong usage: one line.
 fn refused(ran: &common::Ran) -> String {
     assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(ran.stdout, "");

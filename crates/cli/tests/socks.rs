@@ -176,7 +176,7 @@ fn strangers_are_turned_away() {
     proxy.carries(&to_ipv4([127, 0, 0, 1], echo().port()));
 }
 
-/// Clients that say nothing, or stop in the middle, are let go after ten seconds, and nobody waits for them.
+/// Clients that send nothing, or stop in the middle, are dropped after ten seconds, and nothing waits for them.
 #[test]
 fn silent_clients_are_let_go_and_hold_nobody_up() {
     let proxy = Proxy::start(&[], &[]);

@@ -49,7 +49,7 @@ impl Limited {
                 break value[key].clone();
             }
         };
-        // What it says later is read, so that it does not stop.
+        // Reads the rest of its output, so that the pipe does not fill and block it.
         thread::spawn(move || lines.count());
         (Limited(child), found)
     }

@@ -175,8 +175,8 @@ impl Connection {
         self.streams.open_uni(class)
     }
 
-    /// Gives a stream its place among those of its class, in what this side sends: the highest priority
-    /// first, streams of the same priority by turns. Every stream begins at 0.
+    /// Gives a stream its place among those of its class, in what this side sends: the highest priority first, streams
+    /// of the same priority in turn. Every stream begins at 0.
     pub fn set_stream_priority(
         &mut self,
         stream: StreamId,
@@ -299,7 +299,7 @@ impl Connection {
         self.response = response.to_vec();
     }
 
-    /// Lost symbols are made good by themselves: by choice, or because the peer decodes nothing.
+    /// Lost symbols are sent again themselves, by choice or because the peer decodes no code.
     fn resends(&self) -> bool {
         self.policies.recovery.resends() || !self.send.makes_repairs()
     }

@@ -62,7 +62,7 @@ fn blocks_of_many_symbols_are_recovered() {
     assert!(receiver.decoded > 0);
 }
 
-/// Repairs come before the data ends, and blocks are long: nearly all losses are made good in passing.
+/// Repairs are sent before the data ends, and blocks are long: nearly all losses are repaired while data still flows.
 #[test]
 fn sliding_repairs_do_not_wait_for_the_block() {
     let axes = [

@@ -138,7 +138,7 @@ fn repairs_of_no_known_code_close() {
     closes("fountain-of-youth", &[source(1, &[0]), repair(0, 1, 0, &[1])]);
 }
 
-/// One symbol short of every block, and then the same repeatedly.
+/// The peer leaves out one symbol of every block, then sends the same symbols repeatedly.
 #[test]
 fn blocks_that_never_complete_are_waited_for_and_do_no_harm() {
     for (code, _) in BLOCK_CODES {

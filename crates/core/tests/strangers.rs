@@ -16,7 +16,7 @@ const FLOOD: u64 = 100_000;
 const PER_MILLISECOND: u64 = 100;
 const BYTES: u64 = 3_000_000;
 
-/// What a flood is made of: the message of a number.
+/// Makes the n-th message of a flood.
 type Forge = fn(&mut Scene, u64) -> Vec<u8>;
 
 fn noise(scene: &mut Scene, _: u64) -> Vec<u8> {

@@ -24,7 +24,7 @@ pub(super) struct Ports(Arc<Mutex<BTreeMap<SocketAddr, Holder>>>);
 #[derive(Clone, Debug)]
 struct Holder {
     connection: Connection,
-    /// Tells the listener to let go, and those who wait that it has.
+    /// Tells the listener to release the port, and those who wait that it has.
     let_go: Arc<Notify>,
     gone: Arc<Notify>,
 }
@@ -32,7 +32,7 @@ struct Holder {
 /// A port that is listened on, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// There until it is let go.
+    /// Held until the port is released.
     listener: Option<TcpListener>,
     pub(super) local: SocketAddr,
     ports: Ports,

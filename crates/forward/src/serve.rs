@@ -124,7 +124,7 @@ pub(super) async fn take_streams(context: Context) -> ConnectionError {
         };
         listeners = listeners.checked_add(1).unwrap_or(1);
         tasks.spawn(take_stream(context.clone(), send, receive, listeners));
-        // Ended tasks are let go.
+        // Ended tasks are removed.
         while tasks.try_join_next().is_some() {}
     }
 }

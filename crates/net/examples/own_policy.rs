@@ -1,5 +1,5 @@
-//! Policies of one's own, without a change to the library: a congestion controller that never has more in
-//! flight than it is told, and a scheduler that fills the first path before it uses the next.
+//! Custom policies, without a change to the library: a congestion controller that never has more in flight than it is
+//! told, and a scheduler that fills the first path before it uses the next.
 //!
 //! Both ends are in this process, on loopback: `cargo run -p anabranch --example own_policy`.
 

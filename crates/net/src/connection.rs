@@ -163,7 +163,7 @@ impl Connection {
         Ok((self.send_half(id), self.recv_half(id)))
     }
 
-    /// The next stream that the peer opens for itself to write to.
+    /// The next unidirectional stream that the peer opens.
     pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
         Ok(self.recv_half(self.accept(Direction::Unidirectional).await?))
     }
@@ -300,8 +300,8 @@ impl Connection {
         event.await
     }
 
-    /// For how long nothing has been heard of the peer, if every path has been asked for a sign of life in vain.
-    /// The connection goes on where it was when the peer is heard again. `None` when the connection is over.
+    /// How long the peer has been silent, if every path has been asked for a sign of life without an answer. The
+    /// connection goes on where it was when the peer is heard again. `None` when the connection is over.
     pub fn silence(&self) -> Option<Duration> {
         let state = self.shared().lock();
         if state.error().is_some() {

@@ -33,7 +33,7 @@ const ERROR_PAUSE: Duration = Duration::from_millis(100);
 /// A timer that is due already waits this long at least, so that no error can make the task spin.
 const LEAST_SLEEP: Duration = Duration::from_micros(100);
 
-/// Receives from the sockets; ends when the application has let go of the endpoint and all connections.
+/// Receives from the sockets; ends when the application has dropped the endpoint and all connections.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     slots: Vec<Slot>,
@@ -57,7 +57,7 @@ enum Round {
     More,
     /// There is nothing to do until this time, or until something happens.
     Idle(Option<Time>),
-    /// The application has let go of the endpoint, and no connection is left.
+    /// The application has dropped the endpoint, and no connection is left.
     Over,
 }
 

@@ -22,7 +22,7 @@
 //! | choose links | [`ConnectPaths`], [`PathRequest`], [`Connection::add_path`], [`Connection::set_backup`] |
 //! | see what each link does | [`Connection::stats`], [`Connection::path_event`], [`Connection::set_observer`] |
 //! | say who may connect | [`Config`]'s `permitted` and `preshared`, [`Permitted`]; one by one, [`Incoming`] |
-//! | choose the protocol, or bring policies of one's own | [`Profile`], [`policy`] |
+//! | choose the protocol, or add policies of your own | [`Profile`], [`policy`] |
 //! | forward TCP ports, transfer files | the crates `anabranch-forward`, `anabranch-transfer` |
 //!
 //! The crate's `examples` are whole programs: `copy` is the one above, `echo` goes over two paths of one process, `bond`
@@ -65,7 +65,7 @@ pub use anabranch_core::path::{PathAddress, PathCounters, SocketId};
 pub use anabranch_core::profiles::Profile;
 pub use anabranch_core::stream::StreamLimits;
 pub use anabranch_core::wire::{CloseCode, Direction, Role, StreamId};
-/// The policy traits, their events and views: for policies of one's own, which a [`Profile`] takes.
+/// The policy traits, their events and views, for policies of your own, which a [`Profile`] takes.
 pub use anabranch_policy as policy;
 pub use anabranch_policy::view::TrafficClass;
 /// Units, times and identifiers.

@@ -118,8 +118,8 @@ pub(crate) fn path(
     });
 }
 
-/// A handshake got no answer. What anybody can send without knowing this endpoint's key is of less
-/// interest than what somebody who knows it did in vain.
+/// A handshake got no answer. What anybody can send without knowing this endpoint's key is of less interest than the
+/// failed attempts of somebody who knows it.
 pub(crate) fn refused(refusals: &Refusals, now: Time, remote: SocketAddr, why: DropReason) {
     match why {
         DropReason::NotPermitted | DropReason::Replay => {

@@ -65,7 +65,7 @@ pub(crate) struct EndpointState {
     pub(crate) live: usize,
     /// No connections are accepted any more.
     pub(crate) refuses: bool,
-    /// The application has let go of the endpoint.
+    /// The application has dropped the endpoint.
     pub(crate) released: bool,
     /// The endpoint's task has ended.
     pub(crate) stopped: bool,

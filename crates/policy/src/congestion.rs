@@ -175,7 +175,7 @@ pub trait CongestionController: Debug + Send {
         None
     }
 
-    /// Whether its window holds while lost packets are made good, so that nothing else reduces it then: Linux leaves the
+    /// Whether its own window applies during loss recovery, so that nothing else reduces it then: Linux leaves the
     /// window to a controller that answers acknowledgements as a whole (`cong_control`), and applies proportional rate
     /// reduction (RFC 9937) to the others.
     fn governs_recovery(&self) -> bool {

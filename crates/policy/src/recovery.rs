@@ -87,8 +87,7 @@ pub trait RecoveryPolicy: Debug + Send {
     /// What to do about `event`.
     fn on_event(&mut self, now: Time, event: RecoveryEvent, paths: &[PathView]) -> RecoveryAction;
 
-    /// Lost symbols of closed blocks are made good by sending the same symbol (true) or fresh repairs
-    /// (false).
+    /// Lost symbols of closed blocks are replaced by the same symbol (true) or by fresh repairs (false).
     fn resends(&self) -> bool;
 
     /// Whether a path that falls silent, when its loss does not explain the silence, is not used again until

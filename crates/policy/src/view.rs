@@ -292,8 +292,8 @@ pub struct BlockView {
     pub repairs: u16,
     /// Proactive repairs planned but not generated yet.
     pub proactive_left: u16,
-    /// Symbols that must be sent before anything else of this block: losses to make good, and what was
-    /// taken back from a path's queue.
+    /// Symbols that must be sent before anything else of this block: replacements of losses, and what was taken back
+    /// from a path's queue.
     pub due: u16,
     /// Independent symbols known to have arrived, as far as acknowledgements and the receiver's reports tell.
     /// With codes that may fail at F symbols, below `sources` until the block is known to be recovered.

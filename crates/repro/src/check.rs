@@ -18,7 +18,7 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// What it comes to.
+    /// Its result.
     pub fn outcome(&self) -> Outcome {
         let mut outcome = (self.compute)();
         let note = core::mem::take(&mut outcome.published.note);

@@ -305,7 +305,7 @@ impl Task<'_> {
         let mut options = RunOptions { cancel: Some(cancel), ..RunOptions::default() };
         let run = match sweep.scenario().run_with(point, self.id.seed, &mut options) {
             Ok(mut run) => {
-                // What no claim looks at would fill memory.
+                // Values that no claim uses would fill memory.
                 needed.trim(&mut run);
                 run
             }

@@ -81,7 +81,7 @@ struct Pass<'a> {
     failure: Option<ResultsError>,
 }
 
-/// The points, as they are written: each is read, concluded and let go.
+/// The points, as they are written: each is read, summarised and dropped.
 struct Points<'a, 'b>(&'a RefCell<Pass<'b>>);
 
 impl Serialize for Points<'_, '_> {

@@ -11,6 +11,8 @@ mod jitter;
 mod ports;
 mod table;
 mod tcp;
+#[cfg(test)]
+mod testing;
 mod udp;
 
 pub use self::core::{CoreConfig, CoreFlow, CoreReceiver, CoreSender};

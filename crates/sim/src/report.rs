@@ -42,7 +42,7 @@ pub struct RunReport {
     pub links: Vec<LinkReport>,
 }
 
-/// What one flow came to.
+/// The result of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowReport {
     /// Its name in reports.

@@ -116,8 +116,8 @@ impl Receiver {
         self.take(now, segment);
     }
 
-    /// A SYN. One beyond everything that came belongs to a new connection in the old one's place, whose
-    /// stragglers then lie below its stream and bring nothing.
+    /// Handles a SYN. One beyond everything received opens a new connection in the old one's place; late segments of
+    /// the old one then lie below its stream and are ignored.
     fn open(&mut self, syn: &Segment) {
         let end = self.waiting.last().map_or(self.next, |last| last.1);
         if !self.opened || end < syn.seq {

@@ -37,8 +37,8 @@ pub struct StripingConfig {
     /// Most bytes that the receiving application holds of packets beyond the next one in sequence. With 0 it
     /// reads packets in sequence only.
     pub resequencing_buffer: u64,
-    /// Free bytes of a send buffer from which on a socket that was full is written to again (SO_SNDLOWAT): at
-    /// least a packet, at most the whole buffer.
+    /// Free bytes of a send buffer at which a socket that was full is written to again (SO_SNDLOWAT): at least a
+    /// packet, at most the whole buffer.
     pub low_water: u64,
     /// Buffers of single sockets, by path, where they are not those of the connection's [`Config`].
     pub buffers: Vec<SocketBuffers>,

@@ -51,7 +51,7 @@ struct Secret([u8; SECRET_LEN]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// It does not begin as tickets do.
+    /// It does not begin with the prefix of tickets.
     #[error("a ticket begins with {PREFIX}")]
     Prefix,
     /// It is of another version.

@@ -54,11 +54,6 @@ impl Time {
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
-
-    /// The duration from `earlier` to `self`, or `None` if `earlier` is later.
-    pub fn checked_since(self, earlier: Time) -> Option<Duration> {
-        self.0.checked_sub(earlier.0).map(Duration::from_nanos)
-    }
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -51,7 +51,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     held(&summary)
 }
 
-/// Prints what the runs came to.
+/// Prints the results of the runs.
 pub(super) fn show(
     sweep: &Sweep,
     summary: &Summary,

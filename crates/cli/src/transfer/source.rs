@@ -242,7 +242,7 @@ impl Offer {
             let file_name = item.file_name();
             if file_name.to_str().is_some_and(|n| n.starts_with(anabranch_transfer::name::RESERVED))
             {
-                // What an unfinished transfer left here is nobody's file.
+                // Partial files of unfinished transfers are not sent.
                 continue;
             }
             let text = file_name.to_str().map(|n| format!("{parent}/{n}")).unwrap_or_default();
@@ -304,7 +304,7 @@ fn name(text: &str, path: &Path) -> Result<Name, TransferError> {
 }
 
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> TransferError {
-    // Where the files lie is nobody's business but the sender's.
+    // The peer must not learn where the files are.
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let advice = match (confine::explain(path, error), error.kind()) {
         ("", ErrorKind::PermissionDenied) => "; see its permissions, or leave it out",

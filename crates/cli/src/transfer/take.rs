@@ -109,7 +109,7 @@ pub(super) async fn take(
             Ok(())
         }
         Err(Some(error)) => Err(error),
-        // The files waited for more in vain: whoever brings it knows why.
+        // The thread of the files got no more input; the task that feeds it knows why.
         Err(None) => {
             spoken?;
             Err(feeding.error().await)

@@ -32,7 +32,7 @@ pub(super) enum TunnelEvent<'a> {
     Waiting { peer: &'a str, remote: String, seconds: u64 },
     /// It cannot be connected to at present.
     Retrying { peer: &'a str, reason: String },
-    /// Nothing is heard of a connected peer.
+    /// A connected peer is silent.
     Silent { peer: &'a str, seconds: f64 },
     /// A silent peer is heard again.
     Heard { peer: &'a str },

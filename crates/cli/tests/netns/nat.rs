@@ -30,7 +30,7 @@ impl<'lab> Nat<'lab> {
         Some(nat)
     }
 
-    /// Forgets every mapping; new ones have other ports, and by turns another address.
+    /// Forgets every mapping; new ones have other ports and, every second time, another address.
     pub fn change(&mut self) {
         let before = self.mappings();
         assert!(!before.is_empty(), "nothing was translated");

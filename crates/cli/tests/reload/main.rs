@@ -37,7 +37,7 @@ impl Served {
         let home = tempfile::tempdir().unwrap();
         let (_, public) = key(home.path(), "server.key");
         let clients = (0..clients).map(|n| key(home.path(), &format!("{n}.key"))).collect();
-        // A client finds it again there after a restart.
+        // The server keeps its port, so that a client finds it again after a restart.
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap().to_string();
         Served { home, address, public, clients }

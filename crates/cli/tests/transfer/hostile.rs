@@ -117,7 +117,8 @@ fn a_reason_to_close_is_one_plain_line() {
     assert!(!stderr.lines().any(|line| line.starts_with("anabranch: all is well")), "{stderr:?}");
 }
 
-/// An offer of a file called `a` and a link, written by hand: no honest sender can say this.
+/// An offer of a file called `a` and a link, encoded by hand, since an honest sender cannot send
+/// it.
 fn offer_with_link(name: &str, target: &str, further: &str) -> Vec<u8> {
     let mut bytes = Preface { role: Role::Offers }.encode().to_vec();
     let mut entry = |kind: u8, size: usize, text: &str| {

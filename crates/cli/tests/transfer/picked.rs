@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::process::{Ended, Running, run};
 use super::{Sides, pattern, text};
 
-/// A site with links inside, one that leads out, and things to leave out.
+/// A directory with links to its own entries, one link out of it, and files to exclude.
 fn site() -> Sides {
     let sides = Sides::new();
     sides.write("site/releases/5/index.html", b"hello");

@@ -22,8 +22,8 @@ pub enum Event {
     PeerAddresses,
     /// A path was taken out of use for good, by either side.
     PathClosed(PathId),
-    /// Nothing is heard of the peer on any path; repeated as long as it is so. Of a connection that was opened here,
-    /// the peer is to be asked whether it still has it.
+    /// The peer is silent on every path; repeated while that lasts. Of a connection that was opened here, the peer is
+    /// to be asked whether it still has it.
     Silent,
     /// The peer is heard again.
     Heard,

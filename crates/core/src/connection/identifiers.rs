@@ -34,7 +34,7 @@ impl Identifiers {
         self.next = self.next.max(path.0.saturating_add(1));
     }
 
-    /// Whether a path of this identifier, which is not open, was closed or given up before it was heard of.
+    /// Whether a path of this identifier, which is not open, was closed, or given up before a packet of it arrived.
     pub(super) fn is_closed(&self, path: PathId) -> bool {
         path.0 < self.floor || self.closed.contains(&path.0)
     }

@@ -50,7 +50,7 @@ impl Connection {
         }
         let status = if backup { PathUse::Backup } else { PathUse::Available };
         let sequence = self.paths.next_status();
-        // On the path itself, since the peer may not have heard of it yet.
+        // On the path itself, since the peer may not know the path yet.
         self.paths[slot].control_queue.push_back(ControlFrame::PathStatus {
             path,
             sequence,

@@ -9,9 +9,9 @@ use crate::coding::send::OutgoingSymbol;
 use crate::path::queue::QueuedSymbol;
 
 impl Connection {
-    /// Takes the next symbol of `work` for the path in `slot`; new symbols are cut now, so that they are
-    /// sent in the order of their assignment. None is taken that is longer than `room`, if there is such a
-    /// limit and the length is known beforehand.
+    /// Takes the next symbol of `work` for the path in `slot`; new symbols are cut now, so that they are sent in the
+    /// order of their assignment. If `room` is given and the symbol's length is known beforehand, a longer symbol is
+    /// not taken.
     pub(super) fn take_for(
         &mut self,
         now: Time,

@@ -200,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Stops using a path until something is heard of it.
+    /// Stops using a path until a packet arrives on it.
     pub(super) fn suspect(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
         if !self.paths[slot].is_usable() {
             return;

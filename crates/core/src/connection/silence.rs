@@ -28,7 +28,7 @@ const FIRST_PATIENCE: u32 = 2;
 /// What is known of the peer's silence.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    /// Since when nothing has been heard, once every path has been asked in vain.
+    /// When the last packet arrived, once every path has been asked without an answer.
     since: Option<Time>,
     /// When the last check began.
     checked: Option<Time>,
@@ -43,7 +43,7 @@ impl Silence {
 }
 
 impl Connection {
-    /// Since when nothing has been heard of the peer, if every path has been asked for a sign of life in vain.
+    /// When the last packet of the peer arrived, if every path has been asked for a sign of life without an answer.
     pub fn silent_since(&self) -> Option<Time> {
         self.silence.since
     }
@@ -53,8 +53,8 @@ impl Connection {
         self.last_received
     }
 
-    /// Asks the peer for a sign of life whenever nothing was heard of it for so long, so that its end is noticed
-    /// a few round trips later; `None`: only what is sent anyway tells.
+    /// Asks the peer for a sign of life whenever it was silent for this long, so that its end is noticed a few round
+    /// trips later; `None`: only what is sent anyway tells.
     pub fn set_heartbeat(&mut self, interval: Option<Duration>) {
         self.silence.heartbeat = interval;
     }
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// Called after a timeout of the path, and when its challenge was repeated. If nothing was heard of the peer
+    /// Called after a timeout of the path, and when its challenge was repeated. If no packet of the peer arrived
     /// meanwhile, the other paths are probed as well; if none of them answers for some timeouts, the peer is silent.
     pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
         let base = self.paths[slot].base_timeout().base;

@@ -23,7 +23,7 @@ pub enum TimeoutReason {
     Acknowledgement,
     /// A packet will count as lost.
     Loss,
-    /// Nothing was heard of a path for too long.
+    /// A path was silent for too long.
     Probe,
     /// A path's address is still unproven.
     Challenge,

@@ -47,8 +47,8 @@ impl Permitted {
 pub struct ResponderConfig {
     /// Who may connect.
     pub permitted: Permitted,
-    /// Initiations taken through Diffie–Hellman a second, in the long run. With a cookie, half of them are for
-    /// sources that were not heard of for ten seconds: a crowd that asks as often as it may leaves them these.
+    /// Initiations taken through Diffie–Hellman a second, in the long run. With a cookie, half of them are for sources
+    /// that sent nothing for ten seconds, so that many sources that ask as often as allowed leave them these.
     pub rate: u64,
     /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
     pub burst: u64,

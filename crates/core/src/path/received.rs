@@ -14,8 +14,7 @@ const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 const MAX_RANGES: usize = 1024;
 /// Ranges that a report holds.
 const REPORTED: usize = MAX_ACK_RANGES;
-/// The newest ranges, which every report names, and most of the older ones that it names because a packet has just
-/// joined them.
+/// How many of the newest ranges every report names, and at most how many older ones that a packet has just joined.
 const NEWEST: usize = REPORTED / 2;
 const FILLED: usize = REPORTED - NEWEST;
 

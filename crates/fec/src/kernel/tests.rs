@@ -3,7 +3,7 @@ use anabranch_types::Rng;
 use super::*;
 use crate::gf256;
 
-/// Of sizes and factors that are alike, Miri tries every so-manieth: it takes some thousand times as long.
+/// Of similar sizes and factors, Miri tries only every n-th, since it takes some thousand times as long.
 const fn every(step: usize) -> usize {
     if cfg!(miri) { step } else { 1 }
 }

@@ -11,7 +11,7 @@ const AT_ONCE: usize = 12;
 /// Sources of fewer bytes are multiplied one by one: to call a kernel costs more.
 const SHORT: usize = 8;
 
-/// A sum of multiples of missing sources, the unknowns, and what it comes to.
+/// A sum of multiples of missing sources, the unknowns, and its value.
 #[derive(Debug)]
 pub(super) struct Equation {
     /// The coefficients of the unknowns, by number modulo [`SPAN`], followed by the bytes of the sum.

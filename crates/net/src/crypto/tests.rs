@@ -203,7 +203,7 @@ fn every_exchange_makes_new_keys_and_keeps_those_of_headers() {
 #[test]
 fn an_exchange_takes_no_message_but_its_own() {
     let (mut client, mut server) = handshake();
-    // Of the same two peers, but of another connection.
+    // Another connection of the same two peers.
     let (mut other_client, mut other_server) = handshake();
     let (foreign_question, foreign_answer) = renew(&mut other_client, &mut other_server);
     let (old_question, old_answer) = renew(&mut client, &mut server);

@@ -21,7 +21,7 @@ use crate::socket::SocketSpec;
 
 /// Time after which what could not be done is tried again, and metered paths are thought over.
 const TICK: Duration = Duration::from_millis(250);
-/// For how many ticks a path of normal usage has to have worked again before a metered one is let go.
+/// Ticks for which a path of normal usage must have worked again before a metered one is closed.
 const METERED_REST: u32 = 40;
 
 /// Paths to connect over at first, at most: every connection allows this many.

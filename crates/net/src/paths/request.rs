@@ -47,8 +47,8 @@ pub enum PathUsage {
     Normal,
     /// When no path of normal usage works. It is kept ready, which costs a few bytes a second.
     Backup,
-    /// As [`Backup`](Self::Backup), but nothing at all is sent on it before it is needed, so that taking
-    /// over takes a round trip more. It is let go ten seconds after a path of normal usage works again.
+    /// As [`Backup`](Self::Backup), but nothing at all is sent on it before it is needed, so that taking over takes a
+    /// round trip more. It is closed ten seconds after a path of normal usage works again.
     Metered,
 }
 

@@ -19,8 +19,7 @@ impl SocketAbilities {
     /// Bytes that an endpoint asks for as each of a socket's buffers.
     pub const WANTED_BUFFER: usize = KERNEL_BUFFER;
 
-    /// Binds a socket as an endpoint does, and looks at what came of it. Must be called within a tokio
-    /// runtime.
+    /// Binds a socket as an endpoint does, and reads back its options. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// If it cannot be bound: the address is not this machine's, the interface is not there, or binding

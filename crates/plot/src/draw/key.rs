@@ -131,12 +131,12 @@ pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>, entries: &[Entry], width:
     }
 }
 
-/// Places at least a step apart within the ends, in the order of the wishes and near to them.
+/// Places at least a step apart within the ends, in the order of the wanted places and near to them.
 fn spread(wishes: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wishes.len()).collect();
     let wish = |index: &usize| wishes.get(*index).copied().unwrap_or(top);
     order.sort_by(|a, b| wish(a).total_cmp(&wish(b)).then(a.cmp(b)));
-    // Neighbours that would overlap become a group around the mean of their wishes.
+    // Neighbours that would overlap become a group around the mean of their wanted places.
     let mut groups: Vec<(f64, Vec<usize>)> = Vec::new();
     let centred = |members: &[usize]| {
         let mean = members.iter().map(wish).sum::<f64>() / members.len().max(1) as f64;

@@ -162,8 +162,8 @@ impl DeliveryPath {
         time
     }
 
-    /// Draws the time until a packet first sent here arrives when its loss is made good on `fast`,
-    /// after waiting there for `wait` (at most R₁): FMTCP under the condition of Lemma 1 (eq. 17).
+    /// Draws the time until a packet first sent here arrives when its loss is repaired on `fast`, after waiting there
+    /// for `wait` (at most R₁): FMTCP under the condition of Lemma 1 (eq. 17).
     pub fn draw_moved(&self, fast: &DeliveryPath, wait: f64, random: &mut Rng) -> f64 {
         if random.chance(self.loss) {
             self.rto + wait + fast.draw_repeated(random)
@@ -173,8 +173,8 @@ impl DeliveryPath {
     }
 }
 
-/// (3 − p₁)/(1 + p₁): where EDT₂/EDT₁ exceeds this, losses of path 2 are made good on path 1 only
-/// (FMTCP Lemma 1, eq. 14; assumes RTO ≈ RTT).
+/// (3 − p₁)/(1 + p₁): where EDT₂/EDT₁ exceeds this, losses of path 2 are repaired on path 1 only (FMTCP Lemma 1, eq.
+/// 14; assumes RTO ≈ RTT).
 pub fn move_threshold(p1: f64) -> f64 {
     (3.0 - p1) / (1.0 + p1)
 }

@@ -320,7 +320,8 @@ fn one_loss_breaks_the_order_that_a_lossless_forecast_promises() {
     close(total, 1.0, 1e-12);
 }
 
-/// Mean time until a packet that is first sent on `path` arrives when its loss is made good on the `best` (FMTCP's PEDT).
+/// Mean time until a packet that is first sent on `path` arrives when its loss is repaired on the `best` (FMTCP's
+/// PEDT).
 fn moved_in_the_mean(path: &DeliveryPath, best: &DeliveryPath) -> f64 {
     let lost = path.loss * (path.rto + best.expected_delivery());
     (1.0 - path.loss) * path.rtt / 2.0 + lost

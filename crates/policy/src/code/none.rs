@@ -11,7 +11,7 @@ pub const ENTRY: Entry = Entry {
     options: &[],
 };
 
-/// No code: blocks group symbols for bookkeeping, and losses are made good by the symbols themselves.
+/// No code: blocks group symbols for bookkeeping, and lost symbols are sent again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncoded;
 

@@ -85,7 +85,7 @@ impl Rounds {
 pub(super) struct Backlog {
     rounds: Rounds,
     last: Option<Round>,
-    /// Packets from which on the path counts as congested.
+    /// Packets in the queue at which the path counts as congested.
     limit: f64,
 }
 

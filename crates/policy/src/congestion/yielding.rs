@@ -46,7 +46,7 @@ impl Yielding {
         if self.last.is_zero() || round.rtt <= self.last {
             (self.rises, self.began) = (0, round.rtt);
         } else if grew {
-            // Its own packets may be what is queued.
+            // The queued packets may be its own.
             self.began += round.rtt - self.last;
         } else {
             self.rises += 1;

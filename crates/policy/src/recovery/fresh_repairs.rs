@@ -30,8 +30,8 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Any symbol helps as much as the lost one, so lost symbols themselves are sent again only on request, and
-/// only while their block fills: then none of its repairs exists, and the symbol itself is never in vain.
+/// Any symbol helps as much as the lost one, so lost symbols themselves are sent again only on request, and only while
+/// their block fills: then it has no repairs yet, and sending the symbol itself is never wasted.
 #[derive(Clone, Copy, Debug)]
 pub struct FreshRepairs {
     reinject: bool,

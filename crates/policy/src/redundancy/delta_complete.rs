@@ -38,7 +38,7 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Extra packets for which it is known beforehand how much loss they make good.
+/// Extra packets for which the loss that they cover is computed beforehand.
 const TABLED: usize = 32;
 /// Beyond this loss no number of packets helps much.
 const MAX_LOSS: f64 = 0.95;

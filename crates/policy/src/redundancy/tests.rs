@@ -205,7 +205,7 @@ fn a_fixed_share_is_the_same_at_any_loss() {
     let shape = many.next_block(&view(&paths, 0.0, 0.0));
     let repairs = many.proactive(&closed(shape.sources), &view(&paths, 0.0, 0.0));
     assert_eq!((shape.sources, repairs), (51, 204));
-    // Losses beyond the share are made good on deficit.
+    // Losses beyond the share are repaired when the receiver reports a deficit.
     let block = BlockView { received: 90, in_flight: 4, ..closed(100) };
     assert_eq!(fixed.still_needed(&block, &NOWHERE, &view(&paths, 0.1, 0.0)), 6);
 }

@@ -144,7 +144,7 @@ pub struct Counters {
     pub coding: Option<CodingCounters>,
 }
 
-/// What a path's shut window came to.
+/// Totals of a path's closed receive windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutWindow {
     /// Time in which data waited for the window to open with nothing in flight.

@@ -176,7 +176,7 @@ impl Sink {
         self.bytes
     }
 
-    /// Those that had met congestion.
+    /// Packets with a congestion mark.
     pub fn marked(&self) -> u64 {
         self.marked
     }

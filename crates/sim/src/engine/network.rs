@@ -256,7 +256,7 @@ impl Network {
         None
     }
 
-    /// The same for a link that is not plain. Kept out of the loop, which is faster the smaller it is.
+    /// The same for a link that is not plain. Not inlined, since a small loop is faster.
     #[inline(never)]
     fn enter_shaped(&mut self, link: LinkId, handle: u32) -> Option<DropCause> {
         let &Transit { size, ecn, .. } = self.packets.packet(handle);

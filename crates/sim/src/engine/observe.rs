@@ -30,7 +30,7 @@ pub struct PacketEvent<'a> {
 /// What happened to a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketEventKind {
-    /// It came to the link and was let in: it waits or is being serialised.
+    /// It arrived at the link and was accepted: it waits or is being serialised.
     Entered,
     /// It will not arrive. A packet that is refused never entered.
     Dropped(DropCause),

@@ -167,22 +167,6 @@ impl Topology {
         self.nodes.get(node.0 as usize).map_or("", |node| &node.name)
     }
 
-    /// The name of a link; empty if there is none such.
-    pub fn link_name(&self, link: LinkId) -> &str {
-        self.links.get(link.0 as usize).map_or("", |link| &link.name)
-    }
-
-    /// The two ends of a link.
-    pub fn link_ends(&self, link: LinkId) -> Option<(NodeId, NodeId)> {
-        self.links.get(link.0 as usize).map(|link| (link.from, link.to))
-    }
-
-    /// The first link of that name.
-    pub fn find_link(&self, name: &str) -> Option<LinkId> {
-        let at = self.links.iter().position(|link| &*link.name == name)?;
-        Some(LinkId(at as u32))
-    }
-
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.nodes.len()

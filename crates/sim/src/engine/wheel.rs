@@ -2,7 +2,7 @@ use anabranch_types::Time;
 
 /// No entry: the end of a list.
 const NONE: u32 = u32::MAX;
-/// Bits of a time that one level looks at.
+/// Bits of a time that one level uses.
 const BITS: u32 = 6;
 /// Slots of a level.
 const SLOTS: usize = 1 << BITS;

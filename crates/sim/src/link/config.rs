@@ -102,12 +102,6 @@ impl LinkConfig {
         self
     }
 
-    /// This link, taking packets of at most `bytes`.
-    pub fn with_mtu(mut self, bytes: u32) -> Self {
-        self.mtu = Schedule::constant(bytes);
-        self
-    }
-
     /// This link, dark as `blackout` says.
     pub fn with_blackout(mut self, blackout: Blackout) -> Self {
         self.blackouts.push(blackout);

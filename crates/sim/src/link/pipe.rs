@@ -33,8 +33,8 @@ impl<T> Pipe<T> {
         }
     }
 
-    /// Sends `packet` off to arrive at `arrival`, or right behind the one before it if that is later
-    /// and order is kept.
+    /// Sends `packet`, which arrives at `arrival`, or just after the packet before it if that is later and order is
+    /// kept.
     pub(super) fn push(&mut self, packet: Packet<T>, arrival: Time, lost: bool) {
         match self {
             Pipe::InOrder(ring) => {

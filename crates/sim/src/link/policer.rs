@@ -45,7 +45,7 @@ impl Policer {
 pub(super) struct Bucket {
     /// Bits per second.
     rate: u64,
-    /// Billionths of a bit, so that nothing is rounded: what is in it, and what it holds.
+    /// The bucket's level and capacity in billionths of a bit, so that nothing is rounded.
     level: u128,
     most: u128,
     filled: Time,

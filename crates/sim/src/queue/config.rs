@@ -70,8 +70,8 @@ pub struct RedConfig {
     pub gentle: bool,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// The base probability p_b from which on ECN-capable packets are dropped all the same; 1 marks
-    /// wherever RED does not drop everyone.
+    /// The base probability p_b above which ECN-capable packets are dropped all the same; 1 marks wherever RED does not
+    /// drop everyone.
     pub mark_limit: Probability,
     /// How marks are spread.
     pub spacing: RedSpacing,

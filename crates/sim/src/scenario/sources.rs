@@ -23,7 +23,7 @@ pub(super) struct Sources {
     files: Vec<(String, String, usize)>,
 }
 
-/// The tree that a chain of files comes to.
+/// The tree that results from a chain of files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Merged {
     pub root: Table,

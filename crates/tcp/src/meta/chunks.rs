@@ -348,7 +348,7 @@ impl Chunks {
         }
     }
 
-    /// Makes the oldest chunk due if it is in nobody's hands.
+    /// Makes the oldest chunk due if no subflow has it.
     ///
     /// The receiver acknowledges data with the segment that brings it. So the oldest chunk cannot have
     /// arrived, whatever a subflow reports: its offset had stood for other data, which did arrive.

@@ -25,7 +25,7 @@ impl Sender {
     }
 
     fn on_retransmission_timeout(&mut self, now: Time) {
-        // A mark at a window of one segment: the timer lets the next one go (RFC 3168 §6.1.2).
+        // After a mark at a window of one segment, the next one is sent when the timer fires (RFC 3168 §6.1.2).
         self.held = false;
         if self.board.is_empty() && self.is_open() {
             self.restart(now);

@@ -388,7 +388,7 @@ impl Model {
         assert!(self.receive.first_missing().0 <= self.receive.limit());
     }
 
-    /// Without losses from here on, everything is settled soon.
+    /// Without further losses, all symbols are delivered and acknowledged soon.
     fn settle(&mut self) {
         self.close();
         for _ in 0..PATIENCE {

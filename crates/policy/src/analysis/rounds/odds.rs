@@ -16,7 +16,7 @@ pub(super) struct Odds {
     pub(super) survivors: f64,
 }
 
-/// What a round of a window comes to.
+/// The outcome of a round with a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effect {
     /// What the rounds that follow are weighted with, by how it ends.

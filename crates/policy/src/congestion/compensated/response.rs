@@ -20,7 +20,7 @@ const CYCLES: usize = 8;
 /// Least answer that shows that loss is not random. Probing overfills a short queue now and then, and its answers are
 /// smaller.
 const ANSWERS: f64 = 0.3;
-/// Answer from which on we send too much even while we send less.
+/// Response above which we send too much even while we send less.
 const SATURATED: f64 = 0.75;
 /// How many standard deviations the mean answer must be above zero, where chance alone makes it vary.
 const BEYOND_CHANCE: f64 = 3.5;

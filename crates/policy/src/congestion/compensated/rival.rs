@@ -24,11 +24,11 @@ const BOTTOM: f64 = 0.3;
 const MEMORY: f64 = 1024.0;
 /// Fewest packets that an estimate of random loss is made of.
 const KNOWN: f64 = 32.0;
-/// Packets from which on the estimate is reliable. A cut that was made with fewer is undone then.
+/// Number of packets that make the estimate reliable. A cut that was made with fewer is undone then.
 const SURE: f64 = 256.0;
 /// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
 const BELIEVED: (f64, f64) = (0.1, 8.0);
-/// Packets that met a long queue, all at once, from which on that belief holds in startup too.
+/// Number of packets in a row that met a long queue at which that belief holds in startup too.
 const MANY: f64 = 64.0;
 /// Loss is taken to change where its variance is more than so many times that of chance; its better times are then so
 /// many of its standard deviations below the mean.
@@ -141,7 +141,7 @@ struct Window {
     by_loss: bool,
     /// Whether that loss may have been random: random loss was not known well yet, and losses had not answered our sending.
     in_doubt: bool,
-    /// Bytes from which on losses answered our sending.
+    /// Window in bytes above which losses responded to our sending.
     full: Option<u64>,
 }
 

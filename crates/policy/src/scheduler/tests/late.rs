@@ -182,7 +182,7 @@ fn losses_do_not_halve_a_rate() {
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 99)), Some((0, 3)));
 }
 
-/// What leaves on the slow path at 19 ms arrives at 39: until then the fast path delivers its share once more.
+/// A packet sent on the slow path at 19 ms arrives at 39 ms; the fast path delivers its share once more until then.
 #[test]
 fn a_plan_is_reckoned_from_when_the_slow_path_sends() {
     let (mut late, mut paths) = (scheduler("late:window=clocked"), two());

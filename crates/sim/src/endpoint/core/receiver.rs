@@ -170,8 +170,8 @@ impl CoreReceiver {
                     reading.readable = true;
                 }
             }
-            // One without data is a handshake that came to nothing; one that has no stream left to read may
-            // fall silent.
+            // One without data is a handshake that was never completed; one that has no stream left to read may fall
+            // silent.
             Event::Closed(reason) if !incoming.reading.is_empty() => {
                 incoming.failure = Some(FlowFailure::Closed(format!("{reason:?}")));
             }

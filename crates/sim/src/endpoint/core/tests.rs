@@ -3,32 +3,16 @@ use core::time::Duration;
 use anabranch_types::Bitrate;
 
 use super::*;
+use crate::endpoint::testing::parallel;
 use crate::engine::{AgentId, Engine, Topology};
 use crate::link::LinkConfig;
 use crate::traffic::Traffic;
 
 /// A flow over parallel links, each with a clean way back.
 fn flow(links: &[&str], profile: &str, traffic: Traffic) -> (Engine, AgentId, AgentId) {
-    let mut topology = Topology::new();
-    let (left, right) = (topology.add_node("left"), topology.add_node("right"));
-    let mut routes = Vec::new();
-    for (at, text) in links.iter().enumerate() {
-        let link: LinkConfig = text.parse().unwrap();
-        let there = topology.add_link(left, right, &link, format!("l{at}")).unwrap();
-        let link = link.clean_reverse();
-        let back = topology.add_link(right, left, &link, format!("l{at}.reverse")).unwrap();
-        let routed = [there, back].map(|link| topology.route_via(&[link]).unwrap());
-        routes.push(routed);
-    }
-    let mut engine = Engine::new(topology, 1).unwrap();
     let config = CoreConfig::new(Profile::named(profile).unwrap());
     let sender = CoreSender::new(&config, traffic, 1, "flow");
-    let sender = engine.add_agent(Box::new(sender), Time::from_millis(10));
-    let receiver = engine.add_agent(Box::new(CoreReceiver::new(&config, 1, "flow")), Time::ZERO);
-    for [there, back] in routes {
-        engine.connect(sender, receiver, there, back).unwrap();
-    }
-    (engine, sender, receiver)
+    parallel(links, Box::new(sender), Box::new(CoreReceiver::new(&config, 1, "flow")))
 }
 
 fn ends(engine: &Engine, sender: AgentId, receiver: AgentId) -> (&CoreSender, &CoreReceiver) {

@@ -31,7 +31,7 @@ pub struct TcpReceiver {
     messages: Option<(u64, Vec<Time>)>,
     /// Transfers that are complete, and when, in that order.
     completed: Vec<(u32, Time)>,
-    /// Out-of-order arrivals of connections that are gone, and bytes that came to them again.
+    /// Out-of-order arrivals of closed connections, and the bytes that they received twice.
     closed_out_of_order: u64,
     closed_duplicate_bytes: u64,
 }

@@ -119,7 +119,7 @@ impl TcpSender {
         self.closed_bytes + self.ends().map(SendingEnd::acknowledged).sum::<u64>()
     }
 
-    /// What the receiver's shut windows came to on each path, of all connections; `None` where paths share a window.
+    /// Totals of the receiver's closed windows on each path, over all connections; `None` where paths share a window.
     pub(super) fn shut_windows(&self, now: Time) -> Option<Vec<ShutWindow>> {
         if self.protocol.meta.is_some() {
             return None;
@@ -337,7 +337,7 @@ impl TcpSender {
     }
 }
 
-/// Adds what the shut windows of a connection came to by `now`, path by path.
+/// Adds the totals of a connection's closed windows until `now`, path by path.
 fn add_shut(sum: &mut Vec<ShutWindow>, end: &SendingEnd, now: Time) {
     let senders = end.senders(None);
     sum.resize(sum.len().max(senders.len()), ShutWindow::default());

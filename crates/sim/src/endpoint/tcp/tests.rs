@@ -7,9 +7,9 @@ use anabranch_tcp::{Config, TimerConfig};
 use anabranch_types::{Bitrate, Time};
 
 use super::*;
+use crate::endpoint::testing::parallel;
 use crate::endpoint::{Completion, Flow};
-use crate::engine::{Engine, Topology};
-use crate::link::LinkConfig;
+use crate::engine::Engine;
 use crate::traffic::Traffic;
 
 fn reno() -> PolicySpec {
@@ -24,29 +24,14 @@ struct Run {
 
 impl Run {
     fn new(links: &[&str], protocol: TcpProtocol, traffic: Traffic, seconds: u64) -> Self {
-        let mut topology = Topology::new();
-        let (left, right) = (topology.add_node("left"), topology.add_node("right"));
-        let mut routes = Vec::new();
-        for (at, text) in links.iter().enumerate() {
-            let link: LinkConfig = text.parse().unwrap();
-            let there = topology.add_link(left, right, &link, format!("l{at}")).unwrap();
-            let back = link.clean_reverse();
-            let back = topology.add_link(right, left, &back, format!("l{at}.reverse")).unwrap();
-            routes.push([there, back].map(|link| topology.route_via(&[link]).unwrap()));
-        }
-        let mut engine = Engine::new(topology, 1).unwrap();
         let protocol = Arc::new(protocol);
         let sender = TcpSender::new(&protocol, traffic.clone(), 1, "flow").unwrap();
-        let sender = engine.add_agent(Box::new(sender), Time::from_millis(10));
         let size = match traffic {
             Traffic::Transfers { size, .. } | Traffic::Poisson { size, .. } => size,
             _ => 0,
         };
         let receiver = TcpReceiver::new(&protocol).with_transfers_of(size);
-        let receiver = engine.add_agent(Box::new(receiver), Time::ZERO);
-        for [there, back] in routes {
-            engine.connect(sender, receiver, there, back).unwrap();
-        }
+        let (mut engine, sender, receiver) = parallel(links, Box::new(sender), Box::new(receiver));
         engine.run_until(Time::from_secs(seconds));
         Run { engine, flow: TcpFlow { sender, receiver } }
     }

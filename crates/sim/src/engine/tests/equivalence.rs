@@ -74,7 +74,7 @@ fn drive(text: &str, seed: u64, spacing: f64) {
         let waiting = (link.queue().len() as u64, link.queue().bytes());
         assert_eq!(alone.links.waiting(0, &alone.packets, now), waiting, "{text}, packet {name}");
         assert_eq!(alone.links.inside(0, &alone.packets, now)[0], link.packets_inside() as u64);
-        // Now and then a burst within one instant, and a pause in which the link runs dry.
+        // Sometimes there is a burst at one instant, and a pause in which the link becomes idle.
         now += match random.below(10) {
             0..3 => Duration::ZERO,
             3 => Duration::from_nanos((random.exponential(20.0 * spacing) * 1e9) as u64),

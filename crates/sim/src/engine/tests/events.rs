@@ -2,7 +2,7 @@ use super::*;
 use crate::engine::{Agent, Arrival, Loss, Outbox};
 use crate::link::DropCause;
 
-/// Sends three packets at its start and notes when what arrives where.
+/// Sends three packets at its start, and records arrivals with their time and port.
 #[derive(Debug, Default)]
 struct Notes {
     ports: Vec<PortId>,

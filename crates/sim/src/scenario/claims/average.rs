@@ -5,7 +5,7 @@ use crate::scenario::error::Flaw;
 use crate::scenario::reader::Section;
 use crate::stats::{Estimate, mean};
 
-/// Over what figures are averaged before anything else is done with them.
+/// The keys over which figures are averaged first.
 #[derive(Clone, Debug, Default)]
 pub(in crate::scenario) struct Average {
     /// Keys of the sweep.

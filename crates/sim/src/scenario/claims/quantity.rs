@@ -209,9 +209,9 @@ pub(in crate::scenario) fn number(label: &str) -> Option<f64> {
     label.trim_end_matches('%').parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// What a series comes to: its mean over a time; when it first reaches a level, s; for how long at most it stays as it is
-/// within a time, s; how often it does so for some seconds at least; its coefficient of variation, the standard deviation of its
-/// points over their mean.
+/// A statistic of a series: its mean over a time; when it first reaches a level, s; for how long at most it stays as it
+/// is within a time, s; how often it does so for some seconds at least; its coefficient of variation, the standard
+/// deviation of its points over their mean.
 fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
     let mut points = series.times.iter().copied().zip(series.values.iter().copied());
     match (function, numbers) {

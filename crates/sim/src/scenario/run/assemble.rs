@@ -48,7 +48,7 @@ impl Outcome {
         self.rate(self.reading.delivered)
     }
 
-    /// What its shut window on one of its paths came to.
+    /// Totals of its closed receive window on one of its paths.
     pub(super) fn path_shut(&self, path: usize) -> Option<ShutWindow> {
         self.reading.shut.as_ref()?.get(path).copied()
     }

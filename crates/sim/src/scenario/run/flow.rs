@@ -115,7 +115,7 @@ impl LiveFlow {
         self.flow.change_path(engine, path, change);
     }
 
-    /// What it came to, whole.
+    /// Its result over the whole run.
     pub(super) fn report(&self, engine: &mut Engine, subject: &str) -> FlowReport {
         let [sender, receiver] = self.flow.connections(engine);
         let messages = self.flow.messages(engine).unwrap_or_default();

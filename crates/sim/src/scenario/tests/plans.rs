@@ -98,7 +98,7 @@ fn a_plan_is_the_same_thing_as_a_file() {
     let flow = FlowPlan { messages, ..flow("anabranch").of(1_000_000) };
     let mut built = Plan::parallel(all).flow(flow);
     built = built.event(Duration::from_millis(300), 1, crate::endpoint::PathChange::Down);
-    // As a file looks whether it is done, so that both end at the same packet.
+    // A file's run checks in steps whether it is done; do the same here, so that both end at the same packet.
     built.stop_when_done = scenario.plan(&scenario.points()[0]).unwrap().stop_when_done;
     let transport = scenario.plan(&scenario.points()[0]).unwrap().flows[0].transport.clone();
     built.flows[0].transport = transport;

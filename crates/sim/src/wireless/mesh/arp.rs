@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 /// How a station finds the MAC addresses of its neighbours (RFC 826), as ns-2 does it.
 ///
-/// One packet per neighbour waits for its address; the next one takes its place. Each packet that finds no
-/// address sends a request, and the third that does so in vain gives up. Addresses are kept for ever.
+/// One packet per neighbour waits for its address; the next one takes its place. Each packet that finds no address
+/// sends a request, and the third without an answer makes it give up. Addresses are kept for ever.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arp {
     neighbours: BTreeMap<u16, Neighbour>,
@@ -16,7 +16,7 @@ struct Neighbour {
     requests: u32,
 }
 
-/// Requests in vain after which packets are given up.
+/// Unanswered requests after which packets are given up.
 const MOST_REQUESTS: u32 = 3;
 
 /// The fate of a packet for a neighbour.

@@ -50,11 +50,6 @@ impl MeshCounters {
         let agent = engine.agent_as::<MeshAgent>(stations);
         agent.map_or_else(MeshCounters::default, |mesh| *mesh.counters())
     }
-
-    /// Routing packets handed to a MAC for each packet of a transport that has arrived: the overhead of routing.
-    pub fn routing_overhead(&self) -> f64 {
-        self.routing_transmissions as f64 / (self.delivered.max(1)) as f64
-    }
 }
 
 /// Packets that were dropped, of transports and routing, by cause.

@@ -172,7 +172,7 @@ impl Mesh {
         self.sender(flow).map_or_else(SenderStatistics::default, TcpSender::statistics)
     }
 
-    /// The ends of a TCP flow, to read them as those of any other flow in [`engine`](Self::engine_mut).
+    /// The ends of a TCP flow, to read them as those of any other flow in [`engine`](Self::into_engine).
     pub fn flow(&self, flow: usize) -> Option<TcpFlow> {
         let (sender, receiver) = *self.flows.get(flow)?;
         self.engine.agent_as::<TcpSender>(sender)?;
@@ -182,11 +182,6 @@ impl Mesh {
     /// Where a flow's packets arrive: a [`TcpReceiver`] or a [`Sink`].
     pub fn receiver(&self, flow: usize) -> Option<AgentId> {
         self.flows.get(flow).map(|(_, receiver)| *receiver)
-    }
-
-    /// The engine that it runs in.
-    pub fn engine_mut(&mut self) -> &mut Engine {
-        &mut self.engine
     }
 
     /// The engine that it runs in, with all that is in it, and who all stations are there.

@@ -204,7 +204,7 @@ fn what_must_go_again_does_not_wait_behind_what_is_frozen() {
     leave(&mut sender, ms(40));
     sender.handle_segment(ms(41), 1, &ack(16, 0, 1000));
     assert_eq!(leave(&mut sender, ms(41)).len(), 8);
-    // So much has come that pipe 0 has room for one more, which stands at offset 16.
+    // Enough has arrived that pipe 0 has room for one more segment, at offset 16.
     let arrived = |until| {
         let mut segment = ack(0, 0, 1000);
         segment.sack.push(0, 9 * MSS, until * MSS);

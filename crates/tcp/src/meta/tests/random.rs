@@ -243,7 +243,7 @@ proptest! {
     }
 }
 
-/// Sends everything while the fates befall the subflows. In the end there is a path, and none that swallows what it is
+/// Sends everything while the events happen to the subflows. In the end there is a path, and none that drops all it is
 /// given for ever.
 fn live(run: &mut Run, fates: Vec<(usize, usize, Fate)>) {
     let mut left = BYTES;

@@ -6,7 +6,7 @@ fn model() -> RandomWaypoint {
     RandomWaypoint { stations: 200, ..RandomWaypoint::default() }
 }
 
-/// Speeds of all legs that have any way to go.
+/// Speeds of all legs whose length is not zero.
 fn speeds(motion: &Waypoints) -> Vec<f64> {
     let legs = motion.stations.iter().flatten().filter(|leg| leg.lasting > 0.0);
     legs.map(|leg| leg.from.distance(leg.to) / leg.lasting).collect()
