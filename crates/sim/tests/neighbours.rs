@@ -55,6 +55,15 @@ fn delays_that_wander_are_remembered() {
     alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=gamma,reorder,buffer=667p", 0.87);
 }
 
+/// A buffer of one product of the shortest round trip holds little of what probing adds where most round trips are five
+/// times as long. Losses of our own probing must not pass for a rival's.
+#[test]
+fn probing_overflows_short_buffers_where_delays_vary() {
+    alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=normal,buffer=83p", 0.75);
+    alone("rate=100mbit,delay=10ms,jitter=10ms,jitter-law=normal,buffer=200p", 0.85);
+    alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=log-normal,buffer=83p", 0.5);
+}
+
 #[test]
 fn a_longer_road_is_no_queue() {
     alone("rate=100mbit,delay=15ms/45ms@4s/20ms@8s/60ms@11s", 0.8);

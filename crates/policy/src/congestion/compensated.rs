@@ -42,8 +42,6 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Startup gain: doubles the rate every round trip.
-const STARTUP_GAIN: f64 = 2.77;
 /// Gains while probing up, while draining our queue after it, and once the queue must be gone but the
 /// acknowledgements have yet to show it.
 const UP_GAIN: f64 = 1.25;
@@ -138,7 +136,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         cruise_rounds: CRUISE_ROUNDS,
         cwnd: initial * packet,
         pacing: None,
-        gain: STARTUP_GAIN,
+        gain: startup::GAIN,
         rate: Rate::default(),
         delay: Delay::default(),
         rival: Rival::default(),
@@ -174,7 +172,9 @@ impl Compensated {
         (self.before, self.phase, self.rounds) = (self.phase, phase, 0);
         self.response.end(event.now);
         match phase {
-            Phase::Startup => self.startup.begin(self.rate.delivery()),
+            Phase::Startup => {
+                self.startup.begin(self.rate.delivery(), self.before == Phase::Up);
+            }
             Phase::Up => {
                 self.answer_response(event);
                 self.response.send_more(event.now);
@@ -351,7 +351,7 @@ impl Compensated {
 
     fn phase_gain(&self, event: &AckEvent) -> f64 {
         match self.phase {
-            Phase::Startup => STARTUP_GAIN,
+            Phase::Startup => self.startup.gain(),
             Phase::Up => UP_GAIN,
             Phase::Drain | Phase::Down if self.is_empty(event) => EMPTY_GAIN,
             Phase::Drain => DRAIN_GAIN,
@@ -369,7 +369,7 @@ impl Compensated {
         self.gain = self.phase_gain(event);
         let mut rate = Bitrate::from_bps(self.rate.bps() as u64);
         let smoothed = event.rtt.smoothed;
-        if self.phase == Phase::Startup && event.rtt.samples > 0 {
+        if self.phase == Phase::Startup && event.rtt.samples > 0 && !self.startup.is_probe() {
             // First samples come from single packets and say little: never pace below the window.
             rate = rate.max(Bitrate::from_transfer(self.cwnd, smoothed));
         } else if self.phase == Phase::Compete {
@@ -397,8 +397,9 @@ impl Compensated {
         let starting = self.phase == Phase::Startup;
         let packet = self.packet as f64 * 8.0 / self.rate.delivery().max(1.0);
         let dropped = self.rival.on_ack(event, round_over, &self.delay, packet);
-        // Draining already answers what startup overfilled.
-        if dropped && !starting && self.phase != Phase::Drain {
+        // Draining already answers what startup overfilled, and going down what probing did.
+        let probed = self.delay.varies() && self.response.probed(event.largest_lost_sent);
+        if dropped && !starting && self.phase != Phase::Drain && !probed {
             self.rival.cut(event, self.packet);
         }
         self.congested = dropped || (self.congested && !round_over);

@@ -21,6 +21,9 @@ const SPREAD_MEMORY: f64 = 2.0;
 const REST_MEMORY: f64 = 0.5;
 /// Most of the floor's spread, in round-trip times: more is a bottleneck whose rate varies.
 const MOST_SPREAD: f64 = 2.5;
+/// Least spread of the floor, in round-trip times, of a road whose delay varies. What probing up adds within two round
+/// trips may then fill a buffer that would hold it if all round trips were the shortest one.
+const VARIES: f64 = 0.125;
 /// How many spreads above the floor a delay stands that does not come from the road's own variation.
 const STEADY: f64 = 4.0;
 
@@ -179,6 +182,11 @@ impl Delay {
     /// Whether the road's own variation explains such a forward delay, s.
     pub(super) fn explains(&self, level: f64) -> bool {
         level <= self.high
+    }
+
+    /// Whether the road's own delay varies by much of a round trip.
+    pub(super) fn varies(&self) -> bool {
+        self.spread() > VARIES * self.typical()
     }
 
     /// Whether the delay is long beside how it varies.

@@ -89,6 +89,8 @@ impl Cycle {
 pub(super) struct Response {
     more: Option<Span>,
     less: Option<Span>,
+    /// Whether we sent more to probe.
+    is_probe: bool,
     /// The last cycles, the newest first, and how many of them there are.
     cycles: [Cycle; CYCLES],
     known: usize,
@@ -103,7 +105,7 @@ impl Response {
 
     /// From `now` on we send more than the rate.
     pub(super) fn send_more(&mut self, now: Time) {
-        (self.more, self.less) = (Some(Span::begin(now)), None);
+        (self.more, self.less, self.is_probe) = (Some(Span::begin(now)), None, true);
     }
 
     /// From `now` on we send less than the rate.
@@ -113,9 +115,14 @@ impl Response {
 
     /// From `now` on we send at the rate. That is more than before if we have only sent less yet.
     pub(super) fn send_at_rate(&mut self, now: Time) {
-        if self.less.is_some() {
-            self.more.get_or_insert(Span::begin(now));
+        if self.less.is_some() && self.more.is_none() {
+            (self.more, self.is_probe) = (Some(Span::begin(now)), false);
         }
+    }
+
+    /// Whether a packet that left at `sent` left while we probed.
+    pub(super) fn probed(&self, sent: Time) -> bool {
+        self.is_probe && self.more.is_some_and(|span| span.holds(sent))
     }
 
     /// What we did until `now` ends; nothing that leaves later belongs to it.

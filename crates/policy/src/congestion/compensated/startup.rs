@@ -11,6 +11,11 @@ use super::delay::Delay;
 use super::rival::Tally;
 use crate::congestion::AckEvent;
 
+/// Gain of pacing: doubles the rate every round trip.
+pub(super) const GAIN: f64 = 2.77;
+/// Gain, and window as a multiple of what the path holds at its longest delay, of a startup that probing has begun. The
+/// path has a rate then, and what is beyond it until losses are known fills short buffers many times over.
+const PROBE_GAIN: f64 = 1.8;
 /// Growth of what is delivered in a round trip below which it counts as none, and how many such rounds end startup.
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
@@ -46,13 +51,25 @@ pub(super) struct Startup {
     full_rounds: u32,
     end: Option<End>,
     resumed: u32,
+    /// Whether probing has begun it.
+    is_probe: bool,
 }
 
 impl Startup {
-    /// Startup begins, or goes on, while `delivery` bits per second are delivered.
-    pub(super) fn begin(&mut self, delivery: f64) {
+    /// Startup begins, or goes on, while `delivery` bits per second are delivered. `is_probe` says that probing, which
+    /// found more room, begins it.
+    pub(super) fn begin(&mut self, delivery: f64, is_probe: bool) {
         (self.full_rate, self.full_rounds) = (delivery, 0);
-        self.end = None;
+        (self.end, self.is_probe) = (None, is_probe);
+    }
+
+    pub(super) fn is_probe(&self) -> bool {
+        self.is_probe
+    }
+
+    /// Pacing rate as a multiple of the rate.
+    pub(super) fn gain(&self) -> f64 {
+        if self.is_probe { PROBE_GAIN } else { GAIN }
     }
 
     /// Takes in a round trip in which this many bits per second were delivered. True if they grow no more.
@@ -113,6 +130,10 @@ impl Startup {
 
     /// Most bytes in flight, in what the path was measured to hold.
     pub(super) fn window(&self) -> f64 {
-        if self.resumed > 0 { RESUMED_WINDOW } else { super::STARTUP_GAIN }
+        match self.is_probe {
+            true => PROBE_GAIN,
+            false if self.resumed > 0 => RESUMED_WINDOW,
+            false => GAIN,
+        }
     }
 }

@@ -236,7 +236,7 @@ fn a_road_that_varies_is_no_queue_of_ours() {
 fn ended(level: f64) -> (Startup, Delay) {
     let (mut startup, mut delay) = (Startup::default(), Delay::default());
     delay.on_ack(&ack(0.0, level));
-    startup.begin(1e6);
+    startup.begin(1e6, false);
     startup.end_by_delay(&ack(100.0, level), &delay, 10e6);
     (startup, delay)
 }
@@ -267,10 +267,33 @@ fn startup_does_not_go_on_where_much_was_lost_or_for_ever() {
     let (mut startup, mut delay) = ended(30.0);
     let mut resumed = 0;
     while startup.resume(&mut delay) {
-        startup.begin(10e6);
+        startup.begin(10e6, false);
         startup.end_by_delay(&ack(100.0, 30.0), &delay, 10e6);
         resumed += 1;
         assert!(resumed < 10);
     }
     assert!(resumed > 1, "{resumed}");
+}
+
+#[test]
+fn startup_that_probing_begins_grows_less() {
+    let mut startup = Startup::default();
+    startup.begin(1e6, false);
+    let first = (startup.gain(), startup.window());
+    startup.begin(10e6, true);
+    assert!(startup.is_probe() && startup.gain() < first.0 && startup.window() < first.1);
+    startup.begin(10e6, false);
+    assert_eq!((startup.gain(), startup.window()), first);
+}
+
+#[test]
+fn a_road_varies_if_its_floor_does() {
+    for (spread, varies) in [(2.0, false), (30.0, true)] {
+        let mut delay = Delay::default();
+        delay.measure_floor(&ack(1000.0, 0.0));
+        for step in 0..200 {
+            delay.on_ack(&ack(1000.0 + f64::from(step), f64::from(step % 2) * spread));
+        }
+        assert_eq!(delay.varies(), varies, "{spread} ms of {}", delay.typical());
+    }
 }

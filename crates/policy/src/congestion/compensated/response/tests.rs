@@ -84,3 +84,21 @@ fn a_policer_answers_however_much_is_too_much() {
         assert!(most < random + 0.2, "{passes}, {random}: {concluded:?}");
     }
 }
+
+#[test]
+fn only_what_leaves_while_probing_was_probed() {
+    let at = Time::from_micros;
+    let mut response = Response::default();
+    response.send_less(at(1));
+    response.end(at(2));
+    response.send_at_rate(at(2));
+    assert!(!response.probed(at(3)), "more than before, though not more than the rate");
+    response.end(at(4));
+    response.send_more(at(4));
+    assert!(response.probed(at(5)));
+    response.end(at(6));
+    response.send_less(at(6));
+    response.end(at(8));
+    response.send_at_rate(at(8));
+    assert!(response.probed(at(5)) && !response.probed(at(6)) && !response.probed(at(9)));
+}
