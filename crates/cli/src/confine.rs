@@ -37,6 +37,8 @@ pub struct Needs {
     pub read: Vec<PathBuf>,
     /// Directories that it writes to. Root writes to them whoever owns them.
     pub write: Vec<PathBuf>,
+    /// Directories in which it makes Unix sockets, and removes them. Root makes them whoever owns the directories.
+    pub sockets: Vec<PathBuf>,
     /// It connects to TCP ports or listens on some. Without this, it reaches only the TCP ports of name servers.
     pub tcp: bool,
     /// It becomes another user.

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use anabranch_forward::SocketError;
 use anabranch_types::escaped;
 use thiserror::Error;
 
@@ -48,7 +49,10 @@ impl Failure {
 
     /// A socket could not be bound to `place`, and what helps.
     pub fn cannot_listen(place: impl Display, error: &io::Error) -> Self {
+        // What can be wrong with a Unix socket has its advice already.
+        let is_socket = error.get_ref().is_some_and(|inner| inner.is::<SocketError>());
         let advice = match error.kind() {
+            _ if is_socket => "",
             io::ErrorKind::AddrInUse => {
                 "; another program has this port: stop it, or name another port"
             }

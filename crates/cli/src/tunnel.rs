@@ -1,4 +1,5 @@
-//! `serve` and `connect`: a standing connection that carries TCP connections, as ssh forwards them.
+//! `serve` and `connect`: a standing connection that carries TCP connections, those of Unix sockets, and UDP datagrams, as
+//! ssh forwards them.
 
 pub mod args;
 mod changes;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anabranch::{Config, Connection, PathEvent, PublicKey, Schedule, TransportConfig};
+use anabranch_forward::Permit;
 
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
@@ -57,7 +59,9 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let other_user = args.user.is_some();
     open_files::allow_many();
     let telling = Telling::open("serve");
-    confine(&Needs { other_user, ..needs(&args.common, &qlogs, telling.as_ref()) })?;
+    let listen = settings.peers.iter().flat_map(|(_, permits)| &permits.listen);
+    let sockets = listen.filter_map(Permit::socket_directory).collect();
+    confine(&Needs { other_user, sockets, ..needs(&args.common, &qlogs, telling.as_ref()) })?;
     let result = run(serve::run(args, (settings, config), reporter, telling.as_ref()));
     qlogs.finish();
     result
@@ -76,7 +80,8 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     let config = endpoint_config(&settings.common)?;
     open_files::allow_many();
     let telling = args.stdio.is_none().then(|| Telling::open("connect")).flatten();
-    confine(&needs(&args.common, &qlogs, telling.as_ref()))?;
+    let sockets = ways::directories(settings.local.iter().map(|forward| &forward.bind));
+    confine(&Needs { sockets, ..needs(&args.common, &qlogs, telling.as_ref()) })?;
     let reporter = Reporter { json, quiet };
     let result = run(connect::run(args, (settings, config), reporter, telling.as_ref()));
     qlogs.finish();

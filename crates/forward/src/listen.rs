@@ -2,19 +2,19 @@ use core::future::pending;
 use core::pin::pin;
 use core::time::Duration;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch::TrafficClass;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::acceptor::{Acceptor, Carried};
 use super::permit::Grant;
+use super::place::{Forward, Place};
 use super::ports::Ports;
 use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
 use super::socks;
-use super::target::{Dynamic, Forward, Target};
+use super::target::Dynamic;
 use super::udp::{Peers, Routes};
 use super::wire::Request;
 use anabranch::Connection;
@@ -82,16 +82,16 @@ impl Link {
         found.clone()
     }
 
-    /// Carries a TCP connection over a stream that was opened for it, to its end.
-    pub(super) async fn carry_tcp(
+    /// Carries a connection over a stream that was opened for it, to its end.
+    pub(super) async fn carry_over(
         &self,
-        target: Target,
-        tcp: TcpStream,
-        (send, receive): (SendStream, RecvStream),
+        target: Place,
+        carried: Carried,
+        stream: (SendStream, RecvStream),
     ) {
         let Some(current) = self.current.borrow().clone() else { return };
         let context = self.context(current);
-        carry(&context, target, tcp, send, receive).await;
+        carry(&context, target, carried, stream).await;
     }
 
     /// Tells what happened to a forward.
@@ -114,7 +114,7 @@ impl Link {
     ///
     /// # Errors
     /// If there is no connection for 30 s, or no room on it, or the peer refuses.
-    pub async fn open(&self, target: &Target) -> io::Result<(SendStream, RecvStream)> {
+    pub async fn open(&self, target: &Place) -> io::Result<(SendStream, RecvStream)> {
         let opening = async {
             loop {
                 let context = self.context(self.connected().await?);
@@ -136,7 +136,7 @@ impl Link {
 }
 
 /// Asks the peer for a connection to `target`.
-async fn connect_over(context: &Context, target: &Target) -> io::Result<(SendStream, RecvStream)> {
+async fn connect_over(context: &Context, target: &Place) -> io::Result<(SendStream, RecvStream)> {
     let (mut send, mut receive) = open(context, target).await?;
     ask(&Request::Connect(target.clone()), &mut send, &mut receive).await?;
     Ok((send, receive))
@@ -147,10 +147,10 @@ pub(super) fn is_over(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<ConnectionError>())
 }
 
-/// A local listener whose connections lead beyond the peer.
+/// A local listener, for TCP or on a Unix socket, whose connections lead beyond the peer.
 #[derive(Debug)]
 pub struct Listener {
-    listener: TcpListener,
+    listener: Acceptor,
     leads: Leads,
 }
 
@@ -158,9 +158,9 @@ pub struct Listener {
 #[derive(Clone, Debug)]
 enum Leads {
     /// All of them there.
-    To(Target),
+    To(Place),
     /// Each where its client asks for; the clients come to this place.
-    Asked(Target),
+    Asked(Place),
 }
 
 /// Binds the local end of a forward (ssh's `-L`).
@@ -176,12 +176,12 @@ pub async fn listen_here(forward: &Forward) -> io::Result<Listener> {
 /// # Errors
 /// If its address cannot be resolved or bound.
 pub async fn listen_for_socks(dynamic: &Dynamic) -> io::Result<Listener> {
-    listen_at(&dynamic.bind, Leads::Asked(dynamic.bind.clone())).await
+    let bind = Place::Port(dynamic.bind.clone());
+    listen_at(&bind, Leads::Asked(bind.clone())).await
 }
 
-async fn listen_at(bind: &Target, leads: Leads) -> io::Result<Listener> {
-    let listener = TcpListener::bind((bind.host.as_str(), bind.port)).await?;
-    Ok(Listener { listener, leads })
+async fn listen_at(bind: &Place, leads: Leads) -> io::Result<Listener> {
+    Ok(Listener { listener: Acceptor::bind_at(bind).await?, leads })
 }
 
 impl Listener {
@@ -189,8 +189,8 @@ impl Listener {
     ///
     /// # Errors
     /// If the system does not tell.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    pub fn local(&self) -> io::Result<Place> {
+        Ok(self.listener.local()?.place())
     }
 
     /// Accepts connections and carries each over the link, for ever.
@@ -205,7 +205,7 @@ impl Listener {
 
     /// The same, for SOCKS5 clients from now on.
     pub fn for_socks(self, dynamic: &Dynamic) -> Self {
-        Listener { leads: Leads::Asked(dynamic.bind.clone()), ..self }
+        Listener { leads: Leads::Asked(dynamic.bind.clone().into()), ..self }
     }
 
     /// Accepts connections and carries each over the link, until `over` is ready: what it has accepted goes on.
@@ -222,11 +222,17 @@ impl Listener {
                 }
             };
             match accepted {
-                Ok((tcp, _)) => {
-                    match self.leads.clone() {
-                        Leads::To(target) => tasks.spawn(take(link.clone(), target, tcp)),
-                        Leads::Asked(bind) => tasks.spawn(socks::take(link.clone(), bind, tcp)),
-                    };
+                Ok(carried) => {
+                    match (self.leads.clone(), carried) {
+                        (Leads::To(target), carried) => {
+                            drop(tasks.spawn(take(link.clone(), target, carried)));
+                        }
+                        (Leads::Asked(bind), Carried::Tcp(tcp)) => {
+                            drop(tasks.spawn(socks::take(link.clone(), bind, tcp)));
+                        }
+                        // SOCKS clients come by TCP.
+                        (Leads::Asked(_), Carried::Unix(_)) => {}
+                    }
                     while tasks.try_join_next().is_some() {}
                 }
                 // Out of files, or the like: it passes.
@@ -236,12 +242,12 @@ impl Listener {
     }
 }
 
-async fn take(link: Link, target: Target, tcp: TcpStream) {
+async fn take(link: Link, target: Place, carried: Carried) {
     match link.open(&target).await {
-        Ok(stream) => link.carry_tcp(target, tcp, stream).await,
+        Ok(stream) => link.carry_over(target, carried, stream).await,
         Err(error) => {
             // A refusal looks to the client like a closed port would.
-            let _ = socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO));
+            carried.refuse();
             link.tell(ForwardEvent::Failed(target, error.to_string()));
         }
     }

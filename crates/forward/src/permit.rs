@@ -2,10 +2,12 @@ use core::fmt;
 use core::str::FromStr;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::place::{Address, Place, SocketPath, is_socket};
 use super::target::Target;
 
 /// Ports below it are for services of the system.
@@ -56,10 +58,14 @@ impl Grant {
 pub enum Permit {
     /// This machine's loopback addresses, by address or as `localhost`. For listening, not on ports below 1024.
     Loopback,
-    /// Anything at all.
+    /// Any host and port. Unix sockets are named one by one.
     Any,
     /// This host, as the peer writes it, at this port, or at any port.
     Only(String, Option<u16>),
+    /// This Unix socket.
+    Socket(SocketPath),
+    /// Any Unix socket in this directory, but not in one below it.
+    SocketsIn(SocketPath),
     /// Nothing: where a list must not be empty.
     Nothing,
 }
@@ -70,9 +76,15 @@ impl Permits {
     ///
     /// # Errors
     /// If there is none.
-    pub(super) async fn to_connect(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
+    pub(super) async fn to_connect(&self, target: &Place) -> io::Result<Vec<Address>> {
         let why = format!("{target} is not permitted; the other side's --permit decides");
-        addresses(target, &self.connect, |_| true, why).await
+        match target {
+            Place::Port(target) => {
+                let found = addresses(target, &self.connect, |_| true, why).await?;
+                Ok(found.into_iter().map(Address::Port).collect())
+            }
+            Place::Socket(path) => Ok(vec![socket(path, &self.connect, why)?]),
+        }
     }
 
     /// The addresses of `target` that the peer's datagrams may be sent to, at least one. What it may not name is not
@@ -90,16 +102,22 @@ impl Permits {
     ///
     /// # Errors
     /// If it may not.
-    pub(super) async fn to_listen(&self, bind: &Target) -> io::Result<SocketAddr> {
+    pub(super) async fn to_listen(&self, bind: &Place) -> io::Result<Address> {
         let why = "listening there is not permitted; the other side's --permit-listen decides";
-        let good = |permit: &Permit| permit.may_listen(bind.port);
-        let found = addresses(bind, &self.listen, good, why.to_owned()).await?;
-        found.into_iter().next().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+        let why = why.to_owned();
+        match bind {
+            Place::Port(bind) => {
+                let good = |permit: &Permit| permit.may_listen(bind.port);
+                let found = addresses(bind, &self.listen, good, why).await?.into_iter().next();
+                found.map(Address::Port).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+            }
+            Place::Socket(path) => socket(path, &self.listen, why),
+        }
     }
 
     /// Whether the peer may be connected to `target`, which led to `address`.
-    pub(super) fn may_connect(&self, target: &Target, address: SocketAddr) -> bool {
-        self.connect.iter().any(|permit| permit.covers(target, address))
+    pub(super) fn may_connect(&self, target: &Place, address: &Address) -> bool {
+        self.connect.iter().any(|permit| permit.is_for(target, address))
     }
 
     /// Whether the peer's datagrams to `target`, which led to `address`, may be sent.
@@ -108,10 +126,21 @@ impl Permits {
     }
 
     /// Whether the peer may have this side listen at `bind`, which led to `address`.
-    pub(super) fn may_listen(&self, bind: &Target, address: SocketAddr) -> bool {
-        let covers = |permit: &Permit| permit.may_listen(bind.port) && permit.covers(bind, address);
-        self.listen.iter().any(covers)
+    pub(super) fn may_listen(&self, bind: &Place, address: &Address) -> bool {
+        let good = |permit: &Permit| match bind {
+            Place::Port(bind) => permit.may_listen(bind.port),
+            Place::Socket(_) => true,
+        };
+        self.listen.iter().any(|permit| good(permit) && permit.is_for(bind, address))
     }
+}
+
+/// The file of a Unix socket, if one of `permits` covers it.
+fn socket(path: &SocketPath, permits: &[Permit], why: String) -> io::Result<Address> {
+    if permits.iter().any(|permit| permit.covers_socket(path)) {
+        return Ok(Address::Socket(path.absolute()));
+    }
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 /// What `target` leads to, as far as `permits` that are `good` cover it.
@@ -145,7 +174,7 @@ impl Permit {
     fn may_name(&self, target: &Target) -> bool {
         match self {
             Permit::Any => true,
-            Permit::Nothing => false,
+            Permit::Nothing | Permit::Socket(_) | Permit::SocketsIn(_) => false,
             Permit::Loopback => match target.host.parse::<IpAddr>() {
                 Ok(address) => is_loopback(address),
                 Err(_) => is_localhost(&target.host),
@@ -161,6 +190,44 @@ impl Permit {
         // It is the address that counts: a name may be made to lead anywhere.
         self.may_name(target) && (*self != Permit::Loopback || is_loopback(address.ip()))
     }
+
+    /// Whether forwards to this Unix socket of this machine are covered.
+    pub fn covers_socket(&self, path: &SocketPath) -> bool {
+        match self {
+            Permit::Socket(permitted) => permitted.absolute() == path.absolute(),
+            Permit::SocketsIn(directory) => {
+                path.absolute().parent() == Some(directory.absolute().as_path())
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a place that led to `address` is covered.
+    fn is_for(&self, place: &Place, address: &Address) -> bool {
+        match (place, address) {
+            (Place::Port(target), Address::Port(address)) => self.covers(target, *address),
+            (Place::Socket(path), Address::Socket(_)) => self.covers_socket(path),
+            _ => false,
+        }
+    }
+
+    /// The directory of the Unix sockets that it covers, if it covers any.
+    pub fn socket_directory(&self) -> Option<PathBuf> {
+        match self {
+            Permit::Socket(path) => path.absolute().parent().map(PathBuf::from),
+            Permit::SocketsIn(directory) => Some(directory.absolute()),
+            _ => None,
+        }
+    }
+
+    /// The same, where relative paths of sockets are taken from `directory`.
+    pub fn below(self, directory: &Path) -> Self {
+        match self {
+            Permit::Socket(path) => Permit::Socket(path.below(directory)),
+            Permit::SocketsIn(path) => Permit::SocketsIn(path.below(directory)),
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Permit {
@@ -170,6 +237,8 @@ impl fmt::Display for Permit {
             Permit::Loopback => f.write_str("loopback"),
             Permit::Any => f.write_str("any"),
             Permit::Nothing => f.write_str("none"),
+            Permit::Socket(path) => path.fmt(f),
+            Permit::SocketsIn(path) => write!(f, "{path}/*"),
             Permit::Only(host, port) => {
                 // An IPv6 address stands in brackets.
                 let host = if host.contains(':') { &format!("[{host}]") } else { host };
@@ -206,7 +275,12 @@ pub struct ParsePermitError(String);
 
 impl fmt::Display for ParsePermitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not accepted; allowed: loopback, any, none, HOST:PORT or HOST:*", self.0)
+        write!(
+            f,
+            "'{}' is not accepted; allowed: loopback, any, none, HOST:PORT, HOST:*, or for Unix sockets a path such as \
+             /run/app.sock or /run/app/*",
+            self.0
+        )
     }
 }
 
@@ -221,6 +295,11 @@ impl FromStr for Permit {
             "loopback" => Ok(Permit::Loopback),
             "any" => Ok(Permit::Any),
             "none" => Ok(Permit::Nothing),
+            _ if is_socket(text) => match text.strip_suffix("/*") {
+                Some(directory) => SocketPath::of_directory(directory).map(Permit::SocketsIn),
+                None => SocketPath::new(text).map(Permit::Socket),
+            }
+            .ok_or_else(error),
             _ => match text.strip_suffix(":*") {
                 Some(host) => {
                     let target = Target::new(host, 1).ok_or_else(error)?;

@@ -1,24 +1,24 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
+use super::acceptor::{Acceptor, Carried};
+use super::place::Address;
 use anabranch::Connection;
 
 /// How long a listener that is to let its port go may take.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// The ports that an endpoint listens on for its peers, for all connections, so that a peer that has crashed
+/// The ports and Unix sockets that an endpoint listens on for its peers, for all connections, so that a peer that has crashed
 /// and comes back gets its ports again at once.
 ///
 /// A port passes from one connection to another of the same key when the first does not answer any more. Of two
 /// clients that share a key and are both alive, the one that listens keeps its port.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ports(Arc<Mutex<BTreeMap<SocketAddr, Holder>>>);
+pub(super) struct Ports(Arc<Mutex<BTreeMap<Address, Holder>>>);
 
 /// For whom a port is held.
 #[derive(Clone, Debug)]
@@ -33,24 +33,24 @@ struct Holder {
 #[derive(Debug)]
 pub(super) struct Held {
     /// Held until the port is released.
-    listener: Option<TcpListener>,
-    pub(super) local: SocketAddr,
+    listener: Option<Acceptor>,
+    pub(super) local: Address,
     ports: Ports,
     holder: Holder,
 }
 
 impl Ports {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Holder>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Address, Holder>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Listens on `address` for the peer of `connection`.
     pub(super) async fn bind(
         &self,
-        address: SocketAddr,
+        address: &Address,
         connection: &Connection,
     ) -> io::Result<Held> {
-        match TcpListener::bind(address).await {
+        match Acceptor::bind(address).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 let holder = self.holder_before(address, connection).ok_or(error)?;
                 if holder.connection.is_alive().await {
@@ -65,17 +65,20 @@ impl Ports {
                 if self.holder_before(address, connection).is_some() {
                     let _ = tokio::time::timeout(LET_GO, gone).await;
                 }
-                self.hold(TcpListener::bind(address).await?, connection)
+                self.hold(Acceptor::bind(address).await?, connection)
             }
             bound => self.hold(bound?, connection),
         }
     }
 
     /// Another connection of the same peer that `address` is held for.
-    fn holder_before(&self, address: SocketAddr, connection: &Connection) -> Option<Holder> {
-        let overlaps = |held: &SocketAddr| {
-            let any = held.ip().is_unspecified() || address.ip().is_unspecified();
-            held.port() == address.port() && (held.ip() == address.ip() || any)
+    fn holder_before(&self, address: &Address, connection: &Connection) -> Option<Holder> {
+        let overlaps = |held: &Address| match (held, address) {
+            (Address::Port(held), Address::Port(address)) => {
+                let any = held.ip().is_unspecified() || address.ip().is_unspecified();
+                held.port() == address.port() && (held.ip() == address.ip() || any)
+            }
+            (held, address) => held == address,
         };
         let ports = self.lock();
         let (_, holder) = ports.iter().find(|(held, _)| overlaps(held))?;
@@ -84,11 +87,11 @@ impl Ports {
         same_peer.then(|| holder.clone())
     }
 
-    fn hold(&self, listener: TcpListener, connection: &Connection) -> io::Result<Held> {
-        let local = listener.local_addr()?;
+    fn hold(&self, listener: Acceptor, connection: &Connection) -> io::Result<Held> {
+        let local = listener.local()?;
         let holder =
             Holder { connection: connection.clone(), let_go: Arc::default(), gone: Arc::default() };
-        self.lock().insert(local, holder.clone());
+        self.lock().insert(local.clone(), holder.clone());
         Ok(Held { listener: Some(listener), local, ports: self.clone(), holder })
     }
 }
@@ -99,10 +102,10 @@ impl Held {
         self.holder.let_go.notified().await;
     }
 
-    /// The next TCP connection.
-    pub(super) async fn accept(&self) -> io::Result<TcpStream> {
+    /// The next connection.
+    pub(super) async fn accept(&self) -> io::Result<Carried> {
         let Some(listener) = &self.listener else { return core::future::pending().await };
-        listener.accept().await.map(|(tcp, _)| tcp)
+        listener.accept().await
     }
 }
 

@@ -3,18 +3,17 @@ use core::pin::pin;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::PublicKey;
 use anabranch::TrafficClass;
-use tokio::net::TcpStream;
 
+use super::acceptor::Carried;
 use super::permit::Grant;
+use super::place::{Address, Place};
 use super::ports::{Held, Ports};
 use super::served::Served;
-use super::splice::{BROKEN, splice_tcp};
-use super::target::Target;
+use super::splice::BROKEN;
 use super::udp::{self, DatagramCounters};
 use super::wire::{Answer, HEAD_LEN, Head, Reason, Request};
 use anabranch::Connection;
@@ -23,8 +22,6 @@ use anabranch::{ReadError, RecvStream, SendStream, WriteError};
 
 /// Time for a peer to say what it wants of a stream it opened, and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time for a target to accept a connection.
-const CONNECT: Duration = Duration::from_secs(10);
 /// Time that opening a stream may take without a word.
 const SOON: Duration = Duration::from_millis(500);
 /// Pause after the system refused to accept a connection, as when files run out.
@@ -37,28 +34,28 @@ pub(super) const REVOKED: &str = "it is no longer permitted";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForwardEvent {
-    /// A TCP connection is being carried to this target.
-    Opened(Target),
+    /// A connection is being carried to this target.
+    Opened(Place),
     /// It has ended: bytes sent to the peer and received from it.
-    Closed(Target, u64, u64),
+    Closed(Place, u64, u64),
     /// It was not opened, or it broke.
-    Failed(Target, String),
-    /// A TCP connection to this target, or one accepted there, waits: the peer carries as many as it allows.
-    Waiting(Target),
+    Failed(Place, String),
+    /// A connection to this target, or one accepted there, waits: the peer carries as many as it allows.
+    Waiting(Place),
     /// The peer has this side listen on its behalf.
-    Listening(SocketAddr),
+    Listening(Place),
 }
 
 /// Where connections lead that the peer accepts for us, by the listener's number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Listeners(Arc<Mutex<BTreeMap<u16, Target>>>);
+pub(super) struct Listeners(Arc<Mutex<BTreeMap<u16, Place>>>);
 
 impl Listeners {
-    pub(super) fn set(&self, listener: u16, target: Target) {
+    pub(super) fn set(&self, listener: u16, target: Place) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(listener, target);
     }
 
-    fn find(&self, listener: u16) -> Option<Target> {
+    fn find(&self, listener: u16) -> Option<Place> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&listener).cloned()
     }
 }
@@ -147,10 +144,10 @@ async fn take_stream(context: Context, mut send: SendStream, mut receive: RecvSt
     }
 }
 
-/// Opens a stream for a TCP connection to `target`; tells if it has to wait for that.
+/// Opens a stream for a connection to `target`; tells if it has to wait for that.
 pub(super) async fn open(
     context: &Context,
-    target: &Target,
+    target: &Place,
 ) -> Result<(SendStream, RecvStream), ConnectionError> {
     let mut opening = pin!(context.connection.open_bi(TrafficClass::Bulk));
     match tokio::time::timeout(SOON, &mut opening).await {
@@ -203,16 +200,16 @@ pub(super) async fn refuse(send: &mut SendStream, error: &io::Error, why: String
     let _ = send.finish();
 }
 
-async fn connect(context: &Context, target: Target, mut send: SendStream, receive: RecvStream) {
+async fn connect(context: &Context, target: Place, mut send: SendStream, receive: RecvStream) {
     match reach(context, &target).await {
-        Ok((address, tcp)) => {
+        Ok((address, carried)) => {
             let done = Answer::Done { port: 0, listener: 0 }.encode();
             if send.write_all(&done).await.is_ok() {
                 let over = async {
-                    context.grant.revoked(|permits| permits.may_connect(&target, address)).await;
+                    context.grant.revoked(|permits| permits.may_connect(&target, &address)).await;
                     io::Error::new(io::ErrorKind::PermissionDenied, REVOKED)
                 };
-                carry_until(context, &target, tcp, (send, receive), over).await;
+                carry_until(context, &target, carried, (send, receive), over).await;
             }
         }
         Err(error) => {
@@ -223,69 +220,55 @@ async fn connect(context: &Context, target: Target, mut send: SendStream, receiv
 }
 
 /// Connects to a target that the peer named, if it may.
-async fn reach(context: &Context, target: &Target) -> io::Result<(SocketAddr, TcpStream)> {
+async fn reach(context: &Context, target: &Place) -> io::Result<(Address, Carried)> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in context.grant.permits().to_connect(target).await? {
-        match dial_tcp(address).await {
-            Ok(tcp) => return Ok((address, tcp)),
+        match Carried::dial(&address).await {
+            Ok(carried) => return Ok((address, carried)),
             Err(error) => last = error,
         }
     }
     Err(last)
 }
 
-async fn dial_tcp(address: SocketAddr) -> io::Result<TcpStream> {
-    match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
-        Ok(tcp) => tcp,
-        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, format!("{address} did not answer"))),
-    }
-}
-
 /// The peer accepted a connection for us: it leads to our own target, which needs no permission.
-async fn accepted(context: &Context, target: Target, mut send: SendStream, receive: RecvStream) {
-    let tcp =
-        tokio::time::timeout(CONNECT, TcpStream::connect((target.host.as_str(), target.port)));
-    match tcp.await {
-        Ok(Ok(tcp)) => carry(context, target, tcp, send, receive).await,
-        Ok(Err(error)) => {
+async fn accepted(context: &Context, target: Place, mut send: SendStream, receive: RecvStream) {
+    match Carried::dial_to(&target).await {
+        Ok(carried) => carry(context, target, carried, (send, receive)).await,
+        Err(error) => {
             send.reset(BROKEN);
             (context.tell)(ForwardEvent::Failed(target, error.to_string()));
         }
-        Err(_) => {
-            send.reset(BROKEN);
-            (context.tell)(ForwardEvent::Failed(target, "it did not answer".to_owned()));
-        }
     }
 }
 
-/// Carries a TCP connection over a stream to its end, and tells of it.
+/// Carries a connection over a stream to its end, and tells of it.
 pub(super) async fn carry(
     context: &Context,
-    target: Target,
-    tcp: TcpStream,
-    send: SendStream,
-    receive: RecvStream,
+    target: Place,
+    carried: Carried,
+    stream: (SendStream, RecvStream),
 ) {
-    carry_until(context, &target, tcp, (send, receive), pending()).await;
+    carry_until(context, &target, carried, stream, pending()).await;
 }
 
 /// The same, until `over` ends it.
 async fn carry_until(
     context: &Context,
-    target: &Target,
-    tcp: TcpStream,
+    target: &Place,
+    carried: Carried,
     stream: (SendStream, RecvStream),
     over: impl Future<Output = io::Error>,
 ) {
     (context.tell)(ForwardEvent::Opened(target.clone()));
-    let event = match splice_tcp(tcp, stream, over).await {
+    let event = match carried.splice(stream, over).await {
         Ok((up, down)) => ForwardEvent::Closed(target.clone(), up, down),
         Err(error) => ForwardEvent::Failed(target.clone(), broken(&error)),
     };
     (context.tell)(event);
 }
 
-/// Why a TCP connection that was carried broke.
+/// Why a connection that was carried broke.
 fn broken(error: &io::Error) -> String {
     let inner = error.get_ref();
     let reset = inner.and_then(|inner| inner.downcast_ref::<ReadError>());
@@ -304,7 +287,7 @@ fn broken(error: &io::Error) -> String {
 /// Listens on behalf of the peer for as long as its request's stream is open.
 async fn listen(
     context: &Context,
-    bind: Target,
+    bind: Place,
     number: u16,
     mut send: SendStream,
     mut receive: RecvStream,
@@ -321,10 +304,10 @@ async fn listen(
     if send.write_all(&done).await.is_err() {
         return;
     }
-    (context.tell)(ForwardEvent::Listening(held.local));
+    (context.tell)(ForwardEvent::Listening(held.local.place()));
     let mut tasks = tokio::task::JoinSet::new();
     let mut end = [0];
-    let mut revoked = pin!(context.grant.revoked(|permits| permits.may_listen(&bind, held.local)));
+    let mut revoked = pin!(context.grant.revoked(|permits| permits.may_listen(&bind, &held.local)));
     loop {
         tokio::select! {
             // Nothing more comes on the request's stream but its end. Accepted connections outlive it, as long as the
@@ -334,16 +317,16 @@ async fn listen(
                 send.reset(BROKEN);
                 return (context.tell)(ForwardEvent::Failed(bind.clone(), REVOKED.to_owned()));
             }
-            // Its TCP connections go on: they may yet be heard of.
+            // Its connections go on: they may yet be heard of.
             () = held.is_to_let_go() => return tasks.detach_all(),
             accepted = held.accept() => match accepted {
-                Ok(tcp) => {
+                Ok(carried) => {
                     let (context, bind) = (context.clone(), bind.clone());
                     tasks.spawn(async move {
                         let Ok((mut send, receive)) = open(&context, &bind).await else { return };
                         let request = Request::Accepted(number).encode();
                         if send.write_all(&request).await.is_ok() {
-                            carry(&context, bind, tcp, send, receive).await;
+                            carry(&context, bind, carried, (send, receive)).await;
                         }
                     });
                     while tasks.try_join_next().is_some() {}
@@ -355,7 +338,7 @@ async fn listen(
 }
 
 /// Binds where the peer wants this side to listen, if it may.
-async fn bind_for(context: &Context, bind: &Target) -> io::Result<Held> {
+async fn bind_for(context: &Context, bind: &Place) -> io::Result<Held> {
     let address = context.grant.permits().to_listen(bind).await?;
-    context.ports.bind(address, &context.connection).await
+    context.ports.bind(&address, &context.connection).await
 }

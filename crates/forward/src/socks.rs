@@ -13,7 +13,9 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::acceptor::Carried;
 use super::listen::Link;
+use super::place::Place;
 use super::serve::ForwardEvent;
 use super::target::Target;
 use message::{MAX_MESSAGE, Reply, SocksError, Step, WELCOME, greeting, request};
@@ -33,9 +35,9 @@ enum HandshakeError {
 }
 
 /// Has a client that was accepted at `bind` say where it wants to be connected to, and carries its connection.
-pub(super) async fn take(link: Link, bind: Target, mut tcp: TcpStream) {
+pub(super) async fn take(link: Link, bind: Place, mut tcp: TcpStream) {
     let target = match tokio::time::timeout(HANDSHAKE, handshake(&mut tcp)).await {
-        Ok(Ok(target)) => target,
+        Ok(Ok(target)) => Place::Port(target),
         Ok(Err(HandshakeError::Client(error))) => {
             link.tell(ForwardEvent::Failed(bind, error.to_string()));
             return refuse(tcp, &error.answer()).await;
@@ -49,8 +51,8 @@ pub(super) async fn take(link: Link, bind: Target, mut tcp: TcpStream) {
         }
     };
     match link.open(&target).await {
-        Ok((send, receive)) => match tcp.write_all(&Reply::Succeeded.encode()).await {
-            Ok(()) => link.carry_tcp(target, tcp, (send, receive)).await,
+        Ok(stream) => match tcp.write_all(&Reply::Succeeded.encode()).await {
+            Ok(()) => link.carry_over(target, Carried::Tcp(tcp), stream).await,
             Err(error) => link.tell(ForwardEvent::Failed(target, error.to_string())),
         },
         Err(error) => {

@@ -1,9 +1,7 @@
 use core::future::pending;
-use core::time::Duration;
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use anabranch::{RecvStream, SendStream};
 
@@ -32,7 +30,7 @@ where
 }
 
 /// As [`splice`], until `over` ends it with an error.
-async fn splice_until<R, W>(
+pub(super) async fn splice_until<R, W>(
     (mut read, mut write): (R, W),
     (mut send, mut receive): (SendStream, RecvStream),
     over: impl Future<Output = io::Error>,
@@ -66,23 +64,6 @@ where
     };
     send.reset(BROKEN);
     ended
-}
-
-/// As [`splice`], for a TCP connection, until `over` says that it shall end. If either side breaks, the TCP connection is
-/// reset.
-pub(super) async fn splice_tcp(
-    mut tcp: TcpStream,
-    stream: (SendStream, RecvStream),
-    over: impl Future<Output = io::Error>,
-) -> io::Result<(u64, u64)> {
-    // Small messages must not wait for one another; the option is only a wish.
-    let _ = tcp.set_nodelay(true);
-    let outcome = splice_until(tcp.split(), stream, over).await;
-    if outcome.is_err() {
-        // Closing with no time to linger sends a reset.
-        let _ = socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO));
-    }
-    outcome
 }
 
 async fn copy<R, W>(from: &mut R, to: &mut W) -> io::Result<u64>

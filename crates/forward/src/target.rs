@@ -1,5 +1,6 @@
 use core::fmt;
 use core::str::FromStr;
+use std::net::SocketAddr;
 
 /// Longest host name (RFC 1035 §2.3.4).
 pub(super) const MAX_HOST: usize = 255;
@@ -21,6 +22,17 @@ impl Target {
             && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"[]/@,".contains(&byte));
         fits.then(|| Target { host: host.to_owned(), port })
     }
+
+    /// One that can be connected to: its port is not 0.
+    pub(super) fn to_reach(host: &str, port: &str) -> Option<Self> {
+        port.parse().ok().filter(|port| *port != 0).and_then(|port| Target::new(host, port))
+    }
+}
+
+impl From<SocketAddr> for Target {
+    fn from(address: SocketAddr) -> Self {
+        Target { host: address.ip().to_string(), port: address.port() }
+    }
 }
 
 impl fmt::Display for Target {
@@ -37,25 +49,22 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, ParseForwardError> {
         let error = || ParseForwardError { given: text.to_owned(), allowed: TARGET };
         match parts(text).as_slice() {
-            [host, port] => {
-                let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(error)?;
-                Target::new(host, port).ok_or_else(error)
-            }
+            [host, port] => Target::to_reach(host, port).ok_or_else(error),
             _ => Err(error()),
         }
     }
 }
 
-/// A forward as ssh writes it: `[BIND:]PORT:HOST:PORT`.
+/// A forward of UDP, written as ssh writes those of TCP: `[BIND:]PORT:HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forward {
-    /// Where connections are accepted; the loopback address unless given.
+pub struct UdpForward {
+    /// Where datagrams are received; the loopback address unless given.
     pub bind: Target,
-    /// Where they lead, as the other side resolves it.
+    /// Where they are sent, as the other side resolves it.
     pub target: Target,
 }
 
-impl fmt::Display for Forward {
+impl fmt::Display for UdpForward {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to {}", self.bind, self.target)
     }
@@ -94,25 +103,23 @@ impl std::error::Error for ParseForwardError {}
 const TARGET: &str = "HOST:PORT, such as localhost:22 or [2001:db8::1]:80";
 const DYNAMIC: &str = "[BIND:]PORT, such as 1080, [::1]:1080 or 0.0.0.0:1080";
 const LOOPBACK: &str = "127.0.0.1";
-const FORWARD: &str =
-    "[BIND:]PORT:HOST:PORT, such as 5432:db.example:5432 or 0.0.0.0:8080:localhost:80";
+const UDP_FORWARD: &str =
+    "[BIND:]PORT:HOST:PORT, such as 5353:localhost:53 or 0.0.0.0:5353:resolver.example:53";
+pub(super) const FORWARD: &str = "[BIND:]PORT:HOST:PORT, such as 5432:db.example:5432 or \
+    0.0.0.0:8080:localhost:80, or for either side the path of a Unix socket, which has a / or ends in .sock, such as \
+    8080:/run/app.sock";
 
-impl FromStr for Forward {
+impl FromStr for UdpForward {
     type Err = ParseForwardError;
 
     fn from_str(text: &str) -> Result<Self, ParseForwardError> {
-        let error = || ParseForwardError { given: text.to_owned(), allowed: FORWARD };
-        let (bind, port, host, to) = match parts(text).as_slice() {
-            [port, host, to] => (LOOPBACK, *port, *host, *to),
-            [bind, port, host, to] => (*bind, *port, *host, *to),
-            _ => return Err(error()),
+        let (bind, target) = match parts(text).as_slice() {
+            [port, host, to] => (local(port), Target::to_reach(host, to)),
+            [bind, port, host, to] => (bound(bind, port), Target::to_reach(host, to)),
+            _ => (None, None),
         };
-        let bind = bound(bind, port);
-        let target = to.parse().ok().filter(|to| *to != 0).and_then(|to| Target::new(host, to));
-        match (bind, target) {
-            (Some(bind), Some(target)) => Ok(Forward { bind, target }),
-            _ => Err(error()),
-        }
+        let both = bind.zip(target).map(|(bind, target)| UdpForward { bind, target });
+        both.ok_or_else(|| ParseForwardError { given: text.to_owned(), allowed: UDP_FORWARD })
     }
 }
 
@@ -121,7 +128,7 @@ impl FromStr for Dynamic {
 
     fn from_str(text: &str) -> Result<Self, ParseForwardError> {
         let bind = match parts(text).as_slice() {
-            [port] => bound(LOOPBACK, port),
+            [port] => local(port),
             [bind, port] => bound(bind, port),
             _ => None,
         };
@@ -130,14 +137,19 @@ impl FromStr for Dynamic {
     }
 }
 
+/// Where to listen if no address is named.
+pub(super) fn local(port: &str) -> Option<Target> {
+    bound(LOOPBACK, port)
+}
+
 /// Where to listen: `*` and nothing stand for all addresses.
-fn bound(host: &str, port: &str) -> Option<Target> {
+pub(super) fn bound(host: &str, port: &str) -> Option<Target> {
     let host = if host.is_empty() || host == "*" { "0.0.0.0" } else { host };
     port.parse().ok().and_then(|port| Target::new(host, port))
 }
 
 /// Splits at colons outside brackets.
-fn parts(text: &str) -> Vec<&str> {
+pub(super) fn parts(text: &str) -> Vec<&str> {
     let mut inside = false;
     text.split(|c| {
         match c {

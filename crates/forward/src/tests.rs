@@ -38,6 +38,67 @@ fn forwards_are_written_as_ssh_writes_them() {
     for wrong in ["", "host", "host:0", "host:port", "a b:1", "::1:80"] {
         assert!(wrong.parse::<Target>().is_err(), "{wrong}");
     }
+    let read = |text: &str| text.parse::<UdpForward>().map(|forward| forward.to_string());
+    assert_eq!(read("53:[::1]:5353").unwrap(), "127.0.0.1:53 to [::1]:5353");
+    for wrong in ["", "53", "53:db:0", "a.sock:db:53", "53:/run/a.sock"] {
+        assert!(read(wrong).unwrap_err().to_string().contains("such as 5353:"), "{wrong}");
+    }
+}
+
+#[test]
+fn a_unix_socket_may_stand_for_either_side() {
+    let read = |text: &str| text.parse::<Forward>().map(|forward| forward.to_string());
+    assert_eq!(read("8080:/run/app.sock").unwrap(), "127.0.0.1:8080 to /run/app.sock");
+    assert_eq!(read("*:0:b.socket").unwrap(), "0.0.0.0:0 to b.socket");
+    assert_eq!(read("[::1]:80:./b").unwrap(), "[::1]:80 to ./b");
+    assert_eq!(read("/run/a b/c:db:80").unwrap(), "/run/a b/c to db:80");
+    assert_eq!(read("a.sock:[::1]:80").unwrap(), "a.sock to [::1]:80");
+    assert_eq!(read("a.sock:b.sock").unwrap(), "a.sock to b.sock");
+    let long = format!("80:/{}", "a".repeat(107));
+    for wrong in [
+        "a.sock",
+        "a.sock:80",
+        "app:b",
+        "80:/",
+        "80:/run/",
+        "80:/run/../a",
+        "80:/run/.",
+        "127.0.0.1:a.sock:b.sock",
+        "a.sock:80:b.sock",
+        "80:b.sock:1",
+        "80:/a\nb",
+        "80:[/a]",
+        "80:a.sock:",
+        &long,
+    ] {
+        let text = read(wrong).unwrap_err().to_string();
+        assert!(text.contains("8080:/run/app.sock"), "{text}");
+    }
+    assert!("/run/app.sock".parse::<Place>().is_ok() && "app.sock:1".parse::<Place>().is_ok());
+    assert!("app".parse::<Place>().unwrap_err().to_string().contains("/run/app.sock"));
+}
+
+#[test]
+fn sockets_are_permitted_by_path_and_by_directory_alone() {
+    let covers = |permit: &str, path: &str| {
+        permit.parse::<Permit>().unwrap().covers_socket(&SocketPath::new(path).unwrap())
+    };
+    for permit in ["any", "loopback", "none", "localhost:*"] {
+        assert!(!covers(permit, "/run/app.sock"), "{permit}");
+    }
+    assert!(covers("/run/app.sock", "/run//./app.sock") && !covers("/run/app.sock", "/run/b.sock"));
+    assert!(covers("/run/*", "/run/app.sock") && covers("./*", "app.sock"));
+    assert!(!covers("/run/*", "/run/below/app.sock") && !covers("/run/*", "/run.sock"));
+    // Nor is a host covered by a socket.
+    let target = "localhost:80".parse().unwrap();
+    assert!(!"/run/*".parse::<Permit>().unwrap().covers(&target, ([127, 0, 0, 1], 80).into()));
+    for text in ["/run/app.sock", "a.sock", "/run/a b/*"] {
+        assert_eq!(text.parse::<Permit>().unwrap().to_string(), text);
+    }
+    for wrong in ["/*", "/", "/run/../*", "/run/app.sock:80"] {
+        let error = wrong.parse::<Permit>().unwrap_err().to_string();
+        assert!(error.contains("a path such as /run/app.sock"), "{error}");
+    }
 }
 
 #[test]
@@ -66,10 +127,23 @@ fn permissions_cover_what_they_say() {
 
 proptest! {
     #[test]
-    fn messages_survive_and_garbage_is_told(host in "[a-z0-9.-]{1,255}", port: u16, garbage: Vec<u8>) {
+    fn messages_survive_and_garbage_is_told(
+        host in "[a-z0-9.-]{1,255}",
+        path in "/[a-z0-9 _@-]{1,50}/[a-zA-Z0-9,-]{1,50}",
+        port: u16,
+        garbage: Vec<u8>,
+    ) {
         let port = port.max(1);
         let target = Target::new(&host, port).unwrap();
-        for request in [Request::Listen(target.clone()), Request::Datagrams(target.clone()), Request::Accepted(port)] {
+        let place = Place::Port(target.clone());
+        let socket = Place::Socket(SocketPath::new(&path).unwrap());
+        for request in [
+            Request::Listen(place),
+            Request::Datagrams(target.clone()),
+            Request::Accepted(port),
+            Request::Connect(socket.clone()),
+            Request::Listen(socket),
+        ] {
             let bytes = request.encode();
             let head = Head::decode(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
             prop_assert_eq!(Request::decode(head, &bytes[HEAD_LEN..]), Ok(request));
@@ -114,7 +188,7 @@ pub(super) async fn connected() -> (Endpoint, Endpoint, Connection, Connection) 
     (client, server, near.unwrap(), far)
 }
 
-fn permits(connect: &[&str], listen: &[&str]) -> Arc<Permits> {
+pub(super) fn permits(connect: &[&str], listen: &[&str]) -> Arc<Permits> {
     let all = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
     Arc::new(Permits { connect: all(connect), listen: all(listen), ..Permits::default() })
 }
@@ -123,7 +197,8 @@ fn permits(connect: &[&str], listen: &[&str]) -> Arc<Permits> {
 async fn to_listen_is_another_permission() {
     let listen = |permits: Arc<Permits>, bind: &'static str| async move {
         let (host, port) = bind.rsplit_once(':').unwrap();
-        permits.to_listen(&Target::new(host, port.parse().unwrap()).unwrap()).await.is_ok()
+        let bind = Target::new(host, port.parse().unwrap()).unwrap();
+        permits.to_listen(&Place::Port(bind)).await.is_ok()
     };
     let connect_only = permits(&["loopback", "any"], &[]);
     assert!(!listen(connect_only, "127.0.0.1:8000").await);
@@ -182,7 +257,7 @@ async fn local_forwards_carry_many_connections_and_half_closes() {
     let link = Link::new(quiet());
     let forward: Forward = format!("0:127.0.0.1:{}", echo.port()).parse().unwrap();
     let listener = listen_here(&forward).await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let address = listener.local().unwrap().to_string().parse().unwrap();
     tokio::spawn(listener.run(link.clone()));
     let carrying = link.clone();
     tokio::spawn(async move { carrying.carry(near).await });
@@ -199,8 +274,8 @@ async fn remote_forwards_lead_back() {
     let echo = echo().await;
     let (told, mut addresses) = tokio::sync::mpsc::unbounded_channel();
     let tell = Arc::new(move |event| {
-        if let ForwardEvent::Listening(address) = event {
-            let _ = told.send(address);
+        if let ForwardEvent::Listening(place) = event {
+            let _ = told.send(place.to_string().parse().unwrap());
         }
     });
     tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Service::default(), tell));
@@ -225,7 +300,7 @@ async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
     let carrying = link.clone();
     tokio::spawn(async move { carrying.carry(near).await });
     let refused = |target: &str| {
-        let (link, target) = (link.clone(), target.parse::<Target>().unwrap());
+        let (link, target) = (link.clone(), target.parse::<Place>().unwrap());
         async move {
             let error = soon(link.open(&target)).await.unwrap_err();
             (error.kind(), error.to_string())
@@ -249,7 +324,7 @@ async fn a_reset_is_passed_on() {
     let link = Link::new(quiet());
     let carrying = link.clone();
     tokio::spawn(async move { carrying.carry(near).await });
-    let target = Target::new("127.0.0.1", port).unwrap();
+    let target = Place::from(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let (mut send, mut receive) = soon(link.open(&target)).await.unwrap();
     let (tcp, _) = listener.accept().await.unwrap();
     socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO)).unwrap();

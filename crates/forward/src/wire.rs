@@ -1,7 +1,8 @@
-//! The messages at the beginning of a stream, before the bytes of the TCP connection.
+//! The messages at the beginning of a stream, before the bytes of the connection that it carries.
 
 use std::io;
 
+use super::place::{Place, SocketPath};
 use super::target::{MAX_HOST, Target};
 use anabranch::types::PeerText;
 
@@ -18,9 +19,9 @@ const MAGIC: [u8; 4] = *b"abfw";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Connect to this target and splice.
-    Connect(Target),
-    /// Accept TCP connections there, and open a stream for each, for as long as this stream is open.
-    Listen(Target),
+    Connect(Place),
+    /// Accept connections there, and open a stream for each, for as long as this stream is open.
+    Listen(Place),
     /// A connection that was accepted for the request to listen with this number.
     Accepted(u16),
     /// Carry datagrams to this UDP target, for as long as this stream is open.
@@ -155,8 +156,10 @@ impl Request {
     /// The request as bytes.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Request::Connect(target) => encode(1, target.port, &target.host),
-            Request::Listen(target) => encode(2, target.port, &target.host),
+            Request::Connect(Place::Port(target)) => encode(1, target.port, &target.host),
+            Request::Listen(Place::Port(target)) => encode(2, target.port, &target.host),
+            Request::Connect(Place::Socket(path)) => encode(7, 0, path.as_str()),
+            Request::Listen(Place::Socket(path)) => encode(8, 0, path.as_str()),
             Request::Accepted(listener) => encode(3, *listener, ""),
             Request::Datagrams(target) => encode(6, target.port, &target.host),
         }
@@ -172,9 +175,15 @@ impl Request {
             let target = host.and_then(|host| Target::new(host, head.number));
             target.filter(|target| target.port >= least).ok_or(WireError::Value)
         };
+        let socket = || {
+            let path = core::str::from_utf8(text).ok().and_then(SocketPath::new);
+            path.map(Place::Socket).ok_or(WireError::Value)
+        };
         match head.kind {
-            1 => target(1).map(Request::Connect),
-            2 => target(0).map(Request::Listen),
+            1 => target(1).map(|target| Request::Connect(Place::Port(target))),
+            2 => target(0).map(|target| Request::Listen(Place::Port(target))),
+            7 => socket().map(Request::Connect),
+            8 => socket().map(Request::Listen),
             3 if text.is_empty() => Ok(Request::Accepted(head.number)),
             6 => target(1).map(Request::Datagrams),
             _ => Err(WireError::Value),

@@ -40,7 +40,7 @@ fn kept(needs: &Needs) -> CapabilitySet {
     if !needs.read.is_empty() {
         kept |= CapabilitySet::DAC_READ_SEARCH;
     }
-    if !needs.write.is_empty() {
+    if !needs.write.is_empty() || !needs.sockets.is_empty() {
         kept |= CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER;
     }
     kept

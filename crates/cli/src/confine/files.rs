@@ -72,6 +72,9 @@ pub(super) fn restrict(needs: &Needs) -> Result<(), RulesetError> {
         | AccessFs::RemoveFile
         | AccessFs::Refer;
     rules = allow(rules, needs.write.iter().map(PathBuf::as_path), writing)?;
+    // A directory is locked while a socket is made in it, and read for that.
+    let making = AccessFs::ReadDir | AccessFs::MakeSock | AccessFs::RemoveFile;
+    rules = allow(rules, needs.sockets.iter().map(PathBuf::as_path), making)?;
     if !needs.tcp {
         for port in NAME_SERVER_PORTS {
             rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;

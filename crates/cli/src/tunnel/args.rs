@@ -4,7 +4,7 @@ use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
 
 use anabranch::PublicKey;
-use anabranch_forward::{Dynamic, Forward, Permit, Target};
+use anabranch_forward::{Dynamic, Forward, Permit, Place, Target, UdpForward};
 use clap::Args;
 
 use crate::paths::PathArg;
@@ -23,6 +23,7 @@ Examples:
   anabranch serve --config /etc/anabranch/serve.toml
   anabranch serve … --permit db.internal:5432 --permit loopback --metrics 127.0.0.1:9469
   anabranch serve … --permit-udp localhost:53
+  anabranch serve … --permit /run/postgresql/.s.PGSQL.5432 --permit '/run/app/*'
 
 The file:
   [interface]
@@ -33,7 +34,7 @@ The file:
   [[peer]]
   public-key = \"0gVqE…Yw0=\"
   preshared-key-file = \"laptop.psk\"
-  permit = [\"loopback\", \"db.internal:5432\"]
+  permit = [\"loopback\", \"db.internal:5432\", \"/run/app.sock\"]
   permit-listen = [\"127.0.0.1:2222\"]
   permit-udp = [\"localhost:53\"]
 ";
@@ -47,6 +48,7 @@ Examples:
   anabranch connect home.example:4433 --peer hSDwCY…qTbmo= --key laptop.key -L 5432:db:5432
   anabranch connect … --path wlan0 --path wwan0,metered -L 8080:localhost:80 -R 2222:localhost:22
   anabranch connect … -D 1080     # and then: curl --socks5-hostname localhost:1080 http://intranet/
+  anabranch connect … -L 8080:/run/app.sock -L ./db.sock:db:5432     # Unix sockets
   anabranch connect … -U 5353:localhost:53     # and then: dig -p 5353 @127.0.0.1 intranet
   ssh -o ProxyCommand='anabranch connect HOST:4433 --peer … --key … --stdio localhost:22' home
   anabranch connect --config /etc/anabranch/home.toml
@@ -82,7 +84,8 @@ pub struct ServeArgs {
     /// Public key of a peer that may connect; once for each
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub allow: Vec<PublicKey>,
-    /// Where peers' forwards (-L, -D) may lead: loopback, any, none, HOST:PORT or HOST:* [default: loopback]
+    /// Where peers' forwards (-L, -D) may lead: loopback, any, none, HOST:PORT, HOST:*, or the path of a Unix socket,
+    /// which the others leave out, or DIRECTORY/* [default: loopback]
     #[arg(long, value_name = "WHERE")]
     pub permit: Vec<Permit>,
     /// Where peers may have this side listen (-R): the same, loopback without ports below 1024 [default: none]
@@ -111,10 +114,11 @@ pub struct ConnectArgs {
     /// An interface or address to use, once for each path
     #[arg(long = "path", value_name = "LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
-    /// Accept TCP connections here and carry them to a host and port beyond the peer
+    /// Accept TCP connections here and carry them to a host and port beyond the peer. On either side a Unix socket may
+    /// stand instead: a path with a / or ending in .sock
     #[arg(short = 'L', value_name = "[BIND:]PORT:HOST:PORT")]
     pub local: Vec<Forward>,
-    /// Have the peer accept TCP connections, and carry them to a host and port from here
+    /// Have the peer accept TCP connections, and carry them to a host and port from here; Unix sockets as for -L
     #[arg(short = 'R', value_name = "[BIND:]PORT:HOST:PORT")]
     pub remote: Vec<Forward>,
     /// Accept SOCKS5 clients here, and carry each connection to the host and port beyond the peer that its client
@@ -123,10 +127,10 @@ pub struct ConnectArgs {
     pub dynamic: Vec<Dynamic>,
     /// Accept UDP datagrams here and carry them to a host and port beyond the peer, and its answers back
     #[arg(short = 'U', value_name = "[BIND:]PORT:HOST:PORT")]
-    pub udp: Vec<Forward>,
-    /// Carry standard input and output to a host and port beyond the peer, then end
+    pub udp: Vec<UdpForward>,
+    /// Carry standard input and output to a host and port, or a Unix socket, beyond the peer, then end
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["local", "remote", "dynamic", "udp"])]
-    pub stdio: Option<Target>,
+    pub stdio: Option<Place>,
     #[command(flatten)]
     pub common: CommonArgs,
 }

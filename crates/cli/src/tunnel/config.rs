@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch::{Profile, PublicKey};
-use anabranch_forward::{Dynamic, Forward, Permit, Permits, Target};
+use anabranch_forward::{Dynamic, Forward, Permit, Permits, Target, UdpForward};
 
 use super::args::{CommonArgs, ConnectArgs, ServeArgs};
 use super::file::{File, Interface, Peer, Text};
@@ -86,7 +86,7 @@ pub(super) struct Connect {
     pub(super) local: Vec<Forward>,
     pub(super) remote: Vec<Forward>,
     pub(super) dynamic: Vec<Dynamic>,
-    pub(super) udp: Vec<Forward>,
+    pub(super) udp: Vec<UdpForward>,
 }
 
 impl Connect {
@@ -108,6 +108,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     }
     let connect = if args.permit.is_empty() { vec![Permit::Loopback] } else { args.permit.clone() };
     let (listen_for, udp) = (args.permit_listen.clone(), args.permit_udp.clone());
+    no_sockets(&udp)?;
     let default = Arc::new(Permits { connect, listen: listen_for, udp });
     let mut peers: Vec<(PublicKey, Arc<Permits>)> =
         args.allow.iter().map(|key| (*key, default.clone())).collect();
@@ -133,6 +134,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         let connect = or(plain(peer.permit), &default.connect);
         let listen = or(plain(peer.permit_listen), &default.listen);
         let udp = or(plain(peer.permit_udp), &default.udp);
+        no_sockets(&udp)?;
         peers.push((peer.public_key, Arc::new(Permits { connect, listen, udp })));
         names.extend(peer.name.map(|name| (peer.public_key, name)));
         if let Some(file) = peer.preshared_key_file {
@@ -144,6 +146,16 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     }
     let common = common("serve", &args.common, file.interface, keepalive)?;
     Ok(Serve { common: Common { preshared, names, ..common }, listen, peers })
+}
+
+/// UDP leads to no Unix socket.
+fn no_sockets(permits: &[Permit]) -> Result<(), Failure> {
+    match permits.iter().find(|it| matches!(it, Permit::Socket(_) | Permit::SocketsIn(_))) {
+        Some(socket) => Err(Failure::usage(format!(
+            "permit-udp {socket}: UDP leads to no Unix socket; write loopback, any, none, HOST:PORT or HOST:*"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// How often an idle path is asked for a sign of life, if at all: as the option says, or all peers that

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch::{Config, Connection, Endpoint};
-use anabranch_forward::{Link, Target, splice};
+use anabranch_forward::{Link, Place, splice};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -292,7 +292,7 @@ async fn attempt(
 }
 
 /// Carries standard input and output.
-async fn pipe(link: &Link, target: &Target, lack: &watch::Sender<String>) -> Result<(), Failure> {
+async fn pipe(link: &Link, target: &Place, lack: &watch::Sender<String>) -> Result<(), Failure> {
     let (send, receive) = link.open(target).await.map_err(|error| match error.kind() {
         ErrorKind::NotConnected if !lack.borrow().is_empty() => Failure::unreached(&*lack.borrow()),
         _ => Failure::unreached(format!("cannot reach {target}: {error}")),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use anabranch_forward::ForwardEvent;
+use anabranch_forward::{ForwardEvent, Place};
 use serde::Serialize;
 
 use super::changes::Changes;
@@ -20,7 +20,7 @@ pub(super) enum TunnelEvent<'a> {
     Reloaded { changes: Vec<String>, kept: Vec<String> },
     /// The settings were read again and have a mistake: the old ones stay.
     ReloadFailed { reason: String },
-    /// Listening for TCP connections or UDP datagrams here.
+    /// Listening for TCP connections, on a Unix socket, or for UDP datagrams here.
     Listening { address: String, target: String, protocol: &'static str },
     /// A peer is connected.
     Connected { peer: &'a str },
@@ -103,6 +103,14 @@ struct Timed<'a> {
     event: &'a TunnelEvent<'a>,
 }
 
+/// How a place is come to, as events say it.
+pub(super) fn protocol_of(place: &Place) -> &'static str {
+    match place {
+        Place::Port(_) => "tcp",
+        Place::Socket(_) => "unix",
+    }
+}
+
 /// Prints a line on standard error. If that fails, as on a closed terminal, the process goes on.
 pub(super) fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "anabranch: {text}");
@@ -163,10 +171,10 @@ impl Reporter {
             ForwardEvent::Failed(target, reason) => {
                 self.say(&TunnelEvent::Failed { target: target.to_string(), reason });
             }
-            ForwardEvent::Listening(address) => self.say(&TunnelEvent::Listening {
-                address: address.to_string(),
+            ForwardEvent::Listening(place) => self.say(&TunnelEvent::Listening {
+                address: place.to_string(),
                 target: "the peer's side".to_owned(),
-                protocol: "tcp",
+                protocol: protocol_of(&place),
             }),
             _ => {}
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anabranch::{Profile, PublicKey};
-use anabranch_forward::{Dynamic, Forward, Permit, Target};
+use anabranch_forward::{Dynamic, Forward, Permit, Place, Target, UdpForward};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -72,7 +72,7 @@ pub(super) struct Peer {
     #[serde(default)]
     pub(super) dynamic_forward: Vec<Text<Dynamic>>,
     #[serde(default)]
-    pub(super) udp_forward: Vec<Text<Forward>>,
+    pub(super) udp_forward: Vec<Text<UdpForward>>,
 }
 
 /// A path to the other machine.
@@ -129,12 +129,24 @@ pub(super) fn to_read_again(path: Option<&Path>) -> Option<PathBuf> {
     Some(if is_much { path } else { directory.to_owned() })
 }
 
-/// Files with keys are named from the place of the configuration.
+/// Files with keys, and this side's Unix sockets, are named from the place of the configuration.
 fn rooted(mut file: File, config: &Path) -> File {
     let Some(directory) = config.parent() else { return file };
     let shared = file.peers.iter_mut().map(|peer| &mut peer.preshared_key_file);
     for key in shared.chain([&mut file.interface.private_key_file]).flatten() {
         *key = directory.join(&*key);
+    }
+    for peer in &mut file.peers {
+        let binds = peer.local_forward.iter_mut().map(|Text(forward)| &mut forward.bind);
+        let targets = peer.remote_forward.iter_mut().map(|Text(forward)| &mut forward.target);
+        for place in binds.chain(targets) {
+            if let Place::Socket(path) = place {
+                *path = path.below(directory);
+            }
+        }
+        for Text(permit) in peer.permit.iter_mut().chain(&mut peer.permit_listen) {
+            *permit = permit.clone().below(directory);
+        }
     }
     file
 }
@@ -211,6 +223,24 @@ mod tests {
     }
 
     #[test]
+    fn sockets_of_this_side_lie_beside_the_file() {
+        let text = format!(
+            "[[peer]]\npublic-key = \"{KEY}\"\nlocal-forward = [\"a.sock:b.sock\", \"./c:d:1\"]\n\
+             remote-forward = [\"a.sock:b.sock\"]\npermit = [\"e.sock\", \"/run/f.sock\"]\n\
+             permit-listen = [\"g/*\"]\n"
+        );
+        let file = rooted(parse(&text).unwrap(), Path::new("/etc/anabranch/home.toml"));
+        let peer = &file.peers[0];
+        let forward = |Text(forward): &Text<Forward>| forward.to_string();
+        let permit = |Text(permit): &Text<Permit>| permit.to_string();
+        assert_eq!(forward(&peer.local_forward[0]), "/etc/anabranch/a.sock to b.sock");
+        assert_eq!(forward(&peer.local_forward[1]), "/etc/anabranch/./c to d:1");
+        assert_eq!(forward(&peer.remote_forward[0]), "a.sock to /etc/anabranch/b.sock");
+        let permits: Vec<_> = peer.permit.iter().chain(&peer.permit_listen).map(permit).collect();
+        assert_eq!(permits, ["/etc/anabranch/e.sock", "/run/f.sock", "/etc/anabranch/g/*"]);
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_place() {
         let peer = format!("[[peer]]\npublic-key = \"{KEY}\"\n");
         for (text, place, part) in [
@@ -229,6 +259,12 @@ mod tests {
             (format!("{peer}dynamic-forward = [\"a:b\"]\n"), ":3:19: ", "such as 1080"),
             (format!("{peer}udp-forward = [\"53\"]\n"), ":3:15: ", "[BIND:]PORT"),
             (format!("{peer}permit-udp = [\"x\"]\n"), ":3:14: ", "'x' is not accepted"),
+            (
+                format!("{peer}permit = [\"/run/../x\"]\n"),
+                ":3:10: ",
+                "a path such as /run/app.sock",
+            ),
+            (format!("{peer}local-forward = [\"80:/\"]\n"), ":3:17: ", "8080:/run/app.sock"),
             ("[[path]]\nlocal = \"wlan0\"\nusage = \"now\"\n".to_owned(), ":1:1: ", "metered"),
             ("[[path]]\nlocal = \"wlan0,backup\"\n".to_owned(), ":1:1: ", "keys of their own"),
             ("= 1".to_owned(), ":1:1: ", ""),

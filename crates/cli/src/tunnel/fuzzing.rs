@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::{Debug, Display};
 
 use anabranch_core::wire::fuzzing::with_mutants;
-use anabranch_forward::{Forward, Permit};
+use anabranch_forward::{Forward, Permit, UdpForward};
 use clap::{Args, FromArgMatches};
 
 use super::args::{ConnectArgs, ServeArgs};
@@ -97,9 +97,12 @@ fn connect_options(file: &File) -> Vec<OsString> {
         let forward = |name, Text(Forward { bind, target }): &Text<Forward>| {
             option(name, format_args!("{bind}:{target}"))
         };
+        let udp = |Text(UdpForward { bind, target }): &Text<UdpForward>| {
+            option("-U", format_args!("{bind}:{target}"))
+        };
         options.extend(local_forward.iter().map(|it| forward("-L", it)));
         options.extend(remote_forward.iter().map(|it| forward("-R", it)));
-        options.extend(udp_forward.iter().map(|it| forward("-U", it)));
+        options.extend(udp_forward.iter().map(udp));
         options.extend(peer.dynamic_forward.iter().map(|Text(it)| option("-D", it)));
         if let Some(Text(endpoint)) = endpoint {
             options.extend(["--".into(), endpoint.to_string().into()]);
@@ -127,6 +130,11 @@ pub fn config_seeds() -> Vec<Vec<u8>> {
                  remote-forward = [\"0:localhost:22\"]\ndynamic-forward = [\"1080\", \"[::1]:0\"]\n\
                  udp-forward = [\"53:[::1]:53\"]\n[[path]]\nlocal = \"wlan0\"\n\
                  [[path]]\nlocal = \"192.0.2.7\"\nremote = \"other.example\"\nusage = \"metered\"\n"
+            ),
+            format!(
+                "{peer}permit = [\"/run/app.sock\", \"sockets/*\"]\npermit-listen = [\"a.sock\"]\n\
+                 local-forward = [\"8080:/run/app.sock\", \"a.sock:b.sock\", \"./a:h:1\"]\n\
+                 remote-forward = [\"*:80:/a b/c\"]\nendpoint = \"h:1\"\n"
             ),
             format!("{peer}endpoint = \"-x:1\"\npermit = [\"=:2\", \"-:*\", \"none\"]\npermit-listen = [\"loopback\", \"-:1\"]\npermit-udp = [\"any\"]\n"),
             "interface = { listen = ['127.0.0.1:1'] }\npeer = []".to_owned(),

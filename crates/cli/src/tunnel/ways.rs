@@ -3,17 +3,17 @@
 
 use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use anabranch_forward::{
-    DatagramListener, Dynamic, Forward, Link, Listener, Target, listen_for_datagrams,
+    DatagramListener, Dynamic, Forward, Link, Listener, Place, UdpForward, listen_for_datagrams,
     listen_for_socks, listen_here, listen_there,
 };
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::config::Connect;
-use super::events::{Reporter, TunnelEvent};
+use super::events::{Reporter, TunnelEvent, protocol_of};
 use super::metrics::Metrics;
 use crate::failure::Failure;
 
@@ -23,7 +23,7 @@ pub(super) enum Way {
     Local(Forward),
     Dynamic(Dynamic),
     Remote(Forward),
-    Udp(Forward),
+    Udp(UdpForward),
 }
 
 /// What is bound on this side.
@@ -34,10 +34,10 @@ enum Bound {
 }
 
 impl Bound {
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+    fn local(&self) -> std::io::Result<Place> {
         match self {
-            Bound::Tcp(listener) => listener.local_addr(),
-            Bound::Udp(listener) => listener.local_addr(),
+            Bound::Tcp(listener) => listener.local(),
+            Bound::Udp(listener) => listener.local_addr().map(Place::from),
         }
     }
 
@@ -71,25 +71,22 @@ impl Way {
     }
 
     /// Where this side listens for it, if it does, and whether for UDP.
-    fn bind(&self) -> Option<(&Target, bool)> {
+    fn bind(&self) -> Option<(Place, bool)> {
         match self {
-            Way::Local(forward) => Some((&forward.bind, false)),
-            Way::Dynamic(dynamic) => Some((&dynamic.bind, false)),
-            Way::Udp(forward) => Some((&forward.bind, true)),
+            Way::Local(forward) => Some((forward.bind.clone(), false)),
+            Way::Dynamic(dynamic) => Some((Place::Port(dynamic.bind.clone()), false)),
+            Way::Udp(forward) => Some((Place::Port(forward.bind.clone()), true)),
             Way::Remote(_) => None,
         }
     }
 
     /// Binds the listener on this side; `None` if only the peer listens.
     async fn listen(&self) -> Result<Option<Bound>, Failure> {
-        let (bind, bound) = match self {
-            Way::Local(forward) => (&forward.bind, listen_here(forward).await.map(Bound::Tcp)),
-            Way::Dynamic(dynamic) => {
-                (&dynamic.bind, listen_for_socks(dynamic).await.map(Bound::Tcp))
-            }
-            Way::Udp(forward) => {
-                (&forward.bind, listen_for_datagrams(forward).await.map(Bound::Udp))
-            }
+        let Some((bind, _)) = self.bind() else { return Ok(None) };
+        let bound = match self {
+            Way::Local(forward) => listen_here(forward).await.map(Bound::Tcp),
+            Way::Dynamic(dynamic) => listen_for_socks(dynamic).await.map(Bound::Tcp),
+            Way::Udp(forward) => listen_for_datagrams(forward).await.map(Bound::Udp),
             Way::Remote(_) => return Ok(None),
         };
         bound.map(Some).map_err(|error| Failure::cannot_listen(bind, &error))
@@ -106,6 +103,15 @@ impl Way {
             (_, bound) => bound,
         }
     }
+}
+
+/// The directories in which sockets are made that `places` name.
+pub(super) fn directories<'a>(places: impl IntoIterator<Item = &'a Place>) -> Vec<PathBuf> {
+    let sockets = places.into_iter().filter_map(|place| match place {
+        Place::Socket(path) => path.absolute().parent().map(PathBuf::from),
+        Place::Port(_) => None,
+    });
+    sockets.collect()
 }
 
 /// Those that are open, over one link.
@@ -200,12 +206,13 @@ impl Ways {
     }
 
     fn say(&self, way: &Way, listener: &Bound) -> Result<(), Failure> {
-        let address = listener.local_addr().map_err(Failure::failed)?.to_string();
+        let place = listener.local().map_err(Failure::failed)?;
         let (target, protocol) = match way {
             Way::Udp(forward) => (forward.target.to_string(), "udp"),
-            Way::Local(forward) => (forward.target.to_string(), "tcp"),
+            Way::Local(forward) => (forward.target.to_string(), protocol_of(&place)),
             _ => ("where SOCKS5 clients ask".to_owned(), "tcp"),
         };
+        let address = place.to_string();
         self.reporter.say(&TunnelEvent::Listening { address, target, protocol });
         Ok(())
     }

@@ -64,7 +64,7 @@ pub(crate) async fn carry(
         Err(error) => {
             refuse(&mut send, &error, error.to_string()).await;
             if context.routes.is_news(&target) {
-                (context.tell)(ForwardEvent::Failed(target, error.to_string()));
+                (context.tell)(ForwardEvent::Failed(target.into(), error.to_string()));
             }
             return;
         }
@@ -84,7 +84,7 @@ pub(crate) async fn carry(
             _ = receive.read(&mut end) => {}
             () = revoked => {
                 send.reset(BROKEN);
-                (context.tell)(ForwardEvent::Failed(target.clone(), REVOKED.to_owned()));
+                (context.tell)(ForwardEvent::Failed(target.clone().into(), REVOKED.to_owned()));
             }
         }
     }

@@ -15,7 +15,7 @@ use super::routes::{Route, Routed};
 use super::{IDLE, MAX_FLOWS, PAUSE, frame};
 use crate::listen::{Current, Link, RETRY, is_over};
 use crate::serve::{ForwardEvent, ask};
-use crate::target::{Forward, Target};
+use crate::target::{Target, UdpForward};
 use crate::wire::Request;
 use anabranch::Connection;
 use anabranch::{RecvStream, SendStream};
@@ -37,8 +37,8 @@ pub struct DatagramListener {
 ///
 /// # Errors
 /// If its address cannot be resolved or bound.
-pub async fn listen_for_datagrams(forward: &Forward) -> io::Result<DatagramListener> {
-    let Forward { bind, target } = forward.clone();
+pub async fn listen_for_datagrams(forward: &UdpForward) -> io::Result<DatagramListener> {
+    let UdpForward { bind, target } = forward.clone();
     let socket = Arc::new(UdpSocket::bind((bind.host.as_str(), bind.port)).await?);
     Ok(DatagramListener { socket, target, counters: DatagramCounters::default(), idle: IDLE })
 }
@@ -58,7 +58,7 @@ impl DatagramListener {
     }
 
     /// The same, with its datagrams leading where `forward` says from now on.
-    pub fn leading(self, forward: &Forward) -> Self {
+    pub fn leading(self, forward: &UdpForward) -> Self {
         DatagramListener { target: forward.target.clone(), ..self }
     }
 
@@ -188,7 +188,7 @@ impl Near {
                 Err(error) if is_over(&error) || error.to_string() == told => {}
                 Err(error) => {
                     told = error.to_string();
-                    link.tell(ForwardEvent::Failed(target.clone(), told.clone()));
+                    link.tell(ForwardEvent::Failed(target.clone().into(), told.clone()));
                 }
             }
             // The next connection is asked at once, the same one again after a pause.

@@ -1,0 +1,208 @@
+//! Unix sockets that are listened on or connected to: their files, whom they belong to, and what is left of those whose
+//! program has ended.
+
+#[cfg(test)]
+mod tests;
+
+use core::time::Duration;
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+use tokio::net::{UnixListener, UnixStream};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 1024;
+/// Only the user that the program runs as connects to what it listens on.
+const MODE: u32 = 0o600;
+/// How often, and with what pause, the lock on a directory is asked for. Whoever holds it does so for an instant.
+const ATTEMPTS: usize = 50;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Why a Unix socket cannot be used, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SocketError {
+    /// Somebody listens on it.
+    #[error("another program listens on this socket: stop that program, or name another path")]
+    InUse,
+    /// There is something else.
+    #[error("a file of this name is there that is no socket: remove it, or name another path")]
+    NoSocket,
+    /// Whether somebody listens on it cannot be found out.
+    #[error("a socket of another user is there: remove it, or name another path")]
+    Foreign,
+    /// The directory is missing.
+    #[error("its directory is not there: make it, or name another path")]
+    NoDirectory,
+    /// The directory belongs to somebody else.
+    #[error(
+        "this program may not make sockets in that directory: name a path in one that its user may write to; if its \
+         settings were read again, start it again, since it makes sockets only where it did when it started"
+    )]
+    Denied,
+    /// The system has no room for the path.
+    #[error("the system has no room for so long a path: name a shorter one")]
+    TooLong,
+    /// There is no such socket to connect to, or nobody listens on it.
+    #[error("nobody listens on that socket: start the program that does")]
+    Refused,
+    /// The user may not connect to it.
+    #[error(
+        "the user that this program runs as may not write to that socket: change its mode or owner"
+    )]
+    Forbidden,
+}
+
+impl SocketError {
+    fn kind(self) -> ErrorKind {
+        match self {
+            SocketError::InUse => ErrorKind::AddrInUse,
+            SocketError::Refused => ErrorKind::ConnectionRefused,
+            SocketError::Denied | SocketError::Forbidden => ErrorKind::PermissionDenied,
+            SocketError::NoSocket
+            | SocketError::Foreign
+            | SocketError::NoDirectory
+            | SocketError::TooLong => ErrorKind::Other,
+        }
+    }
+}
+
+impl From<SocketError> for io::Error {
+    fn from(error: SocketError) -> Self {
+        io::Error::new(error.kind(), error)
+    }
+}
+
+/// A Unix socket that is listened on. Its file goes with it.
+#[derive(Debug)]
+pub(super) struct SocketListener {
+    listener: UnixListener,
+    path: PathBuf,
+    /// The file that was made: device and number.
+    made: (u64, u64),
+}
+
+impl SocketListener {
+    /// Listens on `path`; only the user that the program runs as may connect. A socket on which nobody listens any more is
+    /// replaced.
+    ///
+    /// # Errors
+    /// If somebody listens on it, or it cannot be made.
+    pub(super) async fn bind(path: &Path) -> io::Result<Self> {
+        let address = SockAddr::unix(path).map_err(|_| SocketError::TooLong)?;
+        // Of two programs that find the same socket left behind, the second would remove the first one's new socket.
+        let _lock = locked(path.parent().unwrap_or(Path::new("/"))).await;
+        let socket = match bound(&address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                remove_if_left(path, &address)?;
+                bound(&address)
+            }
+            socket => socket,
+        };
+        let socket = socket.map_err(explained)?;
+        restrict(path)?;
+        let made = number(path)?;
+        socket.listen(BACKLOG)?;
+        let listener = UnixListener::from_std(socket.into())?;
+        Ok(SocketListener { listener, path: path.to_owned(), made })
+    }
+
+    pub(super) async fn accept(&self) -> io::Result<UnixStream> {
+        self.listener.accept().await.map(|(stream, _)| stream)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SocketListener {
+    fn drop(&mut self) {
+        // Somebody may have removed it and made another.
+        if number(&self.path).is_ok_and(|number| number == self.made) {
+            // If this fails, the next to listen there replaces it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Connects to a Unix socket.
+pub(super) async fn dial(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(path).await.map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::NotADirectory => {
+            SocketError::Refused.into()
+        }
+        ErrorKind::PermissionDenied => SocketError::Forbidden.into(),
+        ErrorKind::InvalidInput => SocketError::TooLong.into(),
+        _ => error,
+    })
+}
+
+/// Locks a directory against other programs that make sockets in it this way; nothing if somebody keeps the lock.
+async fn locked(directory: &Path) -> Option<File> {
+    let directory = File::open(directory).ok()?;
+    for _ in 0..ATTEMPTS {
+        match directory.try_lock() {
+            Ok(()) => return Some(directory),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(PAUSE).await,
+            Err(TryLockError::Error(_)) => return None,
+        }
+    }
+    None
+}
+
+/// A socket with a file, which nobody can connect to before it listens.
+fn bound(address: &SockAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    // On Linux the file is made with the mode that the socket has; other systems refuse this.
+    let file = File::from(OwnedFd::from(socket));
+    let _ = file.set_permissions(Permissions::from_mode(MODE));
+    let socket = Socket::from(OwnedFd::from(file));
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Gives the file of a socket that does not listen yet its mode, where the system has not.
+fn restrict(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.mode() & 0o7777 == MODE {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(MODE))
+}
+
+/// Removes a socket on which nobody listens.
+fn remove_if_left(path: &Path, address: &SockAddr) -> Result<(), SocketError> {
+    let is_socket = fs::symlink_metadata(path).map(|there| there.file_type().is_socket());
+    if !is_socket.map_err(|_| SocketError::Denied)? {
+        return Err(SocketError::NoSocket);
+    }
+    // A socket of another kind is refused as such where somebody listens, and does not become a connection there.
+    let asking = Socket::new(Domain::UNIX, Type::DGRAM, None).map_err(|_| SocketError::Foreign)?;
+    asking.set_nonblocking(true).map_err(|_| SocketError::Foreign)?;
+    match asking.connect(address) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(|_| SocketError::Denied)
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(SocketError::Foreign),
+        _ => Err(SocketError::InUse),
+    }
+}
+
+fn explained(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => SocketError::NoDirectory.into(),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => SocketError::Denied.into(),
+        ErrorKind::AddrInUse => SocketError::InUse.into(),
+        _ => error,
+    }
+}
+
+fn number(path: &Path) -> io::Result<(u64, u64)> {
+    let there = fs::symlink_metadata(path)?;
+    Ok((there.dev(), there.ino()))
+}
