@@ -147,7 +147,7 @@ fn refusals_have_their_number_and_their_reason() {
     proxy.refuses(&to_ipv4([127, 0, 0, 1], 0), 4);
     let bind = [&[5, 2, 0, 1][..], &[127, 0, 0, 1, 0, 80]].concat();
     proxy.refuses(&bind, 7);
-    proxy.refuses(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0], 7);
+    proxy.refuses(&[5, 4, 0, 1, 0, 0, 0, 0, 0, 0], 7);
     // Bytes behind an unknown kind of address do not reset the connection before the answer is read.
     proxy.refuses(&[&[5, 1, 0, 9][..], &[7; 3000]].concat(), 8);
 }

@@ -29,4 +29,6 @@ pub use socket::SocketError;
 pub use splice::splice;
 pub use target::{Dynamic, ParseForwardError, Target, UdpForward};
 pub use udp::listen_for_datagrams;
-pub use udp::{DatagramCounters, DatagramCounts, DatagramListener, IDLE, MAX_FLOWS};
+pub use udp::{
+    DatagramCounters, DatagramCounts, DatagramListener, IDLE, MAX_ASSOCIATIONS, MAX_FLOWS,
+};

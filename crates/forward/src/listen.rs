@@ -15,14 +15,14 @@ use super::ports::Ports;
 use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
 use super::socks;
 use super::target::Dynamic;
-use super::udp::{Peers, Routes};
+use super::udp::{DatagramCounters, Peers, Relay, Routes};
 use super::wire::Request;
 use anabranch::Connection;
 use anabranch::ConnectionError;
 use anabranch::{RecvStream, SendStream};
 
 /// How long an accepted TCP connection waits for a connection to the peer.
-const WAIT: Duration = Duration::from_secs(30);
+pub(super) const WAIT: Duration = Duration::from_secs(30);
 /// Pause before a refused or failed request is made again.
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 
@@ -152,6 +152,8 @@ pub(super) fn is_over(error: &io::Error) -> bool {
 pub struct Listener {
     listener: Acceptor,
     leads: Leads,
+    /// Of the datagrams of SOCKS5 clients.
+    counters: DatagramCounters,
 }
 
 /// Where the connections of a listener lead.
@@ -181,7 +183,8 @@ pub async fn listen_for_socks(dynamic: &Dynamic) -> io::Result<Listener> {
 }
 
 async fn listen_at(bind: &Place, leads: Leads) -> io::Result<Listener> {
-    Ok(Listener { listener: Acceptor::bind_at(bind).await?, leads })
+    let (listener, counters) = (Acceptor::bind_at(bind).await?, DatagramCounters::default());
+    Ok(Listener { listener, leads, counters })
 }
 
 impl Listener {
@@ -191,6 +194,11 @@ impl Listener {
     /// If the system does not tell.
     pub fn local(&self) -> io::Result<Place> {
         Ok(self.listener.local()?.place())
+    }
+
+    /// What becomes of the datagrams of SOCKS5 clients.
+    pub fn counters(&self) -> DatagramCounters {
+        self.counters.clone()
     }
 
     /// Accepts connections and carries each over the link, for ever.
@@ -213,6 +221,7 @@ impl Listener {
     pub async fn run_until(self, link: Link, over: impl Future<Output = ()>) -> Self {
         let mut tasks = JoinSet::new();
         let mut over = pin!(over);
+        let relay = Relay::new(link.clone(), self.counters.clone());
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
@@ -228,7 +237,8 @@ impl Listener {
                             drop(tasks.spawn(take(link.clone(), target, carried)));
                         }
                         (Leads::Asked(bind), Carried::Tcp(tcp)) => {
-                            drop(tasks.spawn(socks::take(link.clone(), bind, tcp)));
+                            let relay = Arc::clone(&relay);
+                            drop(tasks.spawn(socks::take(link.clone(), relay, bind, tcp)));
                         }
                         // SOCKS clients come by TCP.
                         (Leads::Asked(_), Carried::Unix(_)) => {}

@@ -1,6 +1,7 @@
-//! SOCKS5 (RFC 1928) without authentication, CONNECT only: each client says where its connection leads
-//! (ssh's `-D`). Names are left to the peer to resolve, as it does for other forwards.
+//! SOCKS5 (RFC 1928) without authentication: each client says where its connection (CONNECT, ssh's `-D`) or each of its
+//! datagrams (UDP ASSOCIATE) leads. Names are left to the peer to resolve, as it does for other forwards.
 
+mod associate;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 pub mod message;
@@ -9,6 +10,7 @@ mod tests;
 
 use core::time::Duration;
 use std::io;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -17,8 +19,8 @@ use super::acceptor::Carried;
 use super::listen::Link;
 use super::place::Place;
 use super::serve::ForwardEvent;
-use super::target::Target;
-use message::{MAX_MESSAGE, Reply, SocksError, Step, WELCOME, greeting, request};
+use super::udp::Relay;
+use message::{Asked, MAX_MESSAGE, Reply, SocksError, Step, WELCOME, greeting, request};
 
 /// Time for a client to say where it wants to be connected to.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -34,10 +36,13 @@ enum HandshakeError {
     Io(#[from] io::Error),
 }
 
-/// Has a client that was accepted at `bind` say where it wants to be connected to, and carries its connection.
-pub(super) async fn take(link: Link, bind: Place, mut tcp: TcpStream) {
+/// Has a client that was accepted at `bind` say what it wants, and carries its connection or its datagrams.
+pub(super) async fn take(link: Link, relay: Arc<Relay>, bind: Place, mut tcp: TcpStream) {
     let target = match tokio::time::timeout(HANDSHAKE, handshake(&mut tcp)).await {
-        Ok(Ok(target)) => Place::Port(target),
+        Ok(Ok(Asked::Connect(target))) => Place::Port(target),
+        Ok(Ok(Asked::Associate(said))) => {
+            return associate::take((relay, &link), bind, tcp, said).await;
+        }
         Ok(Err(HandshakeError::Client(error))) => {
             link.tell(ForwardEvent::Failed(bind, error.to_string()));
             return refuse(tcp, &error.answer()).await;
@@ -63,7 +68,7 @@ pub(super) async fn take(link: Link, bind: Place, mut tcp: TcpStream) {
 }
 
 /// Reads the client's greeting, answers it, and reads its request; not a byte more.
-async fn handshake(tcp: &mut TcpStream) -> Result<Target, HandshakeError> {
+async fn handshake(tcp: &mut TcpStream) -> Result<Asked, HandshakeError> {
     read(tcp, greeting).await?;
     tcp.write_all(&WELCOME).await?;
     read(tcp, request).await

@@ -91,7 +91,7 @@ pub struct ServeArgs {
     /// Where peers may have this side listen (-R): the same, loopback without ports below 1024 [default: none]
     #[arg(long, value_name = "WHERE")]
     pub permit_listen: Vec<Permit>,
-    /// Where peers' UDP datagrams (-U) may be sent: the same [default: none]
+    /// Where peers' UDP datagrams (-U, -D) may be sent: loopback, any, none, HOST:PORT or HOST:* [default: none]
     #[arg(long, value_name = "WHERE")]
     pub permit_udp: Vec<Permit>,
     /// Once the sockets are bound, become this user (only if started as root; else it is an error)
@@ -121,8 +121,8 @@ pub struct ConnectArgs {
     /// Have the peer accept TCP connections, and carry them to a host and port from here; Unix sockets as for -L
     #[arg(short = 'R', value_name = "[BIND:]PORT:HOST:PORT")]
     pub remote: Vec<Forward>,
-    /// Accept SOCKS5 clients here, and carry each connection to the host and port beyond the peer that its client
-    /// asks for; names are resolved there
+    /// Accept SOCKS5 clients here, and carry each connection, or each datagram (UDP ASSOCIATE), to the host and port
+    /// beyond the peer that its client asks for; names are resolved there
     #[arg(short = 'D', value_name = "[BIND:]PORT")]
     pub dynamic: Vec<Dynamic>,
     /// Accept UDP datagrams here and carry them to a host and port beyond the peer, and its answers back

@@ -188,9 +188,17 @@ impl Ways {
             (Some(listener), _) => {
                 let listener = way.lead(listener);
                 self.say(&way, &listener)?;
-                if let (Way::Udp(forward), Bound::Udp(listener)) = (&way, &listener) {
-                    let name = forward.to_string();
-                    self.metrics.count_datagrams("forward", &name, listener.counters());
+                let counted = match (&way, &listener) {
+                    (Way::Udp(forward), Bound::Udp(listener)) => {
+                        Some((forward.to_string(), listener.counters()))
+                    }
+                    (Way::Dynamic(dynamic), Bound::Tcp(listener)) => {
+                        Some((dynamic.to_string(), listener.counters()))
+                    }
+                    _ => None,
+                };
+                if let Some((name, counters)) = counted {
+                    self.metrics.count_datagrams("forward", &name, counters);
                 }
                 let (end, ended) = oneshot::channel();
                 let over = async { drop(ended.await) };

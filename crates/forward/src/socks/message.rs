@@ -1,6 +1,6 @@
-//! The messages of a SOCKS5 client and the answers to them (RFC 1928 §3–6), without I/O.
+//! The messages and datagrams of a SOCKS5 client and the answers to them (RFC 1928 §3–7), without I/O.
 
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, SocketAddr};
 use std::io;
 
 use super::super::target::Target;
@@ -11,6 +11,7 @@ pub const MAX_MESSAGE: usize = 4 + 1 + 255 + 2;
 const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;
 const CONNECT: u8 = 1;
+const ASSOCIATE: u8 = 3;
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
@@ -19,6 +20,15 @@ const IPV6: u8 = 4;
 pub const WELCOME: [u8; 2] = [VERSION, NO_AUTHENTICATION];
 /// The answer to a greeting that does not.
 pub const NO_METHOD: [u8; 2] = [VERSION, 0xff];
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A TCP connection to this target.
+    Connect(Target),
+    /// Its datagrams to be carried, which it sends from here, if it says so.
+    Associate(Option<SocketAddr>),
+}
 
 /// How far a message has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +53,10 @@ pub enum SocksError {
     /// It insists on authentication.
     #[error("a client insists on a password: set it to use this proxy without one")]
     Method,
-    /// It wants something else than a TCP connection.
-    #[error("a client asks for SOCKS command {0}: only TCP connections (CONNECT) are carried")]
+    /// It wants something else.
+    #[error(
+        "a client asks for SOCKS command {0}: only TCP connections (CONNECT) and datagrams (UDP ASSOCIATE) are carried"
+    )]
     Command(u8),
     /// It names the target in an unknown way.
     #[error(
@@ -54,6 +66,12 @@ pub enum SocksError {
     /// No host can have this name, or the port is 0.
     #[error("a client names an impossible target: check its host name, and that its port is not 0")]
     Target,
+    /// A datagram ends within its head.
+    #[error("a client sends a datagram without the head that SOCKS5 asks for")]
+    Short,
+    /// A datagram is a part of a longer one.
+    #[error("a client sends datagrams in parts: only whole ones are carried")]
+    Fragment,
 }
 
 /// Reads a client's greeting. It is good if the client can do without authentication.
@@ -71,34 +89,111 @@ pub fn greeting(bytes: &[u8]) -> Result<Step<()>, SocksError> {
     }
 }
 
-/// Reads a client's request: where it wants to be connected to.
+/// Reads a client's request.
 ///
 /// # Errors
 /// If it is none, or asks for something else.
-pub fn request(bytes: &[u8]) -> Result<Step<Target>, SocksError> {
+pub fn request(bytes: &[u8]) -> Result<Step<Asked>, SocksError> {
     let [version, command, _, kind, rest @ ..] = bytes else {
         return Ok(Step::More(4 - bytes.len()));
     };
     check_version(*version)?;
-    let host_len = match (*kind, rest.first()) {
+    let Named { kind, host, port, .. } = match named(*kind, rest)? {
+        Step::More(count) => return Ok(Step::More(count)),
+        Step::Done(named) => named,
+    };
+    // The whole request is read before it is refused: closing on unread bytes would reset the connection, and
+    // with it the answer.
+    match *command {
+        CONNECT => target(kind, host, port).map(|to| Step::Done(Asked::Connect(to))),
+        // What it says is only a hint: a name is none.
+        ASSOCIATE => {
+            let from = address(kind, host).map(|ip| SocketAddr::new(ip, port));
+            Ok(Step::Done(Asked::Associate(from)))
+        }
+        other => Err(SocksError::Command(other)),
+    }
+}
+
+/// Reads a client's datagram: where it shall go, and what.
+///
+/// # Errors
+/// If it is none, or only a part of one.
+pub fn datagram(bytes: &[u8]) -> Result<(Target, &[u8]), SocksError> {
+    let [_, _, fragment, kind, rest @ ..] = bytes else { return Err(SocksError::Short) };
+    let Step::Done(Named { kind, host, port, rest }) = named(*kind, rest)? else {
+        return Err(SocksError::Short);
+    };
+    if *fragment != 0 {
+        return Err(SocksError::Fragment);
+    }
+    Ok((target(kind, host, port)?, rest))
+}
+
+/// What stands before an answer of `target`.
+pub fn datagram_head(target: &Target) -> Vec<u8> {
+    let mut head = vec![0, 0, 0];
+    match target.host.parse() {
+        Ok(ip) => push_address(&mut head, SocketAddr::new(ip, target.port)),
+        Err(_) => {
+            // A host has 255 bytes at most.
+            head.extend([NAME, u8::try_from(target.host.len()).unwrap_or(u8::MAX)]);
+            head.extend_from_slice(target.host.as_bytes());
+            head.extend(target.port.to_be_bytes());
+        }
+    }
+    head
+}
+
+fn push_address(out: &mut Vec<u8>, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            out.push(IPV4);
+            out.extend(ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            out.push(IPV6);
+            out.extend(ip.octets());
+        }
+    }
+    out.extend(address.port().to_be_bytes());
+}
+
+/// A host and a port as they stand in a message, and what follows them.
+struct Named<'a> {
+    kind: u8,
+    /// A name has its length before it.
+    host: &'a [u8],
+    port: u16,
+    rest: &'a [u8],
+}
+
+fn named(kind: u8, bytes: &[u8]) -> Result<Step<Named<'_>>, SocksError> {
+    let host_len = match (kind, bytes.first()) {
         (IPV4, _) => 4,
         (NAME, Some(len)) => 1 + usize::from(*len),
         (NAME, None) => return Ok(Step::More(1)),
         (IPV6, _) => 16,
         (other, _) => return Err(SocksError::AddressType(other)),
     };
-    let Some((host, port)) = rest.split_at_checked(host_len) else {
-        return Ok(Step::More(host_len + 2 - rest.len()));
+    let Some((host, rest)) = bytes.split_at_checked(host_len) else {
+        return Ok(Step::More(host_len + 2 - bytes.len()));
     };
-    let [high, low, ..] = port else { return Ok(Step::More(2 - port.len())) };
-    // The whole request is read before it is refused: closing on unread bytes would reset the connection, and
-    // with it the answer.
-    if *command != CONNECT {
-        return Err(SocksError::Command(*command));
+    let [high, low, rest @ ..] = rest else { return Ok(Step::More(2 - rest.len())) };
+    Ok(Step::Done(Named { kind, host, port: u16::from_be_bytes([*high, *low]), rest }))
+}
+
+fn target(kind: u8, host: &[u8], port: u16) -> Result<Target, SocksError> {
+    let target = host_text(kind, host).and_then(|host| Target::new(&host, port));
+    target.filter(|target| target.port != 0).ok_or(SocksError::Target)
+}
+
+fn address(kind: u8, host: &[u8]) -> Option<IpAddr> {
+    match kind {
+        IPV4 => <[u8; 4]>::try_from(host).ok().map(IpAddr::from),
+        IPV6 => <[u8; 16]>::try_from(host).ok().map(IpAddr::from),
+        _ => None,
     }
-    let port = u16::from_be_bytes([*high, *low]);
-    let target = host_text(*kind, host).and_then(|host| Target::new(&host, port));
-    target.filter(|target| target.port != 0).map(Step::Done).ok_or(SocksError::Target)
 }
 
 fn check_version(version: u8) -> Result<(), SocksError> {
@@ -108,9 +203,8 @@ fn check_version(version: u8) -> Result<(), SocksError> {
 /// The host as text: an address in its usual form, or a name, which its length precedes.
 fn host_text(kind: u8, bytes: &[u8]) -> Option<String> {
     match kind {
-        IPV4 => <[u8; 4]>::try_from(bytes).ok().map(|bytes| Ipv4Addr::from(bytes).to_string()),
-        IPV6 => <[u8; 16]>::try_from(bytes).ok().map(|bytes| Ipv6Addr::from(bytes).to_string()),
-        _ => core::str::from_utf8(bytes.get(1..)?).ok().map(str::to_owned),
+        NAME => core::str::from_utf8(bytes.get(1..)?).ok().map(str::to_owned),
+        _ => address(kind, bytes).map(|ip| ip.to_string()),
     }
 }
 
@@ -118,7 +212,7 @@ fn host_text(kind: u8, bytes: &[u8]) -> Option<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reply {
-    /// The connection is there.
+    /// What was asked for is there.
     Succeeded = 0,
     /// It is not, for no reason that has a number.
     Failure = 1,
@@ -130,7 +224,7 @@ pub enum Reply {
     HostUnreachable = 4,
     /// Nothing listens there.
     Refused = 5,
-    /// Something else than CONNECT was asked for.
+    /// Something else than CONNECT and UDP ASSOCIATE was asked for.
     Command = 7,
     /// The kind of address is unknown.
     AddressType = 8,
@@ -154,13 +248,21 @@ impl Reply {
     pub fn encode(self) -> [u8; 10] {
         [VERSION, self as u8, 0, 1, 0, 0, 0, 0, 0, 0]
     }
+
+    /// The reply that tells where datagrams are to be sent.
+    pub fn encode_with(self, address: SocketAddr) -> Vec<u8> {
+        let mut reply = vec![VERSION, self as u8, 0];
+        push_address(&mut reply, address);
+        reply
+    }
 }
 
 impl SocksError {
     /// What a client that made this mistake is answered; nothing if it would not understand.
     pub fn answer(self) -> Vec<u8> {
         match self {
-            SocksError::Version(_) => Vec::new(),
+            // What is wrong with a datagram has no answer.
+            SocksError::Version(_) | SocksError::Short | SocksError::Fragment => Vec::new(),
             SocksError::Method => NO_METHOD.to_vec(),
             SocksError::Command(_) => Reply::Command.encode().to_vec(),
             SocksError::AddressType(_) => Reply::AddressType.encode().to_vec(),

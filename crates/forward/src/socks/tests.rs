@@ -1,11 +1,13 @@
 use proptest::prelude::*;
 
 use super::fuzzing::{by_name, socks};
-use super::message::{MAX_MESSAGE, Reply, SocksError, Step, greeting, request};
+use super::message::{
+    Asked, MAX_MESSAGE, Reply, SocksError, Step, datagram, datagram_head, greeting, request,
+};
 use crate::Target;
 
-fn target(text: &str) -> Result<Step<Target>, SocksError> {
-    Ok(Step::Done(text.parse().unwrap()))
+fn target(text: &str) -> Result<Step<Asked>, SocksError> {
+    Ok(Step::Done(Asked::Connect(text.parse().unwrap())))
 }
 
 #[test]
@@ -39,7 +41,7 @@ fn a_request_names_its_target_in_three_ways() {
 fn other_requests_are_answered_with_their_number() {
     for (bytes, error, answer) in [
         (&[5, 2, 0, 1, 1, 1, 1, 1, 0, 80][..], SocksError::Command(2), 7),
-        (&[5, 3, 0, 3, 1, b'a', 0, 80], SocksError::Command(3), 7),
+        (&[5, 4, 0, 3, 1, b'a', 0, 80], SocksError::Command(4), 7),
         (&[5, 1, 0, 2], SocksError::AddressType(2), 8),
         (&[5, 1, 0, 3, 0, 0, 80], SocksError::Target, 4),
         (&[5, 1, 0, 3, 3, b'a', b' ', b'b', 0, 80], SocksError::Target, 4),
@@ -51,6 +53,48 @@ fn other_requests_are_answered_with_their_number() {
     }
     // A command is judged when the whole request has come, so that the answer is not lost to a reset.
     assert_eq!(request(&[5, 2, 0, 1]), Ok(Step::More(6)));
+}
+
+#[test]
+fn an_association_is_asked_for_with_or_without_an_address() {
+    let asked = |bytes: &[u8]| request(bytes).unwrap();
+    let associate =
+        |address: Option<&str>| Step::Done(Asked::Associate(address.map(|it| it.parse().unwrap())));
+    assert_eq!(asked(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0]), associate(Some("0.0.0.0:0")));
+    assert_eq!(asked(&[5, 3, 0, 1, 10, 0, 0, 1, 0x1f, 0x90]), associate(Some("10.0.0.1:8080")));
+    assert_eq!(asked(&[5, 3, 0, 3, 1, b'a', 0, 80]), associate(None));
+    let local = "[::1]:8080".parse().unwrap();
+    let reply = [&[5, 0, 0, 4][..], &[0; 15], &[1, 0x1f, 0x90]].concat();
+    assert_eq!(Reply::Succeeded.encode_with(local), reply);
+}
+
+#[test]
+fn a_datagram_says_where_it_shall_go() {
+    let read = |bytes: &[u8]| datagram(bytes).map(|(to, what)| (to.to_string(), what.to_vec()));
+    let good = |to: &str, what: &[u8]| Ok((to.to_owned(), what.to_vec()));
+    assert_eq!(read(b"\0\0\0\x01\x7f\0\0\x01\0\x35ask"), good("127.0.0.1:53", b"ask"));
+    assert_eq!(read(b"\x07\x07\0\x03\x03abc\0\x35"), good("abc:53", b""));
+    let six = [&[0, 0, 0, 4, 0x20, 1, 0xd, 0xb8], &[0; 11][..], &[1, 0, 53, 9]].concat();
+    assert_eq!(read(&six), good("[2001:db8::1]:53", &[9]));
+    for (bytes, error) in [
+        (&b""[..], SocksError::Short),
+        (&[0, 0, 0, 1, 127, 0, 0, 1, 0], SocksError::Short),
+        (&[0, 0, 0, 3], SocksError::Short),
+        (&[0, 0, 0, 2, 1, 1], SocksError::AddressType(2)),
+        (&[0, 0, 1, 1, 127, 0, 0, 1, 0, 53], SocksError::Fragment),
+        (&[0, 0, 0x81, 1, 127, 0, 0, 1, 0, 53], SocksError::Fragment),
+        (&[0, 0, 0, 1, 127, 0, 0, 1, 0, 0], SocksError::Target),
+        (&[0, 0, 0, 3, 3, b'a', b' ', b'b', 0, 53], SocksError::Target),
+    ] {
+        assert_eq!(datagram(bytes), Err(error), "{bytes:?}");
+        assert!(
+            !matches!(error, SocksError::Short | SocksError::Fragment) || error.answer().is_empty()
+        );
+    }
+    for to in ["127.0.0.1:53", "abc:53", "[2001:db8::1]:53"] {
+        let head = datagram_head(&to.parse().unwrap());
+        assert_eq!(read(&[&head, &b"x"[..]].concat()), good(to, b"x"));
+    }
 }
 
 #[test]
@@ -83,6 +127,7 @@ proptest! {
         socks(&bytes);
         socks(&[&[5, 1, 0][..], &bytes].concat());
         socks(&[&[5, 1, 0, 5, 1, 0][..], &bytes].concat());
+        socks(&[&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &bytes].concat());
     }
 
     #[test]
@@ -97,6 +142,6 @@ proptest! {
         let whole = by_name(&target);
         prop_assert!(hello.len() <= MAX_MESSAGE && whole.len() <= MAX_MESSAGE);
         prop_assert!(grows(&whole, request));
-        prop_assert_eq!(request(&whole), Ok(Step::Done(target)));
+        prop_assert_eq!(request(&whole), Ok(Step::Done(Asked::Connect(target))));
     }
 }

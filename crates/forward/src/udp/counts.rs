@@ -17,6 +17,7 @@ struct Counters {
     not_connected: AtomicU64,
     no_flow: AtomicU64,
     failed: AtomicU64,
+    invalid: AtomicU64,
 }
 
 /// The fate of datagrams so far.
@@ -42,6 +43,8 @@ pub struct DatagramCounts {
     pub no_flow: u64,
     /// Dropped because the operating system refused them.
     pub failed: u64,
+    /// Dropped because they were no datagrams of the SOCKS5 client, or parts of one.
+    pub invalid: u64,
 }
 
 /// Why a datagram is dropped.
@@ -52,6 +55,7 @@ pub(super) enum Dropped {
     NotConnected,
     NoFlow,
     Failed,
+    Invalid,
 }
 
 impl DatagramCounters {
@@ -70,6 +74,7 @@ impl DatagramCounters {
             not_connected: of(&all.not_connected),
             no_flow: of(&all.no_flow),
             failed: of(&all.failed),
+            invalid: of(&all.invalid),
         }
     }
 
@@ -95,6 +100,7 @@ impl DatagramCounters {
             Dropped::NotConnected => &self.0.not_connected,
             Dropped::NoFlow => &self.0.no_flow,
             Dropped::Failed => &self.0.failed,
+            Dropped::Invalid => &self.0.invalid,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }

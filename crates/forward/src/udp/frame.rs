@@ -12,13 +12,18 @@ use anabranch::TrafficClass;
 const MAX_HEAD: usize = 16;
 
 /// Room for a datagram with its head before it.
-pub(super) fn buffer() -> Vec<u8> {
+pub(crate) fn buffer() -> Vec<u8> {
     vec![0; MAX_HEAD + MAX_DATAGRAM]
 }
 
 /// The part of a [`buffer`] that UDP payloads are read into.
-pub(super) fn payload_of(buffer: &mut [u8]) -> &mut [u8] {
+pub(crate) fn payload_of(buffer: &mut [u8]) -> &mut [u8] {
     buffer.get_mut(MAX_HEAD..).unwrap_or_default()
+}
+
+/// A [`buffer`] of its own for the first `len` bytes of payload in another.
+pub(super) fn kept(buffer: &[u8], len: usize) -> Vec<u8> {
+    buffer.get(..MAX_HEAD + len).unwrap_or_default().to_vec()
 }
 
 /// Writes the head just before the first `len` bytes of payload in a [`buffer`]; gives both.

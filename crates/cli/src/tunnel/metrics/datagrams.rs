@@ -26,6 +26,7 @@ const FIGURES: &[Figure] = &[
             (",reason=\"not-connected\"", of.not_connected),
             (",reason=\"no-flow\"", of.no_flow),
             (",reason=\"failed\"", of.failed),
+            (",reason=\"invalid\"", of.invalid),
         ]
     }),
 ];
