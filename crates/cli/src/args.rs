@@ -17,7 +17,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed: the reason is on standard error
-  2  usage error: unknown option, name or value";
+  2  usage error: unknown option, name or value, or a file that is not there";
 
 const MAIN_HELP: &str = "\
 Examples:
@@ -36,7 +36,7 @@ Environment:
 Exit codes:
   0  done
   1  failed: the reason is on standard error
-  2  usage error: unknown option, name or value
+  2  usage error: unknown option, name or value, or a file that is not there
   3  nobody answered, or the connection was lost";
 
 /// One connection over several lossy, unequal paths at once.
@@ -135,7 +135,7 @@ Examples:
 Exit codes:
   0  every byte arrived intact
   1  not every byte arrived, or a file or socket failed: the reason is on standard error
-  2  usage error: unknown option, name or value
+  2  usage error: unknown option, name or value, or a file that is not there
   130  interrupted";
 
 /// Options of `demo`.
@@ -183,7 +183,7 @@ Examples:
   anabranch keygen > key && chmod 600 key
   anabranch keygen --out key            only the owner may read it; prints the public key
 
-Exit codes: 0 done, 1 failed, 2 usage error";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
 
 /// Options of `keygen`.
 #[derive(Args, Debug)]
@@ -208,7 +208,7 @@ Examples:
   anabranch genpsk --out laptop.psk     only the owner may read it
   anabranch genpsk | ssh home 'umask 077 && cat > laptop.psk'
 
-Exit codes: 0 done, 1 failed, 2 usage error";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
 
 /// Options of `genpsk`.
 #[derive(Args, Debug)]
@@ -230,7 +230,7 @@ Examples:
   anabranch pubkey key
   anabranch keygen | anabranch pubkey
 
-Exit codes: 0 done, 1 failed, 2 usage error";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
 
 /// Options of `pubkey`.
 #[derive(Args, Debug)]
@@ -249,7 +249,7 @@ Examples:
   anabranch profiles
   anabranch profiles --json
 
-Exit codes: 0 done, 1 failed, 2 usage error";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
 
 /// Options of `profiles`.
 #[derive(Args, Debug)]
@@ -266,7 +266,7 @@ Examples:
   anabranch policies scheduler --options
   anabranch demo --set redundancy=mean-sigma:kappa1=1
 
-Exit codes: 0 done, 1 failed, 2 usage error";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
 
 /// Options of `policies`.
 #[derive(Args, Debug)]
@@ -289,7 +289,7 @@ Examples:
   anabranch demo --record run.jsonl && anabranch why run.jsonl
   anabranch why run.jsonl --events | less
 
-Exit codes: 0 done, 1 failed, 2 usage error";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
 
 /// Options of `why`.
 #[derive(Args, Debug)]

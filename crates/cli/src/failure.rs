@@ -3,16 +3,18 @@
 use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anabranch_forward::SocketError;
 use anabranch_types::escaped;
+use clap::error::{ContextKind, ContextValue};
 use thiserror::Error;
 
 /// One line for the user, and the exit code that goes with it.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// The command was asked for something that does not exist or cannot be: exit code 2.
+    /// The command was asked for something that does not exist, a file included, or cannot be: exit code 2.
     #[error("{0}")]
     Usage(String),
     /// It was asked rightly and could not do it: exit code 1.
@@ -45,6 +47,25 @@ impl Failure {
     /// Ended by the user.
     pub fn interrupted(how: impl Display) -> Self {
         Failure::Interrupted(one_line(&how.to_string()))
+    }
+
+    /// A file that was named cannot be read.
+    pub fn cannot_read(path: &Path, error: &io::Error) -> Self {
+        Failure::of_file(error, format!("cannot read {}: {error}", path.display()))
+    }
+
+    /// `text` says what is wrong with a file or directory that was named. Where nothing is there, or something of another
+    /// kind, it was named wrongly.
+    pub fn of_file(error: &io::Error, text: impl Display) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                Failure::usage(format!("{text}; see that its name is right and that it is there"))
+            }
+            io::ErrorKind::IsADirectory
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::InvalidFilename => Failure::usage(text),
+            _ => Failure::failed(text),
+        }
     }
 
     /// A socket could not be bound to `place`, and what helps.
@@ -85,6 +106,13 @@ impl Failure {
         }
         let line = parts.join("; ").replace(":; ", ": ");
         let line = line.strip_prefix("error: ").unwrap_or(&line);
+        // What was given is named already.
+        let line = match error.get(ContextKind::InvalidValue) {
+            Some(ContextValue::String(given)) => {
+                line.replacen(&format!(": '{given}' is not accepted; allowed: "), ": write ", 1)
+            }
+            _ => line.to_owned(),
+        };
         Failure::Usage(format!("{line}; --help shows what can be given"))
     }
 
@@ -109,6 +137,17 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_was_named_wrongly() {
+        let code = |kind: io::ErrorKind| {
+            let failure = Failure::cannot_read(Path::new("a"), &kind.into());
+            (matches!(failure, Failure::Usage(_)), failure.to_string())
+        };
+        assert!(code(io::ErrorKind::NotFound).0 && code(io::ErrorKind::IsADirectory).0);
+        assert!(code(io::ErrorKind::NotFound).1.contains("that it is there"));
+        assert!(!code(io::ErrorKind::PermissionDenied).0 && !code(io::ErrorKind::Other).0);
+    }
 
     #[test]
     fn a_failure_is_one_line() {

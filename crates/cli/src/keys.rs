@@ -1,7 +1,7 @@
 //! `keygen`, `pubkey` and `genpsk`: keys as text, as `wg` writes them.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use anabranch::crypto::keys::{KeyError, SecretKey};
@@ -29,22 +29,27 @@ struct Preshared<'a> {
 
 /// Reads this machine's secret key from a file.
 pub fn load(path: &Path) -> Result<SecretKey, Failure> {
-    SecretKey::load(path).map_err(|error| {
-        Failure::failed(format!(
-            "{}: {error}; `anabranch keygen --out FILE` makes a key",
-            path.display()
-        ))
-    })
+    SecretKey::load(path)
+        .map_err(|error| unusable(path, &error, "; `anabranch keygen --out FILE` makes a key"))
 }
 
 /// Reads a secret that is shared with a peer from a file.
 pub fn load_preshared(path: &Path) -> Result<PresharedKey, Failure> {
-    PresharedKey::load(path).map_err(|error| {
-        Failure::failed(format!(
-            "{}: {error}; `anabranch genpsk --out FILE` makes a secret for both machines",
-            path.display()
-        ))
-    })
+    let advice = "; `anabranch genpsk --out FILE` makes a secret for both machines";
+    PresharedKey::load(path).map_err(|error| unusable(path, &error, advice))
+}
+
+/// A file with a key that cannot be used. One that is not there, or is a directory, was named wrongly.
+fn unusable(path: &Path, error: &KeyError, advice: &str) -> Failure {
+    let text = format!("{}: {error}{advice}", path.display());
+    match error {
+        KeyError::Io(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) =>
+        {
+            Failure::usage(text)
+        }
+        _ => Failure::failed(text),
+    }
 }
 
 /// The secret in `file`, if one is named, for each of `peers`.
@@ -76,6 +81,15 @@ fn not_saved(path: &Path, error: KeyError) -> Failure {
             "{} exists already; name another file, or give --force to replace it",
             path.display()
         )),
+        KeyError::Io(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            let directory = path.parent().unwrap_or(Path::new(".")).display();
+            Failure::usage(format!(
+                "cannot write {}: {directory} is no directory; make it with mkdir -p, or name another file",
+                path.display()
+            ))
+        }
         error => Failure::failed(format!("cannot write {}: {error}", path.display())),
     }
 }
@@ -96,8 +110,9 @@ pub fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
 pub fn pubkey(args: &PubkeyArgs) -> Result<(), Failure> {
     let key =
         match &args.file {
-            Some(path) if path != Path::new("-") => SecretKey::load(path)
-                .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?,
+            Some(path) if path != Path::new("-") => {
+                SecretKey::load(path).map_err(|error| unusable(path, &error, ""))?
+            }
             _ => {
                 let mut text = String::new();
                 io::stdin().lock().take(MAX_INPUT).read_to_string(&mut text).map_err(|error| {

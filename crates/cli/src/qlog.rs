@@ -1,6 +1,7 @@
 //! `--qlog DIR`: writes the decisions of each connection and their reasons to a file of its own.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -46,8 +47,22 @@ impl Qlogs {
     /// When the directory cannot be made.
     pub fn new(directory: Option<&Path>, command: &str) -> Result<Self, Failure> {
         let Some(path) = directory else { return Ok(Qlogs(None)) };
+        if path.exists() && !path.is_dir() {
+            return Err(Failure::usage(format!(
+                "--qlog {}: is a file; name a directory, which gets a file for each connection",
+                path.display()
+            )));
+        }
         std::fs::create_dir_all(path).map_err(|error| {
-            Failure::failed(format!("--qlog {}: cannot be created: {error}", path.display()))
+            let text = format!(
+                "--qlog {}: the directory cannot be created: {error}; name another",
+                path.display()
+            );
+            if error.kind() == ErrorKind::NotADirectory {
+                Failure::usage(text)
+            } else {
+                Failure::failed(text)
+            }
         })?;
         Ok(Qlogs(Some(Arc::new(Directory {
             path: path.to_owned(),

@@ -56,7 +56,7 @@ fn a_directory_that_cannot_be_made_is_an_error() {
         .args(["bench", "server", "--listen", "127.0.0.1:0", "--anyone", "--qlog", path])
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("--qlog"));
 }
 

@@ -328,7 +328,7 @@ fn mistakes_are_named_with_their_place() {
         refused(&bench.run(option, "out"));
     }
     let ran = anabranch(&format!("sim run {}", bench.path("missing.toml")));
-    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(1), 1), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(2), 1), "{}", ran.stderr);
     fs::write(bench.path("pair.toml"), [0xff, 0xfe, 0x00]).unwrap();
     let ran = bench.run("", "out");
     assert!(ran.stderr.contains("is not text"), "{}", ran.stderr);

@@ -280,7 +280,7 @@ fn wrong_input_is_one_line_that_says_what_to_do() {
         (&["serve", "--listen", "here", "--allow", &public], 2, "--listen"),
         (&["serve", "--listen", &taken, "--allow", &public, "--key", &file], 1, "another program"),
         (&["serve", "--listen", "192.0.2.1:1", "--allow", &public, "--key", &file], 1, "of this"),
-        (&["serve", "--listen", any, "--allow", &public, "--key", "/"], 1, "/: is a directory"),
+        (&["serve", "--listen", any, "--allow", &public, "--key", "/"], 2, "/: is a directory"),
         (
             &["serve", "--listen", any, "--allow", &public, "--key", &file, "--metrics", busy],
             1,
@@ -289,7 +289,7 @@ fn wrong_input_is_one_line_that_says_what_to_do() {
         (&["connect", "host:1", "--peer", &public, "--key", &file, "-L", &forward], 1, "name"),
         (
             &["connect", "host:1", "--peer", &public, "--key", &file, "--preshared-key", "/none"],
-            1,
+            2,
             "genpsk",
         ),
         (&["serve", "--listen", any, "--preshared-key", &file, "--key", &file], 2, "--allow"),
@@ -301,7 +301,7 @@ fn wrong_input_is_one_line_that_says_what_to_do() {
         (&["connect", "host:1"], 2, "--peer"),
         (&["connect", "host:1", "--peer", "x"], 2, "--peer"),
         (&["connect", "host:1", "--peer", &public], 2, "keygen"),
-        (&["connect", "host:1", "--peer", &public, "--key", "/none"], 1, "/none"),
+        (&["connect", "host:1", "--peer", &public, "--key", "/none"], 2, "/none"),
         (&["connect", "host:1", "-L", "80"], 2, "[BIND:]PORT:HOST:PORT"),
         (&["connect", "host:1", "-D", "::1:1080"], 2, "[BIND:]PORT, such as 1080, [::1]:1080"),
         (&["connect", "host:1", "-D", "80:localhost:80"], 2, "[BIND:]PORT, such as 1080"),

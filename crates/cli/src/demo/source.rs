@@ -94,14 +94,14 @@ fn open(path: &Path) -> Result<Kind, Failure> {
     let about = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if !about.is_file() {
         let why = "not a regular file; name one with content of known length";
-        return Err(Failure::failed(format!("cannot send {}: {why}", path.display())));
+        return Err(Failure::usage(format!("cannot send {}: {why}", path.display())));
     }
     let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
     Ok(Kind::File(file, path.to_owned(), about.len()))
 }
 
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot read {}: {error}; name a readable file", path.display()))
+    Failure::cannot_read(path, error)
 }
 
 /// Counts bytes and sums them up.

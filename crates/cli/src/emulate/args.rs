@@ -25,7 +25,7 @@ Examples:
 Exit codes:
   that of the client's command, or of the server's if there is no other, if it was run; otherwise
   1  the links could not be emulated: the reason is on standard error
-  2  usage error: unknown option, a mistake in the scenario";
+  2  usage error: unknown option, a file that is not there, a mistake in the scenario";
 
 /// Options of `emulate`.
 #[derive(Args, Debug)]

@@ -79,7 +79,13 @@ impl Recorder {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot write the recording {}: {error}", path.display()))
+    let text = format!("cannot write the recording {}: {error}", path.display());
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Failure::usage(format!("{text}; make its directory, or name another file"))
+        }
+        _ => Failure::failed(text),
+    }
 }
 
 fn write_all(

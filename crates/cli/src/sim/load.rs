@@ -31,7 +31,13 @@ fn with_files<R>(
     file: &Path,
     load: impl FnOnce(&str, &str, &mut ReadFile<'_>) -> R,
 ) -> Result<R, Failure> {
-    let text = read(file).map_err(|why| Failure::failed(format!("{}: {why}", file.display())))?;
+    let text = read_text(file).map_err(|why| {
+        let text = format!("{}: {}", file.display(), unread(&why));
+        match &why {
+            Unread::System(error) => Failure::of_file(error, text),
+            Unread::TooLarge(_) | Unread::NotText(_) => Failure::failed(text),
+        }
+    })?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
     let mut beside = |path: &str| read(&directory.join(path));
     Ok(load(&text, &file.display().to_string(), &mut beside))
@@ -64,8 +70,12 @@ pub(super) fn refuse(mistakes: &[ScenarioError]) -> Failure {
 
 /// The text of a file, or in one line why there is none.
 fn read(path: &Path) -> Result<String, String> {
-    read_text(path).map_err(|why| match why {
-        Unread::TooLarge(length) => format!("is too large: {}", format::bytes(length)),
+    read_text(path).map_err(|why| unread(&why))
+}
+
+fn unread(why: &Unread) -> String {
+    match why {
+        Unread::TooLarge(length) => format!("is too large: {}", format::bytes(*length)),
         why => why.to_string(),
-    })
+    }
 }

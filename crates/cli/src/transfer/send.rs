@@ -28,6 +28,12 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
     }
     Name::new(args.name.as_str())
         .map_err(|error| Failure::usage(format!("--name {}: {error}", args.name)))?;
+    for file in files.iter().filter(|file| *file != "-") {
+        // A link that leads nowhere is reported later, as what it is.
+        if let Err(error) = std::fs::symlink_metadata(file) {
+            return Err(Failure::cannot_read(Path::new(file), &error));
+        }
+    }
     let pick = Pick::new(&args.exclude, args.links).map_err(Failure::usage)?;
     let source = Source::new(files, args.name.clone(), pick);
     // Files that cannot be read are reported before anybody connects.

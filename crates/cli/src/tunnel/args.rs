@@ -11,7 +11,8 @@ use crate::paths::PathArg;
 use crate::values::public_key;
 
 const EXIT_CODES: &str = "
-Exit codes: 0 ended on request, 1 failed, 2 usage error, 3 nobody answered or the connection was lost";
+Exit codes: 0 ended on request, 1 failed, 2 usage error, such as a file that is not there, 3 nobody answered or the
+connection was lost";
 
 const SERVE_HELP: &str = "\
 Peers may reach this machine's loopback addresses by TCP unless --permit says otherwise. They may have it

@@ -2,7 +2,7 @@
 //! error names its line.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -100,12 +100,8 @@ pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     let origin = path.display();
     let failed = |error: std::io::Error| {
         let text = format!("cannot read {origin}: {error}{}", explain(path, &error));
-        // Trying again, as service managers do, would not help.
-        if error.kind() == ErrorKind::NotFound {
-            Failure::usage(text)
-        } else {
-            Failure::failed(text)
-        }
+        // Where it is not there, trying again, as service managers do, would not help.
+        Failure::of_file(&error, text)
     };
     let mut text = String::new();
     let opened = std::fs::File::open(path).map_err(failed)?;

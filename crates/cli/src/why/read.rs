@@ -142,5 +142,5 @@ impl Reader {
 }
 
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot read {}: {error}", path.display()))
+    Failure::cannot_read(path, error)
 }

@@ -30,7 +30,7 @@ fn wrong_questions_get_one_line() {
         (format!("send {file} {ticket} --preshared-key {key}"), 2, "leave out"),
         (format!("send {file} --preshared-key {key}"), 2, "--allow"),
         (format!("recv --preshared-key {key}"), 2, "--allow"),
-        (format!("recv --allow {public} --key {key} --preshared-key /no/psk"), 1, "genpsk"),
+        (format!("recv --allow {public} --key {key} --preshared-key /no/psk"), 2, "genpsk"),
         (
             format!("send {file} --to 127.0.0.1:9 {peer} --key {key} --preshared-key {file}"),
             1,
@@ -40,7 +40,7 @@ fn wrong_questions_get_one_line() {
         (format!("send {file} --to 127.0.0.1 {peer} --key {key}"), 2, "HOST:PORT"),
         (format!("send {file} --to 127.0.0.1:9 --peer nonsense --key {key}"), 2, "44 characters"),
         (format!("send {file} --to nosuch.invalid:9 {peer} --key {key}"), 3, "nosuch.invalid"),
-        (format!("send {file} --to 127.0.0.1:9 {peer} --key /no/such"), 1, "/no/such"),
+        (format!("send {file} --to 127.0.0.1:9 {peer} --key /no/such"), 2, "/no/such"),
         (format!("send {file} --to 127.0.0.1:9 {peer} --key {file}"), 1, "key"),
         (format!("send {file} --to 127.0.0.1:9 {peer} --key {key} --path a,b"), 2, "backup"),
         (
@@ -52,7 +52,7 @@ fn wrong_questions_get_one_line() {
         (format!("send {file} --profile fast"), 2, "known: anabranch"),
         (format!("send {file} --name ../x"), 2, "--name"),
         (format!("send {file} --expires 0"), 2, "1s"),
-        ("send /no/such/file".to_owned(), 1, "/no/such/file"),
+        ("send /no/such/file".to_owned(), 2, "/no/such/file"),
         (format!("send {file} {file}"), 1, "twice"),
         (format!("recv --key {key}"), 2, "--allow"),
         ("recv --once".to_owned(), 2, "--allow"),
