@@ -3,6 +3,7 @@
 pub mod args;
 
 mod check;
+mod drawing;
 mod index;
 pub mod load;
 mod merge;

@@ -369,6 +369,14 @@ fn figures_are_drawn_of_what_there_is() {
     for file in &files {
         assert!(fs::read_to_string(file).unwrap().starts_with("<svg "), "{file}");
     }
+    let line = format!("sim plot {out} --metric goodput_mbps --format png --format pdf --json");
+    let files: Vec<String> = serde_json::from_str(&anabranch(&line).succeeded()).unwrap();
+    assert!(files.len().is_multiple_of(3) && !files.is_empty(), "{files:?}");
+    for (file, begins) in files.iter().zip([&b"<svg "[..], b"\x89PNG", b"%PDF-"].iter().cycle()) {
+        assert!(fs::read(file).unwrap().starts_with(begins), "{file}");
+    }
+    let said = refused(&anabranch(&format!("sim plot {out} --format jpeg")));
+    assert!(said.contains("possible values: svg, png, pdf"), "{said}");
     let text = anabranch(&format!("sim plot {out} --metric packet_delay_s")).succeeded();
     assert!(text.starts_with("1 figure in ") && text.ends_with("index.html\n"), "{text}");
     let page = fs::read_to_string(Path::new(&out).join("figures/index.html")).unwrap();

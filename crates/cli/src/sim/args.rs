@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anabranch_results::Shard;
 use clap::{Args, Subcommand};
 
+use super::drawing::Format;
 use super::seeds::Seeds;
 
 const HELP: &str = "\
@@ -199,9 +200,10 @@ Examples:
   anabranch sim plot bonded
   anabranch sim plot bonded --metric goodput_mbps --x loss
   anabranch sim plot bonded --metric packet_delay_s --out figures
+  anabranch sim plot bonded --format pdf --format png
 
 The figures of the scenario come first, in files figure-1.svg and so on; index.html beside them shows
-all there are. What else is drawn follows from
+all there are. PNG and PDF are written beside the SVG, which the page shows; their texts need fonts on this machine. What else is drawn follows from
 the data: a figure over a sweep is lines with 95 % intervals, without a
 sweep bars; what was recorded over time is drawn over time, rates of a flow's paths as shares of their
 sum too; what was kept value by value is drawn as distributions.
@@ -224,6 +226,9 @@ pub struct PlotArgs {
     /// Directory for the figures; DIR/figures if left out
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// What else each figure is written as, beside the SVG; once for each
+    #[arg(long = "format", value_name = "FORMAT", value_enum)]
+    pub formats: Vec<Format>,
     /// Print the files' names as JSON
     #[arg(long)]
     pub json: bool,

@@ -9,6 +9,7 @@ use anabranch_results::tables::{self, Points, Row};
 use anabranch_results::{Manifest, ResultsError, RunId};
 
 use super::args::PlotArgs;
+use super::drawing::{Drawing, Format};
 use super::index;
 use super::run::failure;
 use crate::failure::Failure;
@@ -20,6 +21,14 @@ use crate::{format, output};
 /// As [`super::run`].
 pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let provenance = Manifest::of(&args.directory).map_err(failure)?.provenance;
+    // The page shows the SVG.
+    let mut formats = vec![Format::Svg];
+    for format in &args.formats {
+        if !formats.contains(format) {
+            formats.push(*format);
+        }
+    }
+    let drawing = if formats.len() > 1 { Some(Drawing::new()?) } else { None };
     let wanted = |metric: &str| args.metrics.is_empty() || args.metrics.iter().any(|m| m == metric);
     let (points, scalars) = read(&args.directory, tables::SCALARS, &wanted)?;
     let (_, series) = read(&args.directory, tables::SERIES, &wanted)?;
@@ -44,9 +53,10 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
     fs::create_dir_all(&out)
         .map_err(|error| Failure::failed(format!("{}: cannot be made: {error}", out.display())))?;
     let mut files = Vec::new();
+    let count = drawn.len();
     for (name, mut figure) in drawn {
         figure.caption = format!("{} {caption}", figure.caption).trim().to_owned();
-        files.push(save(&out, &name, &figure)?);
+        files.extend(save(&out, &name, &figure, (&formats, drawing.as_ref()))?);
     }
     let page = out.join(index::INDEX);
     index::write(&out, &figures::origin(&provenance)).map_err(|error| {
@@ -56,7 +66,7 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         return output::print_json(&names);
     }
-    let count = format::counted(files.len() as u64, "figure");
+    let count = format::counted(count as u64, "figure");
     output::print(&format!("{count} in {}; open {}\n", out.display(), page.display()))
 }
 
@@ -117,12 +127,29 @@ fn unknown(directory: &Path, metric: &str) -> Failure {
     Failure::usage(format!("there is no metric '{metric}'; there are: {}", known.join(", ")))
 }
 
-fn save(out: &Path, name: &str, figure: &Figure) -> Result<PathBuf, Failure> {
+/// Writes a figure in each of `formats`; gives the files.
+fn save(
+    out: &Path,
+    name: &str,
+    figure: &Figure,
+    (formats, drawing): (&[Format], Option<&Drawing>),
+) -> Result<Vec<PathBuf>, Failure> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = name.chars().map(plain).collect();
-    let path = out.join(format!("{name}.svg"));
-    anabranch_files::write(&path, figure.to_svg().as_bytes(), 0o666).map_err(|error| {
-        Failure::failed(format!("{}: cannot be written: {error}", path.display()))
-    })?;
-    Ok(path)
+    let svg = figure.to_svg();
+    let mut files = Vec::new();
+    for format in formats {
+        let path = out.join(format!("{name}.{}", format.extension()));
+        let failed = |why: String| Failure::failed(format!("{}: cannot be {why}", path.display()));
+        let bytes = match drawing {
+            Some(drawing) => {
+                drawing.draw(&svg, *format).map_err(|why| failed(format!("drawn: {why}")))?
+            }
+            None => svg.clone().into_bytes(),
+        };
+        anabranch_files::write(&path, &bytes, 0o666)
+            .map_err(|error| failed(format!("written: {error}")))?;
+        files.push(path);
+    }
+    Ok(files)
 }
