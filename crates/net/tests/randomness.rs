@@ -12,7 +12,7 @@ const PERMITTED: [(&str, &str); 3] = [
     ("core/src/handshake/initiator.rs", "Rng::new(crypto.randomness().next_u64())"),
 ];
 
-/// Source files that are compiled into endpoints, tests and what tests share left out.
+/// Source files that are compiled into endpoints, without tests and test support.
 fn shipped(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

@@ -40,7 +40,7 @@ pub enum SimCommand {
     Check(CheckArgs),
     /// List the runs of a scenario with what each may cost, to share them out
     Plan(PlanArgs),
-    /// Bring together runs that were made apart
+    /// Merge runs from several results directories
     Merge(MergeArgs),
     /// Draw figures of results
     Plot(PlotArgs),

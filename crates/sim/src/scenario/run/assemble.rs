@@ -64,7 +64,7 @@ fn delays_of(blocks: &[Block]) -> Vec<f64> {
     blocks.iter().map(|block| block.delay).collect()
 }
 
-/// A part of the whole; 0 of nothing.
+/// `part` over `whole`; 0 if `whole` is 0.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
