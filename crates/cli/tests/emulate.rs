@@ -275,6 +275,114 @@ fn ordinary_programs_cross_the_links() {
     assert_eq!(comments as u64, left - count("packets_delivered"));
 }
 
+/// Two paths, and how late packets may be where only their contents matter.
+const TWO: &str = "--late 1s --path name=lte,rate=12mbit,delay=20ms,loss=1% --path name=sat,rate=8mbit,delay=30ms";
+
+/// A file of so many bytes, none like the next.
+fn file(path: &Path, length: u32) -> Vec<u8> {
+    let bytes: Vec<u8> = (0..length).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    fs::write(path, &bytes).unwrap();
+    bytes
+}
+
+/// Whether both links of [`TWO`] carried a good part of 3 MB.
+fn used_both(report: &str) {
+    let report: Value = serde_json::from_str(report).unwrap();
+    for link in [0, 2] {
+        let bytes = report["links"][link]["bytes_delivered"].as_u64().unwrap();
+        assert!(bytes > 500_000, "{report}");
+    }
+}
+
+#[test]
+fn a_file_is_sent_with_a_ticket_over_all_links() {
+    if !can_emulate() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (at, sent) = (directory.path().display(), file(&directory.path().join("big"), 3_000_000));
+    let server = format!("cd {at} && exec {PROGRAM} recv --yes --out got > ticket");
+    // The ticket is there in full once its line has an end.
+    let client = format!(
+        "cd {at}; while [ $(wc -l < ticket) -lt 1 ]; do sleep 0.1; done; {PROGRAM} send big $(cat ticket)"
+    );
+    fs::write(directory.path().join("ticket"), "").unwrap();
+    let more = ["--json", "--server", &server, "--client", &client];
+    let (code, out, errors) = run(TWO, &more);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(fs::read(directory.path().join("got/big")).unwrap() == sent);
+    used_both(&out);
+}
+
+#[test]
+fn a_file_is_sent_over_ipv6() {
+    if !can_emulate() {
+        return;
+    }
+    if !Path::new("/proc/sys/net/ipv6").exists() {
+        println!("skipped: the kernel has no IPv6");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (at, sent) = (directory.path().display(), file(&directory.path().join("big"), 3_000_000));
+    let key = |name: &str| {
+        let line = format!("keygen --out {at}/{name}");
+        anabranch(&line).succeeded().trim().to_owned()
+    };
+    let (here, there) = (key("client"), key("server"));
+    let server = format!(
+        "cd {at} && exec {PROGRAM} recv --listen [::]:5000 --key server --allow {here} --once --yes --out got"
+    );
+    let client = format!(
+        "cd {at}; sleep 1; {PROGRAM} send big --to [fd77:0:0:1::2]:5000 --peer {there} --key client \
+         --path lte --path sat"
+    );
+    let more = ["--json", "--server", &server, "--client", &client];
+    let (code, out, errors) = run(TWO, &more);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(fs::read(directory.path().join("got/big")).unwrap() == sent);
+    used_both(&out);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let path = &report["paths"][1];
+    assert_eq!(
+        (&path["server"], &path["server_ipv6"]),
+        (&"10.77.2.2".into(), &"fd77:0:0:2::2".into())
+    );
+}
+
+#[test]
+fn plain_tcp_crosses_in_both_families() {
+    if !can_emulate() {
+        return;
+    }
+    for program in ["python3", "curl"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            println!("skipped: {program} is not installed");
+            return;
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (at, page) = (directory.path().display(), file(&directory.path().join("page"), 300_000));
+    let server = format!("cd {at} && exec python3 -m http.server --bind :: 8000");
+    let get = |name: &str, host: &str| {
+        format!(
+            "curl -sS --retry 20 --retry-delay 1 --retry-connrefused -o {at}/{name} http://{host}:8000/page"
+        )
+    };
+    let client = format!("{} && {}", get("a", "10.77.1.2"), get("b", "[fd77:0:0:2::2]"));
+    let (code, out, errors) = run(TWO, &["--json", "--server", &server, "--client", &client]);
+    assert_eq!(code, Some(0), "{errors}");
+    for name in ["a", "b"] {
+        assert!(fs::read(directory.path().join(name)).unwrap() == page, "{name}");
+    }
+    // Each over the path of its address.
+    let report: Value = serde_json::from_str(&out).unwrap();
+    for link in [1, 3] {
+        let bytes = report["links"][link]["bytes_delivered"].as_u64().unwrap();
+        assert!((300_000..360_000).contains(&bytes), "{report}");
+    }
+}
+
 /// Counts the packets of a pcapng file, and those with a comment.
 fn packets_of(mut file: &[u8]) -> (usize, usize) {
     let (mut packets, mut comments) = (0, 0);

@@ -49,5 +49,5 @@ pub use relay::{Relay, RelayError};
 pub use stats::{LinkStats, PathStats, RelayStats, RouteStats};
 pub use tap::Tap;
 #[cfg(target_os = "linux")]
-pub use tun::{Emulator, EmulatorError, PathEnds, Side, set_ecn};
+pub use tun::{Addresses, Emulator, EmulatorError, PathEnds, Side, set_ecn};
 pub use waits::Waits;

@@ -1,5 +1,6 @@
 //! Links between two network namespaces.
 
+mod addresses;
 mod events;
 mod interfaces;
 mod packet;
@@ -11,7 +12,6 @@ mod tests;
 
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
 use std::process::{Child, Command};
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ use crate::network::{BadLink, Network};
 use crate::stats::{LinkStats, RouteStats};
 use crate::tap::Tap;
 use crate::worker::Worker;
+pub use addresses::Addresses;
 use events::Events;
 use interfaces::Interface;
 pub use packet::set_ecn;
@@ -36,11 +37,12 @@ use wires::TunWires;
 
 /// Two network namespaces, the client's and the server's, and emulated links between them.
 ///
-/// On path number n, from 1, the client has the address 10.77.n.1 and the server 10.77.n.2, each on an interface
-/// called as the path. What a program sends from one of the client's addresses takes that path, whichever address
-/// of the server it is for, and answers come back over the path of the address that they are for. What is sent from
-/// no address to 10.77.n.2 takes path n. The namespaces have no names and no way out. They, the interfaces and all
-/// processes in them end with this value, or with this process.
+/// On path number n, from 1, the client has the addresses 10.77.n.1 and fd77:0:0:n::1, and the server those that end
+/// with 2 ([`Addresses`]), each on an interface called as the path. What a program sends from one of the client's
+/// addresses takes that path, whichever address of the server it is for, and answers come back over the path of the
+/// address that they are for. What is sent from no address to one of the server's on path n takes path n. The
+/// namespaces have no names and no way out. They, the interfaces and all processes in them end with this value, or with
+/// this process.
 #[derive(Debug)]
 pub struct Emulator {
     // Dropped first, so that nothing moves interfaces that go.
@@ -65,10 +67,10 @@ pub enum Side {
 pub struct PathEnds {
     /// The path's name, which is that of its interfaces.
     pub name: String,
-    /// The client's address on it, at the start.
-    pub client: Ipv4Addr,
+    /// The client's addresses on it, at the start.
+    pub client: Addresses,
     /// The server's.
-    pub server: Ipv4Addr,
+    pub server: Addresses,
 }
 
 /// Why links could not be emulated.
@@ -200,8 +202,8 @@ impl Emulator {
         let events = Events::start(&plan.events, &client.interfaces, &client.space)?;
         let ends = |(client, server): (Interface, Interface)| PathEnds {
             name: client.name,
-            client: client.address,
-            server: server.address,
+            client: client.addresses,
+            server: server.addresses,
         };
         let paths = client.interfaces.into_iter().zip(server.interfaces).map(ends).collect();
         Ok(Emulator { events, worker, client: client.space, server: server.space, paths })
@@ -293,7 +295,11 @@ impl End {
         let names = names.to_vec();
         let (devices, interfaces) = space.run(move |inside| -> Result<_, EmulatorError> {
             interfaces::prepare(inside)?;
-            (1..).zip(&names).map(|(number, name)| interface(inside, side, number, name)).collect()
+            let ipv6 = interfaces::has_ipv6();
+            let addresses = |number| Addresses::new(number, side.last_byte(), ipv6);
+            let ends = (1..).zip(&names);
+            ends.map(|(number, name)| interface(inside, (number, name), addresses(number), side))
+                .collect()
         })??;
         Ok(End { space: Arc::new(space), devices, interfaces })
     }
@@ -301,16 +307,16 @@ impl End {
 
 fn interface(
     inside: &Inside,
+    (number, name): (u8, &str),
+    addresses: Addresses,
     side: Side,
-    number: u8,
-    name: &str,
 ) -> Result<(SyncDevice, Interface), EmulatorError> {
-    let (device, interface) = Interface::make(inside, name, number, side.last_byte())
+    let (device, interface) = Interface::make(inside, name, number, addresses)
         .map_err(|why| EmulatorError::Device { name: name.to_owned(), why })?;
     if side == Side::Client {
         inside.wait_for(async {
             interface.add_routes(&inside.netlink).await?;
-            interface.add_rule(&inside.netlink).await
+            interface.add_rules(&inside.netlink).await
         })?;
     }
     Ok((device, interface))

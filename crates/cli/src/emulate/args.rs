@@ -12,8 +12,8 @@ const HELP: &str = "\
 A scenario is one of `anabranch sim`, or only the [[path]] and [[link]] tables of one: docs/scenarios.md
 lists their keys. --path writes a path as `anabranch demo --help` explains.
 
-Path number n, from 1, is 10.77.n.1 at the client and 10.77.n.2 at the server; its interfaces are
-called as the path. What a program sends from an address of the client takes the path of that address. The
+Path number n, from 1, is 10.77.n.1 and fd77:0:0:n::1 at the client, 10.77.n.2 and fd77:0:0:n::2 at
+the server; its interfaces are called as the path. What a program sends from an address of the client takes the path of that address. The
 namespaces have no other interfaces but loopback, and end with the command.
 
 Examples:

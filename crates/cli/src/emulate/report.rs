@@ -1,6 +1,7 @@
 //! The statistics of the links once the commands have ended.
 
 use std::fmt::Write;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use anabranch_emulate::{Emulator, Lateness, LinkStats, RouteStats};
@@ -42,8 +43,11 @@ struct Late {
 #[derive(Debug, Serialize)]
 struct PathReport {
     name: String,
-    client: String,
-    server: String,
+    client: Ipv4Addr,
+    server: Ipv4Addr,
+    /// Null where the kernel has no IPv6.
+    client_ipv6: Option<Ipv6Addr>,
+    server_ipv6: Option<Ipv6Addr>,
     /// Packets that arrived at an interface that was down.
     unsent: u64,
 }
@@ -174,8 +178,10 @@ fn unusable(emulator: &Emulator, unread: u64) -> Option<String> {
 fn paths(emulator: &Emulator, routes: &[RouteStats]) -> Vec<PathReport> {
     let path = |(path, ends): (&anabranch_emulate::PathEnds, &[RouteStats])| PathReport {
         name: path.name.clone(),
-        client: path.client.to_string(),
-        server: path.server.to_string(),
+        client: path.client.v4,
+        server: path.server.v4,
+        client_ipv6: path.client.v6,
+        server_ipv6: path.server.v6,
         unsent: ends.iter().map(|end| end.unsent).sum(),
     };
     emulator.paths().iter().zip(routes.chunks(2)).map(path).collect()

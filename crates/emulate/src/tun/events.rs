@@ -1,6 +1,5 @@
 use core::time::Duration;
 use std::io;
-use std::net::Ipv4Addr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -94,8 +93,8 @@ impl Player {
                     PathChange::Down => interface.unplug(netlink).await?,
                     PathChange::Up => interface.plug(netlink).await?,
                     PathChange::Move => {
-                        let address = next(interface.address);
-                        interface.readdress(netlink, address).await?;
+                        let next = interface.addresses.next();
+                        interface.readdress(netlink, next).await?;
                     }
                     PathChange::Backup | PathChange::Regular | PathChange::Rebind => {}
                 }
@@ -104,10 +103,4 @@ impl Player {
         })??;
         Ok(())
     }
-}
-
-/// The client's next address; the server's ends with 2.
-fn next(address: Ipv4Addr) -> Ipv4Addr {
-    let [a, b, c, d] = address.octets();
-    Ipv4Addr::new(a, b, c, if (3..254).contains(&d) { d + 1 } else { 3 })
 }

@@ -1,12 +1,14 @@
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 
 use rtnetlink::packet_route::link::LinkAttribute;
 use rtnetlink::packet_route::rule::RuleAction;
 use rtnetlink::{AddressMessageBuilder, Error, Handle, LinkUnspec, RouteMessageBuilder};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
+use super::addresses::Addresses;
 use super::space::Inside;
 
 /// The interface of one end of a path.
@@ -16,105 +18,137 @@ pub(super) struct Interface {
     pub(super) index: u32,
     /// The path's number, from 1: the third byte of its addresses.
     pub(super) number: u8,
-    pub(super) address: Ipv4Addr,
+    pub(super) addresses: Addresses,
 }
 
 /// Bits that the addresses of a path have in common.
-const PREFIX: u8 = 24;
+const PREFIX_V4: u8 = 24;
+const PREFIX_V6: u8 = 64;
 /// The interfaces' MTU. A link may have a smaller one, which its model applies.
 const MTU: u16 = 1500;
 /// Packets that a device queues until they are read.
 const DEVICE_QUEUE: u32 = 10_000;
 /// The routes of path n are in table TABLES + n, and the rule that leads there has that priority.
 const TABLES: u32 = 1_000;
+/// The settings of IPv6.
+const IPV6: &str = "/proc/sys/net/ipv6/conf";
 
 impl Interface {
-    /// The address of one end of path `number`: `end` is 1 for the client, 2 for the server.
-    pub(super) fn address(number: u8, end: u8) -> Ipv4Addr {
-        Ipv4Addr::new(10, 77, number, end)
-    }
-
-    /// Makes a TUN device for path `number` in the namespace, and gives it its address. It is up.
+    /// Makes a TUN device for path `number` in the namespace, and gives it its addresses. It is up.
     pub(super) fn make(
         inside: &Inside,
         name: &str,
         number: u8,
-        end: u8,
+        addresses: Addresses,
     ) -> io::Result<(SyncDevice, Interface)> {
         let device = DeviceBuilder::new().name(name).mtu(MTU).build_sync()?;
         device.set_nonblocking(true)?;
-        let address = Interface::address(number, end);
-        let interface =
-            Interface { name: name.to_owned(), index: device.if_index()?, number, address };
+        let index = device.if_index()?;
+        let interface = Interface { name: name.to_owned(), index, number, addresses };
         inside.wait_for(interface.bring_up(&inside.netlink))?;
         Ok((device, interface))
     }
 
-    /// Routes all destinations through it: in a table for packets from its address, and in the main table, where the
+    /// Routes all destinations through it: in a table for packets from its addresses, and in the main table, where the
     /// path with the lowest number comes first.
     pub(super) async fn add_routes(&self, netlink: &Handle) -> Result<(), Error> {
-        let everywhere = || RouteMessageBuilder::<Ipv4Addr>::new().output_interface(self.index);
         let number = u32::from(self.number);
-        let own = everywhere().table_id(TABLES + number).build();
-        netlink.route().add(own).replace().execute().await?;
-        let main = everywhere().priority(number).build();
-        netlink.route().add(main).replace().execute().await
+        let table = TABLES + number;
+        let everywhere = || RouteMessageBuilder::<Ipv4Addr>::new().output_interface(self.index);
+        let routes = [everywhere().table_id(table), everywhere().priority(number)];
+        for route in routes {
+            netlink.route().add(route.build()).replace().execute().await?;
+        }
+        if self.addresses.v6.is_some() {
+            let everywhere = || RouteMessageBuilder::<Ipv6Addr>::new().output_interface(self.index);
+            let routes = [everywhere().table_id(table), everywhere().priority(number)];
+            for route in routes {
+                netlink.route().add(route.build()).replace().execute().await?;
+            }
+        }
+        Ok(())
     }
 
-    /// Makes packets from its address use its table.
-    pub(super) async fn add_rule(&self, netlink: &Handle) -> Result<(), Error> {
+    /// Makes packets from its addresses use its table.
+    pub(super) async fn add_rules(&self, netlink: &Handle) -> Result<(), Error> {
         let table = TABLES + u32::from(self.number);
-        let rule = netlink.rule().add().v4().source_prefix(self.address, 32);
-        rule.table_id(table).priority(table).action(RuleAction::ToTable).execute().await
+        let rule = || netlink.rule().add().table_id(table).priority(table);
+        let rule = || rule().action(RuleAction::ToTable);
+        rule().v4().source_prefix(self.addresses.v4, 32).execute().await?;
+        match self.addresses.v6 {
+            Some(address) => rule().v6().source_prefix(address, 128).execute().await,
+            None => Ok(()),
+        }
     }
 
     /// Unplugs it: it is down and without an address.
     pub(super) async fn unplug(&self, netlink: &Handle) -> Result<(), Error> {
-        self.remove_address(netlink).await?;
+        self.remove_addresses(netlink).await?;
         let down = LinkUnspec::new_with_index(self.index).down().build();
         netlink.link().set(down).execute().await
     }
 
-    /// Gives it its address and sets it up, and makes its routes, which the kernel drops with the address.
+    /// Gives it its addresses and sets it up, and makes its routes, which the kernel drops with the addresses.
     pub(super) async fn plug(&self, netlink: &Handle) -> Result<(), Error> {
         self.bring_up(netlink).await?;
         self.add_routes(netlink).await
     }
 
-    /// Replaces its address. The rule of the old one stays and does no harm.
+    /// Replaces its addresses. The rules of the old ones stay and do no harm.
     pub(super) async fn readdress(
         &mut self,
         netlink: &Handle,
-        address: Ipv4Addr,
+        addresses: Addresses,
     ) -> Result<(), Error> {
-        self.remove_address(netlink).await?;
-        self.address = address;
+        self.remove_addresses(netlink).await?;
+        self.addresses = addresses;
         self.plug(netlink).await?;
-        self.add_rule(netlink).await
+        self.add_rules(netlink).await
     }
 
     async fn bring_up(&self, netlink: &Handle) -> Result<(), Error> {
-        netlink.address().add(self.index, self.address.into(), PREFIX).execute().await?;
         let queue = LinkAttribute::TxQueueLen(DEVICE_QUEUE);
         let up = LinkUnspec::new_with_index(self.index).append_extra_attribute(queue).up();
-        netlink.link().set(up.build()).execute().await
+        netlink.link().set(up.build()).execute().await?;
+        let Addresses { v4, v6 } = self.addresses;
+        netlink.address().add(self.index, v4.into(), PREFIX_V4).execute().await?;
+        match v6 {
+            Some(v6) => netlink.address().add(self.index, v6.into(), PREFIX_V6).execute().await,
+            None => Ok(()),
+        }
     }
 
-    async fn remove_address(&self, netlink: &Handle) -> Result<(), Error> {
-        let own = AddressMessageBuilder::<Ipv4Addr>::new().index(self.index);
-        netlink.address().del(own.address(self.address, PREFIX).build()).execute().await
+    async fn remove_addresses(&self, netlink: &Handle) -> Result<(), Error> {
+        let Addresses { v4, v6 } = self.addresses;
+        let own = AddressMessageBuilder::<Ipv4Addr>::new().index(self.index).address(v4, PREFIX_V4);
+        netlink.address().del(own.build()).execute().await?;
+        if let Some(v6) = v6 {
+            let own = AddressMessageBuilder::<Ipv6Addr>::new().index(self.index);
+            netlink.address().del(own.address(v6, PREFIX_V6).build()).execute().await?;
+        }
+        Ok(())
     }
 }
 
 /// Prepares a new namespace: loopback is up, and the kernel sends nothing of its own over the links.
 pub(super) fn prepare(inside: &Inside) -> io::Result<()> {
-    // IPv6 would announce itself on every link. A kernel without it has no such file.
-    let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
-    let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    // Interfaces have no other addresses than those that they are given: from a link-local one the kernel would look
+    // for routers on every link. A kernel without IPv6 has no such files.
+    for (setting, value) in [("disable_ipv6", "0"), ("addr_gen_mode", "1"), ("accept_ra", "0")] {
+        let _ = fs::write(Path::new(IPV6).join("default").join(setting), value);
+    }
+    let _ = fs::write(Path::new(IPV6).join("all/disable_ipv6"), "0");
     // Programs without privileges may send echo requests, as on most machines.
     let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", "0 0");
     let loopback = LinkUnspec::new_with_name("lo").up().build();
     inside.wait_for(inside.netlink.link().set(loopback).execute())
+}
+
+/// Whether interfaces of this namespace can have IPv6 addresses, once it is prepared.
+pub(super) fn has_ipv6() -> bool {
+    let disabled =
+        |group: &str| fs::read_to_string(Path::new(IPV6).join(group).join("disable_ipv6"));
+    ["all", "default"].into_iter().all(|group| disabled(group).is_ok_and(|text| text.trim() == "0"))
 }
 
 /// Packets that the namespace's devices dropped for want of room, because nobody read them in time.

@@ -2,7 +2,7 @@
 //! that it was skipped, and why.
 
 use core::time::Duration;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -50,7 +50,11 @@ fn start(plan: &NetworkPlan) -> Emulator {
 /// A socket of the client or the server on a path.
 fn socket(emulator: &Emulator, side: Side, path: usize) -> UdpSocket {
     let ends = &emulator.paths()[path];
-    let address = if side == Side::Client { ends.client } else { ends.server };
+    let addresses = if side == Side::Client { ends.client } else { ends.server };
+    socket_at(emulator, side, addresses.v4.into())
+}
+
+fn socket_at(emulator: &Emulator, side: Side, address: IpAddr) -> UdpSocket {
     let bind = move |_: &Inside| UdpSocket::bind((address, 0));
     let socket = emulator.space(side).run(bind).expect("a thread").expect("a free port");
     socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
@@ -272,21 +276,86 @@ fn sources_choose_the_path_and_answers_return_on_it() {
     }
     let paths = ["name=a,rate=10mbit,delay=1ms", "name=b,rate=10mbit,delay=1ms"];
     let emulator = start(&plan(&paths));
-    for (path, server) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+    let address = |ends: Addresses, v6: bool| -> Option<IpAddr> {
+        if v6 { ends.v6.map(IpAddr::from) } else { Some(ends.v4.into()) }
+    };
+    for (number, v6) in [false, true].into_iter().flat_map(|v6| (0..4).map(move |it| (it, v6))) {
+        let (path, server) = (number / 2, number % 2);
+        let ends = emulator.paths();
+        let (Some(from), Some(to)) =
+            (address(ends[path].client, v6), address(ends[server].server, v6))
+        else {
+            println!("skipped: this kernel has no IPv6");
+            return;
+        };
         let before = emulator.links();
-        let client = socket(&emulator, Side::Client, path);
-        let server = socket(&emulator, Side::Server, server);
+        let client = socket_at(&emulator, Side::Client, from);
+        let server = socket_at(&emulator, Side::Server, to);
         client.send_to(&[1; 100], server.local_addr().expect("bound")).expect("sent");
         let (_, from) = server.recv_from(&mut [0; 200]).expect("received");
         assert_eq!(from, client.local_addr().expect("bound"));
         server.send_to(&[2; 100], from).expect("sent");
         client.recv_from(&mut [0; 200]).expect("answered");
         let moved = |link: usize| {
-            emulator.links()[link].link.packets_delivered - before[link].link.packets_delivered
+            let (now, before) = (emulator.links()[link].link, before[link].link);
+            let bytes = now.bytes_delivered - before.bytes_delivered;
+            (now.packets_delivered - before.packets_delivered, bytes)
         };
-        let expected = if path == 0 { [1, 1, 0, 0] } else { [0, 0, 1, 1] };
-        assert_eq!([0, 1, 2, 3].map(moved), expected);
+        let (one, none) = ((1, if v6 { 148 } else { 128 }), (0, 0));
+        let expected = if path == 0 { [one, one, none, none] } else { [none, none, one, one] };
+        assert_eq!([0, 1, 2, 3].map(moved), expected, "{from}");
     }
+}
+
+#[test]
+fn the_kernel_sends_nothing_of_its_own() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    let emulator = start(&plan(&["name=a,rate=10mbit,delay=1ms"]));
+    // Router solicitations would come within a second of the start, multicast reports too.
+    std::thread::sleep(Duration::from_millis(2_500));
+    let packets: Vec<u64> = emulator.links().iter().map(|it| it.link.packets_in).collect();
+    assert_eq!(packets, [0, 0]);
+}
+
+#[test]
+fn ipv6_packets_are_marked_and_take_their_time() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    let emulator = start(&plan(&["name=a,rate=80kbit,delay=1ms,buffer=40p,codel,ecn"]));
+    let ends = &emulator.paths()[0];
+    let (Some(client), Some(server)) = (ends.client.v6, ends.server.v6) else {
+        println!("skipped: this kernel has no IPv6");
+        return;
+    };
+    let near = Socket::new(socket_at(&emulator, Side::Client, client.into())).expect("a socket");
+    let far = Socket::new(socket_at(&emulator, Side::Server, server.into())).expect("a socket");
+    let to = far.udp.local_addr().expect("bound");
+    let mut egress = crate::egress::Egress::new();
+    // 1000 bytes with the headers of IPv6 and UDP take 100 ms.
+    for _ in 0..20 {
+        egress.push(&near, to, Ecn::Ect0, &[0; 1000 - 48]);
+    }
+    egress.flush(&near, to);
+    let start = clock();
+    let (mut ingress, mut seen) = (Ingress::new(), [0_u64; 4]);
+    while seen.iter().sum::<u64>() < 20 && start.elapsed() < Duration::from_secs(10) {
+        let count = |datagram: crate::ingress::Received<'_>| {
+            seen[usize::from(datagram.ecn.bits())] += 1;
+        };
+        let _ = ingress.receive(&far, count);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let elapsed = start.elapsed().as_secs_f64();
+    assert!((1.9..3.0).contains(&elapsed), "{elapsed} s for what takes 2");
+    let marks = emulator.links()[0].link.ecn_marks;
+    assert!(marks > 0);
+    assert_eq!((seen[usize::from(Ecn::Ce.bits())], seen[0]), (marks, 0));
+    assert_eq!(emulator.links()[0].link.bytes_delivered, 20_000);
 }
 
 #[test]
@@ -318,10 +387,16 @@ fn interfaces_go_come_and_move() {
     assert!(arrives());
     until(1500);
     assert!(!arrives(), "its address is gone");
-    let client = emulator.client.run(|_| UdpSocket::bind("10.77.2.3:0"));
-    let client = client.expect("a thread").expect("the new address");
+    let client = socket_at(&emulator, Side::Client, "10.77.2.3".parse().expect("an address"));
     client.send_to(&[1; 100], to).expect("sent");
     assert!(server.recv_from(&mut [0; 200]).is_ok());
+    if let Some(far) = emulator.paths()[0].server.v6 {
+        let address = "fd77:0:0:2::3".parse().expect("an address");
+        let client = socket_at(&emulator, Side::Client, address);
+        let server = socket_at(&emulator, Side::Server, far.into());
+        client.send_to(&[1; 100], server.local_addr().expect("bound")).expect("sent");
+        assert!(server.recv_from(&mut [0; 200]).is_ok());
+    }
     assert_eq!(emulator.failed_event(), None);
 }
 
