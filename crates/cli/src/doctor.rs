@@ -8,8 +8,10 @@ mod load;
 mod local;
 mod probe;
 mod report;
+mod trace;
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use tokio::runtime::Builder;
 
@@ -19,6 +21,7 @@ use crate::paths::{self, Route};
 use args::DoctorArgs;
 use facts::{Facts, Outcome, Peer};
 use judge::{Finding, Severity};
+use probe::Probed;
 
 /// Examines what `args` name and reports.
 ///
@@ -46,9 +49,32 @@ async fn examine(args: &DoctorArgs) -> Result<Facts, Failure> {
     let route: Route = paths::to_host(to, &args.paths).await?;
     let peer: IpAddr = route.remote.ip();
     let (machine, interfaces) = local::examine(Some(peer))?;
-    let probed = probe::examine(args, key, &route).await?;
-    let peer = Peer { name: to.clone(), refused: probed.refused, paths: probed.paths };
+    if let Some(directory) = &args.trace {
+        trace::check(directory)?;
+    }
+    let mut probed = probe::examine(args, key, &route).await?;
+    if let Some(directory) = &args.trace {
+        keep(directory, to, &mut probed)?;
+    }
+    let paths = probed.paths.into_iter().map(|(path, _)| path).collect();
+    let peer = Peer { name: to.clone(), refused: probed.refused, paths };
     Ok(Facts { machine, interfaces, peer: Some(peer) })
+}
+
+/// Writes what was recorded, and notes with each link where it is.
+fn keep(directory: &Path, peer: &str, probed: &mut Probed) -> Result<(), Failure> {
+    let recorded = probed.paths.iter().filter_map(|(path, it)| Some((path, it.as_ref()?)));
+    let recorded: Vec<_> = recorded.collect();
+    if recorded.is_empty() {
+        return Ok(());
+    }
+    let scenario = trace::write(directory, peer, &recorded)?;
+    for (path, recording) in &mut probed.paths {
+        if let (Some(measured), Some(recording)) = (path.measured.as_mut(), recording) {
+            measured.trace = Some(recording.summary(scenario.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// How the process ends.

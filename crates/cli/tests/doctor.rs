@@ -55,6 +55,24 @@ fn what_makes_no_sense_is_refused() {
     for line in ["doctor --path lo", "doctor host:1", "doctor --load", "doctor host --peer x"] {
         assert_eq!(anabranch(line).code, Some(2), "{line}");
     }
+    let key = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+    let peer = format!("doctor 127.0.0.1:9 --peer {key}");
+    let taken = tempfile::tempdir().unwrap();
+    std::fs::write(taken.path().join("links.toml"), "").unwrap();
+    let taken = taken.path().display();
+    for (more, code, part) in [
+        ("--trace there", 2, "--load"),
+        ("--load --time 60", 2, "--trace"),
+        ("--load --trace there --time 9", 2, "10..=3600"),
+        ("--load --trace there --time 1h", 2, "--time"),
+        (&format!("--load --trace {taken}"), 2, "exists already; name another directory"),
+        ("--load --trace /no/such/place", 1, "cannot make /no/such/place"),
+        ("--load --trace /dev/null", 1, "cannot make /dev/null"),
+    ] {
+        let ran = anabranch(&format!("{peer} {more}"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{more}: {}", ran.stderr);
+        assert!(ran.stderr.contains(part), "{more}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct Case {
     pub run: fn() -> u64,
 }
 
-/// All cases, in the order of the golden file.
+/// All of them. The order is that of the golden file.
 pub const CASES: &[Case] = &[
     Case { name: "types.rng", run: random_streams },
     Case { name: "types.math", run: mathematics },

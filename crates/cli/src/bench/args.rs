@@ -64,6 +64,12 @@ pub struct ServerArgs {
     /// End after one measurement
     #[arg(long)]
     pub once: bool,
+    /// The protocol of what this side sends: `anabranch profiles`
+    #[arg(long, value_name = "NAME", default_value = "anabranch")]
+    pub profile: String,
+    /// Another policy on one axis of the profile: see `anabranch policies`
+    #[arg(long = "set", value_name = "AXIS=POLICY", value_parser = setting)]
+    pub settings: Vec<Setting>,
     /// Write what each connection decides and why into this directory, as qlog
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,

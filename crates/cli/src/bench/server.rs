@@ -1,5 +1,6 @@
 //! The server of `bench`: carries out the tests that clients request.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anabranch::{Connection, Endpoint, Permitted};
@@ -21,6 +22,8 @@ use crate::{clock, format};
 
 /// How long a client may take to say what it wants, and to open its streams.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Packets in that time of a client that is not silent: more than keep a connection open.
+const ALIVE: u64 = 20;
 
 /// Serves clients until interrupted, or one with `--once`.
 ///
@@ -36,8 +39,8 @@ pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure>
         true => Permitted::Anyone,
         false => Permitted::Only(args.allow.iter().copied().collect()),
     };
-    let mut config =
-        config(key(args.key.as_deref())?, profile("anabranch", &[])?, args.payload, permitted);
+    let profile = profile(&args.profile, &args.settings)?;
+    let mut config = config(key(args.key.as_deref())?, profile, args.payload, permitted);
     config.preshared = keys::shared_with(&args.allow, args.preshared_key.as_deref())?;
     let endpoint = Endpoint::bind(config, args.listen.iter().copied())
         .map_err(|error| Failure::cannot_listen_on(&args.listen, &error))?;
@@ -102,8 +105,7 @@ fn tell(
 
 /// One client's measurement; nothing if it was refused. Returns once the client has gone.
 pub(super) async fn serve(connection: &Connection) -> Result<Option<Figures>, ExchangeError> {
-    let asked = timeout(PATIENCE, asked(connection)).await.map_err(std::io::Error::from)?;
-    let (mut back, request) = asked?;
+    let (mut back, request) = awaited(connection).await?;
     if let Some(reason) = request.objection() {
         write_message(&mut back, &Answer::Refused(reason.into())).await?;
         back.finish()?;
@@ -128,6 +130,27 @@ pub(super) async fn serve(connection: &Connection) -> Result<Option<Figures>, Ex
     back.finish()?;
     connection.closed().await;
     Ok(Some(figures))
+}
+
+/// What the client asks for. Who goes on sending datagrams is waited for: `doctor` fills links by them and asks for
+/// nothing.
+async fn awaited(connection: &Connection) -> Result<(SendStream, Request), ExchangeError> {
+    let mut asked = pin!(asked(connection));
+    let mut heard = 0;
+    loop {
+        match timeout(PATIENCE, asked.as_mut()).await {
+            Ok(asked) => return asked,
+            Err(late) => {
+                let stats = connection.stats();
+                let paths = stats.iter().flat_map(|stats| &stats.paths);
+                let now: u64 = paths.map(|path| path.counters.received_packets).sum();
+                if now < heard + ALIVE {
+                    return Err(std::io::Error::from(late).into());
+                }
+                heard = now;
+            }
+        }
+    }
 }
 
 async fn asked(connection: &Connection) -> Result<(SendStream, Request), ExchangeError> {

@@ -18,6 +18,7 @@ Examples:
   anabranch doctor
   anabranch doctor home.example:4433 --peer hSDwCY…qTbmo= --key laptop.key
   anabranch doctor home.example:4433 --peer hSDwCY…qTbmo= --key laptop.key --path wwan0 --load
+  anabranch doctor home.example:4433 --peer hSDwCY…qTbmo= --load --trace recorded --time 60
   anabranch doctor --json | jq '.findings[] | select(.severity == \"problem\")'
 
 Exit codes:
@@ -49,6 +50,14 @@ pub struct DoctorArgs {
     /// Then fill each link in turn for three seconds; this uses as much data as the link carries
     #[arg(long, requires = "to")]
     pub load: bool,
+    /// Then fill all links at once, and write what each carried, how long packets took and how many
+    /// were lost, over time, into this directory, as a scenario
+    #[arg(long, value_name = "DIR", requires = "load")]
+    pub trace: Option<PathBuf>,
+    /// Record for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "trace",
+        value_parser = clap::value_parser!(u64).range(10..=3_600))]
+    pub time: u64,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

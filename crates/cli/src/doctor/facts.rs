@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 
+use super::trace::Trace;
 use crate::confine::Kernel;
 
 /// Everything that an examination found.
@@ -162,6 +163,12 @@ pub struct Measured {
     /// Why it could not be filled, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_failed: Option<String>,
+    /// The recording in short, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
+    /// Why it could not be recorded, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_failed: Option<String>,
 }
 
 /// A link that is filled.

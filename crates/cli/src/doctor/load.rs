@@ -50,7 +50,7 @@ pub(super) async fn fill(connection: &Connection) -> Result<Load, String> {
 }
 
 /// Keeps the queue full until it is time to look again.
-async fn pour(connection: &Connection) -> Result<(), DatagramError> {
+pub(super) async fn pour(connection: &Connection) -> Result<(), DatagramError> {
     let pouring = async {
         loop {
             connection.send_datagram(&DATAGRAM, TrafficClass::Bulk).await?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anabranch::interfaces::{self, Interface};
 use anabranch::paths::LocalRequest;
 use anabranch::{
-    Config, ConnectError, Connection, Endpoint, PathId, PathSpec, PathStats, Permitted, PublicKey,
-    Schedule, SecretKey, SocketSpec, TrafficClass,
+    Config, ConnectError, Connection, Endpoint, PathId, PathSpec, PathStats, Permitted, Profile,
+    PublicKey, Schedule, SecretKey, SocketSpec, TrafficClass,
 };
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
@@ -18,6 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use super::args::DoctorArgs;
 use super::facts::{Measured, Outcome, Path};
 use super::load;
+use super::trace::{self, Recorder, Recording};
 use crate::failure::Failure;
 use crate::paths::Route;
 use crate::{catalog, keys, machine};
@@ -37,8 +38,17 @@ const REFUSAL: Duration = Duration::from_millis(500);
 pub(super) struct Probed {
     /// Somebody said that nothing listens on the port.
     pub(super) refused: bool,
-    /// The links.
-    pub(super) paths: Vec<Path>,
+    /// The links, and what was recorded of them if that was asked for.
+    pub(super) paths: Vec<(Path, Option<Recording>)>,
+}
+
+/// A link that was tried, and its connection, which is still open.
+#[derive(Debug)]
+struct Tried {
+    path: Path,
+    connection: Option<Connection>,
+    recorder: Recorder,
+    recording: Option<Recording>,
 }
 
 /// A link to try.
@@ -71,31 +81,64 @@ pub(super) async fn examine(
     let config = Config { profile, schedule, permitted, ..Config::new(secret) };
     let endpoint = Endpoint::client(config);
     let endpoint = endpoint.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let candidates = candidates(&machine::interfaces()?, route)?;
     let mut trying = JoinSet::new();
-    for (number, candidate) in candidates.iter().cloned().enumerate() {
+    for (number, candidate) in candidates(&machine::interfaces()?, route)?.into_iter().enumerate() {
         let (endpoint, pings) = (endpoint.clone(), args.pings);
-        trying.spawn(async move { (number, probe(&endpoint, peer, &candidate, pings).await) });
+        let (profile, recorder) = trace::recording(catalog::profile("uncoded", &[])?)?;
+        trying.spawn(async move {
+            let tried = probe(&endpoint, (peer, profile), &candidate, pings).await;
+            (number, Tried { recorder, ..tried })
+        });
     }
-    let mut found = trying.join_all().await;
-    found.sort_by_key(|(number, _)| *number);
-    let mut paths = Vec::new();
-    for (_, (mut path, connection)) in found {
-        if let Some(connection) = connection {
-            if let Some(measured) = path.measured.as_mut().filter(|_| args.load) {
-                match load::fill(&connection).await {
-                    Ok(load) => measured.load = Some(load),
-                    Err(why) => measured.load_failed = Some(why),
-                }
-            }
-            connection.close(0, "examined");
-        }
-        paths.push(path);
+    let mut tried = trying.join_all().await;
+    tried.sort_by_key(|(number, _)| *number);
+    let mut tried: Vec<Tried> = tried.into_iter().map(|(_, tried)| tried).collect();
+    if args.load {
+        load_each(&mut tried).await;
     }
-    let silent = !paths.iter().any(|path| path.outcome == Outcome::Answered);
+    if args.trace.is_some() {
+        record_all(&mut tried, Duration::from_secs(args.time)).await;
+    }
+    for connection in tried.iter().filter_map(|tried| tried.connection.as_ref()) {
+        connection.close(0, "examined");
+    }
+    let silent = !tried.iter().any(|tried| tried.path.outcome == Outcome::Answered);
     let refused = silent && is_refused(route.remote).await;
     let _ = timeout(SETTLE, endpoint.wait_idle()).await;
+    let paths = tried.into_iter().map(|tried| (tried.path, tried.recording)).collect();
     Ok(Probed { refused, paths })
+}
+
+/// Fills one link after the other.
+async fn load_each(tried: &mut [Tried]) {
+    for Tried { path, connection, .. } in tried {
+        let (Some(connection), Some(measured)) = (connection, path.measured.as_mut()) else {
+            continue;
+        };
+        match load::fill(connection).await {
+            Ok(load) => measured.load = Some(load),
+            Err(why) => measured.load_failed = Some(why),
+        }
+    }
+}
+
+/// Records all links at the same time, so that what befalls several at once is recorded as such.
+async fn record_all(tried: &mut [Tried], time: Duration) {
+    let mut recording = JoinSet::new();
+    for (number, Tried { path, connection, recorder, .. }) in tried.iter().enumerate() {
+        let (Some(connection), Some(_)) = (connection.clone(), &path.measured) else { continue };
+        let recorder = recorder.clone();
+        recording.spawn(async move { (number, trace::record(&connection, &recorder, time).await) });
+    }
+    for (number, result) in recording.join_all().await {
+        let Some(tried) = tried.get_mut(number) else { continue };
+        match result {
+            Ok(recording) => tried.recording = Some(recording),
+            Err(why) => {
+                tried.path.measured.iter_mut().for_each(|it| it.trace_failed = Some(why.clone()));
+            }
+        }
+    }
 }
 
 /// The links that were asked for, or all that may lead to the peer.
@@ -136,17 +179,17 @@ fn candidates(list: &[Interface], route: &Route) -> Result<Vec<Candidate>, Failu
     Ok(found)
 }
 
-/// Tries one link. The connection is still open.
+/// Tries one link, to a peer and with a profile.
 async fn probe(
     endpoint: &Endpoint,
-    peer: PublicKey,
+    to: (PublicKey, Profile),
     candidate: &Candidate,
     pings: u16,
-) -> (Path, Option<Connection>) {
+) -> Tried {
     let connected = if candidate.astray {
         Err(Outcome::NoRoute)
     } else {
-        connect(endpoint, peer, candidate).await
+        connect(endpoint, to, candidate).await
     };
     let (outcome, connection) = match connected {
         Ok(connection) => (Outcome::Answered, Some(connection)),
@@ -157,18 +200,19 @@ async fn probe(
         None => None,
     };
     let Candidate { name, source, remote, .. } = candidate.clone();
-    (Path { name, local: source, remote, outcome, measured }, connection)
+    let path = Path { name, local: source, remote, outcome, measured };
+    Tried { path, connection, recorder: Recorder::default(), recording: None }
 }
 
 async fn connect(
     endpoint: &Endpoint,
-    peer: PublicKey,
+    (peer, profile): (PublicKey, Profile),
     candidate: &Candidate,
 ) -> Result<Connection, Outcome> {
     let failed = |error: &dyn std::fmt::Display| Outcome::Failed(error.to_string());
     let local = bind(endpoint, candidate).map_err(|error| failed(&error))?;
     let path = [PathSpec { local, remote: candidate.remote }];
-    endpoint.connect(peer, path).await.map_err(|error| match error {
+    endpoint.connect_with(peer, path, profile).await.map_err(|error| match error {
         ConnectError::NoAnswer => Outcome::Silent,
         error => failed(&error),
     })
@@ -223,6 +267,8 @@ async fn measure(connection: &Connection, pings: u16) -> Option<Measured> {
         mtu: path.mtu,
         load: None,
         load_failed: None,
+        trace: None,
+        trace_failed: None,
     })
 }
 

@@ -97,7 +97,35 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
         Finding::problem("load", name, format!("it could not be filled: {why}"))
             .advise("run it again; if that happens again, `anabranch serve` there says why")
     }));
+    findings.extend(recorded(name, measured));
     findings
+}
+
+/// What became of the recording, if one was asked for.
+fn recorded(name: &str, measured: &Measured) -> Option<Finding> {
+    if let Some(why) = &measured.trace_failed {
+        let what = format!("it could not be recorded: {why}");
+        let advice = "run it again with another directory, or leave this link out with --path";
+        return Some(Finding::problem("trace", name, what).advise(advice));
+    }
+    let trace = measured.trace.as_ref()?;
+    let [least, most] = trace.delay_ms;
+    let delay =
+        if most - least < 0.1 { format!("{least:.1}") } else { format!("{least:.1} to {most:.1}") };
+    let what = format!(
+        "{:.0} s recorded: {} Mb/s on average, {} to {} in eight of ten moments, {delay} ms one way, {} \
+         lost",
+        trace.seconds,
+        format::mbps(trace.mbps),
+        format::mbps(trace.mbps_p10),
+        format::mbps(trace.mbps_p90),
+        format::percent(trace.loss)
+    );
+    let scenario = &trace.scenario;
+    let replay = format!(
+        "anabranch emulate {scenario} --shell, or anabranch sim run {scenario}, replays it"
+    );
+    Some(Finding::ok("trace", name, what).advise(replay))
 }
 
 fn round_trips(name: &str, measured: &Measured) -> Finding {

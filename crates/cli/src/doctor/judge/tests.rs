@@ -64,6 +64,8 @@ fn measured() -> Measured {
         mtu: 1500,
         load: None,
         load_failed: None,
+        trace: None,
+        trace_failed: None,
     }
 }
 

@@ -1,0 +1,198 @@
+//! A link recorded over time, as files that scenarios take.
+
+mod files;
+mod record;
+mod saturate;
+
+use std::time::Duration;
+
+use anabranch::policy::CongestionController;
+use anabranch::policy::registry::PolicySpec;
+use anabranch::{Connection, PathId, Profile};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::load::pour;
+use super::probe::only_path;
+use crate::failure::Failure;
+use record::{Record, STEP};
+use saturate::{CYCLE, ENTRY, Saturate};
+
+pub(super) use files::{check, write};
+pub(super) use record::Recorder;
+
+/// What a recording shows in short; the rest is in the files.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Trace {
+    /// How long it is, seconds.
+    pub(super) seconds: f64,
+    /// The rate on average, Mb/s, and the tenth and the ninetieth of a hundred intervals of 100 ms.
+    pub(super) mbps: f64,
+    pub(super) mbps_p10: f64,
+    pub(super) mbps_p90: f64,
+    /// One way, as half of the round trip of an empty queue, ms: the least and the most.
+    pub(super) delay_ms: [f64; 2],
+    /// Share lost.
+    pub(super) loss: f64,
+    /// The scenario with this link and the others.
+    pub(super) scenario: String,
+}
+
+/// A recording of one link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Recording {
+    /// Its length, seconds.
+    seconds: f64,
+    /// From when, seconds, the link carried how much, Mb/s.
+    rates: Vec<(f64, f64)>,
+    /// From when, seconds, a packet took how long one way, ms, without a queue.
+    delays: Vec<(f64, f64)>,
+    /// From when, seconds, which share was lost.
+    losses: Vec<(f64, f64)>,
+    /// The share lost in all.
+    loss: f64,
+}
+
+/// How long a link may stay silent beyond the time that was asked for, before it is given up.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Steps within which a link that has become faster is full again.
+const SOON: usize = 10;
+/// A larger share says more about the recording than about the link.
+const MOST_LOSS: f64 = 0.95;
+
+/// `profile` with a controller that records what it sees once [`record`] chooses it.
+pub(super) fn recording(mut profile: Profile) -> Result<(Profile, Recorder), Failure> {
+    let recorder = Recorder::default();
+    let shared = recorder.clone();
+    let made = profile.register::<dyn CongestionController>(&ENTRY, move |options| {
+        Ok(Box::new(Saturate::new(shared.clone(), options.packet_size())))
+    });
+    made.map_err(Failure::failed)?;
+    Ok((profile, recorder))
+}
+
+/// Keeps the link of a connection full for so long, and says what it showed, or why that cannot be told. The
+/// connection's profile must be of [`recording`].
+pub(super) async fn record(
+    connection: &Connection,
+    recorder: &Recorder,
+    time: Duration,
+) -> Result<Recording, String> {
+    let saturate: PolicySpec = ENTRY.name.parse().map_err(|_| "no controller".to_owned())?;
+    connection.set_congestion(PathId(0), &saturate).map_err(|error| error.to_string())?;
+    let begun = Instant::now();
+    while recorder.length() < time {
+        pour(connection).await.map_err(|error| error.to_string())?;
+        let path = only_path(connection).ok_or("the connection has no path any more")?;
+        recorder.note_fates(path.counters.spurious_losses);
+        if begun.elapsed() > time + PATIENCE {
+            return Err("it was silent for too long".to_owned());
+        }
+    }
+    Recording::of(&recorder.lock(), time).ok_or_else(|| "nothing arrived in time".to_owned())
+}
+
+impl Recording {
+    /// What the first so much of `record` says.
+    fn of(record: &Record, time: Duration) -> Option<Self> {
+        let losses = losses(record, time);
+        let rates = rates(record, &losses, time);
+        let mean = rates.iter().map(|(_, mbps)| mbps).sum::<f64>() / rates.len().max(1) as f64;
+        if rates.len() < 2 || mean <= 0.0 {
+            return None;
+        }
+        let delays = record.trips.iter().filter(|(at, _)| *at < time);
+        let delays = delays.map(|(at, trip)| (at.as_secs_f64(), trip.as_secs_f64() * 500.0));
+        let fates = record.fates.iter().filter(|(at, ..)| *at <= time);
+        let (_, acked, lost) = fates.copied().next_back().unwrap_or_default();
+        let (_, acked_before, lost_before) = record.fates.first().copied().unwrap_or_default();
+        Some(Recording {
+            seconds: time.as_secs_f64(),
+            rates,
+            delays: delays.collect(),
+            losses,
+            loss: share((acked - acked_before, lost.saturating_sub(lost_before))),
+        })
+    }
+
+    /// The figures in short.
+    pub(super) fn summary(&self, scenario: String) -> Trace {
+        let mut sorted: Vec<f64> = self.rates.iter().map(|(_, mbps)| *mbps).collect();
+        sorted.sort_by(f64::total_cmp);
+        let quantile = |part: usize| sorted.get(sorted.len() * part / 10).copied().unwrap_or(0.0);
+        let delays = self.delays.iter().map(|(_, delay)| *delay);
+        let ends = self.rates.iter().skip(1).map(|(at, _)| *at).chain([self.seconds]);
+        let carried =
+            self.rates.iter().zip(ends).map(|((at, mbps), end)| mbps * (end - at)).sum::<f64>();
+        let least = delays.clone().min_by(f64::total_cmp).unwrap_or(0.0);
+        Trace {
+            seconds: self.seconds,
+            mbps: carried / self.seconds,
+            mbps_p10: quantile(1),
+            mbps_p90: quantile(9),
+            delay_ms: [least, delays.max_by(f64::total_cmp).unwrap_or(0.0)],
+            loss: self.loss,
+            scenario,
+        }
+    }
+}
+
+/// What the link carried in each step of `record`, from when it did.
+///
+/// A queue that empties by itself shows that the link has become faster: it had the rate of the next full step already,
+/// unless that is far away, as where no queue ever forms.
+fn rates(record: &Record, losses: &[(f64, f64)], time: Duration) -> Vec<(f64, f64)> {
+    let whole = record.whole();
+    let mut rates: Vec<(f64, f64)> = Vec::new();
+    let mut faster_since = None;
+    for (index, (step, number)) in whole.iter().zip(0_u32..).enumerate() {
+        let at = (number * STEP).as_secs_f64();
+        if step.blind || at >= time.as_secs_f64() {
+            continue;
+        }
+        let soon = whole.iter().skip(index).take(SOON);
+        if step.hungry && soon.clone().any(|step| !step.hungry && !step.blind) {
+            faster_since.get_or_insert(at);
+            continue;
+        }
+        // What was lost behind the bottleneck had passed it.
+        let passed = 1.0 - at_time(losses, at).min(MOST_LOSS);
+        let mbps = step.bytes as f64 * 8e-6 / STEP.as_secs_f64() / passed;
+        let from = faster_since.take().unwrap_or(at);
+        rates.push((if rates.is_empty() { 0.0 } else { from }, mbps));
+    }
+    rates
+}
+
+/// The share lost in each stretch of [`CYCLE`], or in all of the time where that is shorter.
+fn losses(record: &Record, time: Duration) -> Vec<(f64, f64)> {
+    let mut found = Vec::new();
+    let fate = |at: Duration| {
+        let after = record.fates.iter().find(|(when, ..)| *when >= at);
+        after.or(record.fates.last()).map(|(_, acked, lost)| (*acked, *lost)).unwrap_or_default()
+    };
+    let mut from = Duration::ZERO;
+    while from < time {
+        // A rest that is too short to tell a share belongs to the last stretch.
+        let to = if from + CYCLE * 2 > time { time } else { from + CYCLE };
+        let (before, after) = (fate(from), fate(to));
+        let lost = (after.0 - before.0, after.1.saturating_sub(before.1));
+        found.push((from.as_secs_f64(), share(lost)));
+        from = to;
+    }
+    found
+}
+
+/// The part that was lost of those acknowledged and lost.
+fn share((acked, lost): (u64, u64)) -> f64 {
+    lost as f64 / (acked + lost).max(1) as f64
+}
+
+/// The value of the last step that has begun.
+fn at_time(steps: &[(f64, f64)], at: f64) -> f64 {
+    let begun = steps.iter().take_while(|(from, _)| *from <= at);
+    begun.last().map_or(0.0, |(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests;

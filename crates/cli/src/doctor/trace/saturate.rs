@@ -1,0 +1,276 @@
+//! A controller that keeps a link full, to see how much it carries, and now and then lets its queue run empty, to see
+//! how long packets take by themselves.
+
+use std::time::Duration;
+
+use anabranch::policy::CongestionController;
+use anabranch::policy::congestion::{AckEvent, TimeoutEvent};
+use anabranch::policy::registry::Entry;
+use anabranch::policy::view::PathView;
+use anabranch_types::{Bitrate, Time};
+
+use super::record::Recorder;
+
+/// What the registry says about it.
+pub(in crate::doctor) const ENTRY: Entry = Entry {
+    name: "saturate",
+    summary: "keeps a queue of some milliseconds, to measure what a link carries",
+    source: "",
+    options: &[],
+};
+
+/// Time from one empty queue to the next.
+pub(super) const CYCLE: Duration = Duration::from_secs(5);
+/// The queue that is kept, as a share of the empty round trip, and its limits. Most buffers hold a round trip.
+const QUEUE: f64 = 0.5;
+const SHORTEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_millis(100);
+/// A shorter queue is none.
+const DRY: Duration = Duration::from_millis(2);
+/// Where a buffer holds less, the queue is halved down to this.
+const LEAST: Duration = Duration::from_millis(5);
+/// Loss in a round trip that is taken for a full buffer or a policer: so much beyond twice the usual one, and so many
+/// packets.
+const OVERFLOW: f64 = 0.05;
+const ENOUGH: u32 = 5;
+/// A rate that falls below this share in one round trip is that of a link that slows down.
+const STEADY: f64 = 0.8;
+/// What is left of the window after a round trip at most, unless the link has slowed down.
+const SHRINK: f64 = 0.9;
+/// How soon the usual loss follows that of each round trip.
+const USUAL: f64 = 1.0 / 16.0;
+const MOST_USUAL: f64 = 0.5;
+/// Round trips without growth after that.
+const HOLD: u32 = 8;
+/// Growth per round trip while the queue is shorter than half of what it should be, and while there is hardly one.
+const GROWTH: f64 = 1.25;
+const FAST_GROWTH: f64 = 1.5;
+/// Packets leave so much faster than the link carried them in the last round trip, as far as the window lets them.
+const PACE: f64 = 2.0;
+/// Longest time of doubling at the start.
+const START: Duration = Duration::from_secs(2);
+/// An empty round trip before there is a sample.
+const UNKNOWN: Duration = Duration::from_secs(1);
+/// The window of an empty queue, and the largest one.
+const FEW: u64 = 4;
+const MOST: f64 = 1e9;
+/// An empty queue is looked at for so many round trips, and at least so long.
+const LOOK: f64 = 2.5;
+const SHORTEST_LOOK: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Start,
+    Full,
+    /// Until then, once hardly anything is in flight.
+    Empty(Option<Time>),
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(in crate::doctor) struct Saturate {
+    recorder: Recorder,
+    phase: Phase,
+    since: Option<Time>,
+    packet: u64,
+    /// Bytes.
+    window: f64,
+    /// Bytes per second that the bottleneck sends on, the usual share that is lost behind it included.
+    rate: f64,
+    /// The empty round trip, and the queue that is kept beyond it.
+    base: Duration,
+    goal: Duration,
+    hold: u32,
+    /// The share lost in round trips in which nothing overflowed.
+    usual: f64,
+    /// Rounds that say nothing, since the queue was empty when they began.
+    skip: u32,
+    round: Round,
+}
+
+/// A round trip: it is over when a packet that left after its start is acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    start: Time,
+    delivered: u64,
+    acked: u64,
+    lost: u64,
+    lost_packets: u32,
+    /// The shortest trip in it.
+    trip: Option<Duration>,
+}
+
+impl Saturate {
+    pub(in crate::doctor) fn new(recorder: Recorder, packet: u64) -> Self {
+        Saturate {
+            recorder,
+            phase: Phase::Start,
+            since: None,
+            packet,
+            window: (10 * packet) as f64,
+            rate: 0.0,
+            base: UNKNOWN,
+            goal: SHORTEST,
+            hold: 0,
+            usual: 0.0,
+            skip: 0,
+            round: Round::default(),
+        }
+    }
+
+    /// The window that leaves three quarters of the queue that is kept.
+    fn target(&self) -> f64 {
+        let time = self.base.as_secs_f64() + 0.75 * self.goal.as_secs_f64();
+        self.rate * time
+    }
+
+    fn end_round(&mut self, event: &AckEvent, round: Round) {
+        let time = event.now.since(round.start).as_secs_f64();
+        let resolved = (round.acked + round.lost) as f64;
+        let loss = round.lost as f64 / resolved.max(1.0);
+        if self.skip > 0 || time <= 0.0 {
+            self.skip = self.skip.saturating_sub(1);
+            return;
+        }
+        let before = self.rate;
+        self.rate = round.acked as f64 / time / (1.0 - self.usual.min(MOST_USUAL));
+        let overflows = round.lost_packets >= ENOUGH && loss >= OVERFLOW + 2.0 * self.usual;
+        if !overflows {
+            self.usual += USUAL * (loss - self.usual);
+        }
+        let queue = round.trip.map_or(Duration::ZERO, |trip| trip.saturating_sub(self.base));
+        if self.phase == Phase::Start {
+            let long = self.since.is_some_and(|since| event.now.since(since) >= START);
+            // Of few packets the acknowledgement may have waited.
+            let is_known = round.acked >= 10 * self.packet;
+            if is_known && queue > self.goal || overflows || long {
+                self.empty(event);
+            }
+        } else {
+            self.adjust(queue, overflows, self.rate < STEADY * before);
+        }
+    }
+
+    /// Keeps the queue as long as it should be, after a round trip in which the link may have become slower.
+    fn adjust(&mut self, queue: Duration, overflows: bool, slower: bool) {
+        if overflows || queue > self.goal || self.hold > 0 {
+            // The rate of a round trip in which the window grew is below that of its end.
+            let least = if slower { 0.0 } else { SHRINK * self.window };
+            self.window = self.target().max(least);
+            self.hold = self.hold.saturating_sub(1);
+            if slower {
+                // The next round trip still tells of what was lost in this one.
+                self.skip = 1;
+            } else if overflows {
+                self.goal = (self.goal / 2).max(LEAST);
+                self.hold = HOLD;
+            }
+        } else if queue < self.goal / 2 {
+            self.window *= if queue < self.goal / 4 { FAST_GROWTH } else { GROWTH };
+        }
+    }
+
+    /// Lets the queue run empty.
+    fn empty(&mut self, event: &AckEvent) {
+        self.phase = Phase::Empty(None);
+        self.since = Some(event.now);
+    }
+
+    /// Fills the link again.
+    fn fill(&mut self, event: &AckEvent, left: Time) {
+        let mut record = self.recorder.lock();
+        if let Some(trip) = self.round.trip {
+            self.base = trip;
+            record.empty(event.now, trip);
+        }
+        // The first packets that leave now are acknowledged a round trip later.
+        record.blind(left, event.now + self.base.mul_f64(LOOK));
+        drop(record);
+        self.goal = match self.hold {
+            0 => self.base.mul_f64(QUEUE).clamp(SHORTEST, LONGEST),
+            _ => self.goal,
+        };
+        self.window = self.target();
+        (self.phase, self.since, self.skip) = (Phase::Full, Some(event.now), 2);
+    }
+}
+
+impl CongestionController for Saturate {
+    fn on_ack(&mut self, event: &AckEvent, _: &[PathView]) {
+        // What is lost where the queue is longer than it should be may have met a full buffer.
+        let crowded = event.rtt.latest > self.base + self.goal;
+        let mut record = self.recorder.lock();
+        record.acked(event, crowded);
+        if self.phase == Phase::Full && event.rtt.latest < self.base + DRY {
+            record.hungry(event.now);
+        }
+        drop(record);
+        let since = *self.since.get_or_insert_with(|| {
+            self.round.start = event.now;
+            self.round.delivered = event.total_delivered;
+            event.now
+        });
+        if event.acked_packets > 0 {
+            let trip = event.rtt.latest;
+            self.round.trip = Some(self.round.trip.map_or(trip, |least| least.min(trip)));
+            if self.phase == Phase::Start {
+                self.base = self.base.min(trip);
+                self.window += event.acked_bytes as f64;
+            }
+        }
+        self.round.acked += event.acked_bytes;
+        self.round.lost += event.lost_bytes;
+        self.round.lost_packets += event.lost_packets;
+        match self.phase {
+            Phase::Empty(None) => {
+                if event.bytes_in_flight <= FEW * self.packet {
+                    let look = self.base.mul_f64(LOOK).max(SHORTEST_LOOK);
+                    self.phase = Phase::Empty(Some(event.now + look));
+                    self.round.trip = None;
+                }
+                return;
+            }
+            Phase::Empty(Some(until)) if event.now < until => return,
+            Phase::Empty(Some(_)) => self.fill(event, since),
+            Phase::Full if event.now.since(since) >= CYCLE => return self.empty(event),
+            Phase::Start | Phase::Full => {}
+        }
+        let over = match &event.rate {
+            Some(rate) => rate.prior_delivered >= self.round.delivered,
+            None => event.now.since(self.round.start) >= event.rtt.smoothed,
+        };
+        if over {
+            let start =
+                Round { start: event.now, delivered: event.total_delivered, ..Round::default() };
+            let round = std::mem::replace(&mut self.round, start);
+            self.end_round(event, round);
+        }
+    }
+
+    /// An outage is no congestion: the window is what it should be once the link is back.
+    fn on_timeout(&mut self, _: &TimeoutEvent) {}
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.packet = bytes;
+    }
+
+    fn cwnd(&self) -> u64 {
+        let few = FEW * self.packet;
+        match self.phase {
+            Phase::Empty(_) => few,
+            Phase::Start | Phase::Full => (self.window.min(MOST) as u64).max(2 * few),
+        }
+    }
+
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        (self.rate > 0.0).then(|| Bitrate::from_bps((8.0 * PACE * self.rate) as u64))
+    }
+
+    fn phase(&self) -> &'static str {
+        match self.phase {
+            Phase::Start => "start",
+            Phase::Full => "full",
+            Phase::Empty(_) => "empty",
+        }
+    }
+}
