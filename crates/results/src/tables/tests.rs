@@ -150,7 +150,7 @@ fn a_table_that_was_changed_is_not_read() {
     let refused = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         let error = read(directory.path(), SERIES, &mut |_| {}).unwrap_err().to_string();
-        assert!(error.contains("it is not the file that summary.json speaks of"), "{error}");
+        assert!(error.contains("it is not the file that summary.json describes"), "{error}");
     };
     for length in (0..whole.len()).step_by(29) {
         refused(&whole[..length]);
