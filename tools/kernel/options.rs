@@ -11,7 +11,7 @@ Usage: cargo xtask kernel [OPTIONS]
 
   --only PATTERN  only these roads of scenarios/roads, such as links/wifi, wifi, 'pairs/*' or 'lte*'; may be repeated.
                   A handful of distinct kinds if left out
-  --system NAME   only these systems, such as anabranch or 'mptcp:*'; may be repeated
+  --system NAME   only these systems, such as anabranch, mplot or 'mptcp:*'; may be repeated
   --time S        measure S seconds (10) of each run
   --warm-up S     measure nothing in the S seconds (5) before
   --seeds N       seeds 1 to N (3) of the links' random draws

@@ -11,12 +11,17 @@ pub enum System {
     Tcp { congestion: &'static str, path: usize, paths: usize },
     /// The kernel's MPTCP over all paths.
     Mptcp { congestion: &'static str },
+    /// One of the papers' protocols, as a profile of `anabranch bench`, over all paths.
+    Paper { profile: &'static str },
     /// `anabranch bench` over all paths.
     Anabranch,
 }
 
 /// The kernel's congestion controls that are tried.
 pub const CONGESTION: [&str; 3] = ["cubic", "bbr", "reno"];
+
+/// The papers' protocols that are run over several paths.
+pub const PAPERS: [&str; 3] = ["mplot", "ptcp", "fmtcp"];
 
 impl System {
     /// Those that `options` ask for and this kernel has, over this many paths, ours last.
@@ -38,8 +43,16 @@ impl System {
         if paths > 1 && facts.has_mptcp {
             systems.extend(controls().map(|congestion| System::Mptcp { congestion }));
         }
+        if paths > 1 {
+            systems.extend(PAPERS.into_iter().map(|profile| System::Paper { profile }));
+        }
         systems.push(System::Anabranch);
         systems
+    }
+
+    /// Whether the kernel carries the bytes.
+    pub fn is_kernels(self) -> bool {
+        matches!(self, System::Tcp { .. } | System::Mptcp { .. })
     }
 
     /// Its name in tables; where there are several paths, with that of the one it uses.
@@ -48,6 +61,7 @@ impl System {
             System::Tcp { congestion, paths: 1, .. } => format!("tcp:{congestion}"),
             System::Tcp { congestion, path, .. } => format!("tcp:{congestion} {}", letter(path)),
             System::Mptcp { congestion } => format!("mptcp:{congestion}"),
+            System::Paper { profile } => profile.to_owned(),
             System::Anabranch => "anabranch".to_owned(),
         }
     }
@@ -92,8 +106,11 @@ mod tests {
             systems.into_iter().map(System::name).collect::<Vec<_>>()
         };
         assert_eq!(names(1, &["reno", "cubic"], true), ["tcp:cubic", "tcp:reno", "anabranch"]);
-        assert_eq!(names(2, &["bbr"], true), ["tcp:bbr a", "tcp:bbr b", "mptcp:bbr", "anabranch"]);
-        assert_eq!(names(2, &["bbr"], false), ["tcp:bbr a", "tcp:bbr b", "anabranch"]);
+        let papers = [PAPERS.as_slice(), &["anabranch"]].concat();
+        let with = |kernels: &[&'static str]| [kernels, &papers].concat();
+        let bbr = ["tcp:bbr a", "tcp:bbr b", "mptcp:bbr"];
+        assert_eq!(names(2, &["bbr"], true), with(&bbr));
+        assert_eq!(names(2, &["bbr"], false), with(&bbr[..2]));
     }
 
     #[test]
@@ -106,8 +123,9 @@ mod tests {
             let systems = System::chosen(2, &options, &facts);
             systems.into_iter().map(System::name).collect::<Vec<_>>()
         };
-        assert_eq!(chosen(&["program"]).len(), 4);
+        assert_eq!(chosen(&["program"]).len(), 7);
         assert_eq!(chosen(&["program", "--system", "tcp:*"]), ["tcp:reno a", "tcp:reno b"]);
+        assert_eq!(chosen(&["program", "--system", "*t*p"]), ["ptcp", "fmtcp"]);
         let two = ["program", "--system", "ana*", "--system", "mptcp:reno"];
         assert_eq!(chosen(&two), ["mptcp:reno", "anabranch"]);
         let words = ["program", "--system", "quic"].map(str::to_owned);
@@ -115,7 +133,7 @@ mod tests {
         assert!(
             check(&options)
                 .expect_err("unknown")
-                .contains("'quic'; allowed, and with *: anabranch, mptcp:bbr, ")
+                .contains("'quic'; allowed, and with *: anabranch, fmtcp, mplot, mptcp:bbr, ")
         );
     }
 }

@@ -117,7 +117,7 @@ pub fn notes(row: &Row) -> Vec<String> {
 /// The kernel's best row of a road, and the ratio of ours to it.
 pub fn best(rows: &[Row]) -> Option<(&Row, f64)> {
     let ours = rows.iter().find(|row| row.system == System::Anabranch)?.goodput()?;
-    let kernels = rows.iter().filter(|row| row.system != System::Anabranch);
+    let kernels = rows.iter().filter(|row| row.system.is_kernels());
     let (best, goodput) = kernels
         .filter_map(|row| Some((row, row.goodput()?)))
         .max_by(|(_, one), (_, other)| one.total_cmp(other))?;

@@ -77,7 +77,7 @@ impl Bench {
         let links = serde_json::from_str(&links).map_err(|error| format!("emulate: {error}"))?;
         let received = self.said(RECEIVER)?;
         match system {
-            System::Anabranch => {
+            System::Paper { .. } | System::Anabranch => {
                 let window = (self.warm_up as f64, (self.warm_up + self.seconds) as f64);
                 Outcome::of_bench(&links, &received, window)
             }
@@ -108,23 +108,25 @@ impl Bench {
         match system {
             System::Tcp { congestion, path, .. } => kernel(traffic(false, congestion, path)),
             System::Mptcp { congestion } => kernel(traffic(true, congestion, 0)),
-            System::Anabranch => self.ours(road.paths),
+            System::Paper { profile } => self.ours(road.paths, profile),
+            System::Anabranch => self.ours(road.paths, "anabranch"),
         }
     }
 
-    /// Those of our transport. The receiver is the client of `bench` and has the server send (`--reverse`), because the
-    /// client reports what came in each second.
-    fn ours(&self, paths: usize) -> (String, String) {
+    /// Those of our transport with a profile. The receiver is the client of `bench` and has the server send
+    /// (`--reverse`), because the client reports what came in each second.
+    fn ours(&self, paths: usize, profile: &str) -> (String, String) {
         let (program, key) = (quoted(&self.program), self.file("key"));
         let seconds = self.warm_up + self.seconds;
         let path = |n: usize| format!(" --path 10.77.{n}.2@10.77.{n}.1:5000");
         let paths: String = (1..=paths).map(path).collect();
         let send = format!(
-            "{program} bench server --listen 0.0.0.0:5000 --key {key} --anyone --once > {}",
+            "{program} bench server --listen 0.0.0.0:5000 --key {key} --anyone --once --profile {profile} > {}",
             self.file(SENDER)
         );
         let receive = format!(
-            "{program} bench client 10.77.1.1:5000 --peer {}{paths} --reverse --time {seconds} --json > {}",
+            "{program} bench client 10.77.1.1:5000 --peer {}{paths} --reverse --profile {profile} --time {seconds} \
+             --json > {}",
             self.public,
             self.file(RECEIVER)
         );
