@@ -3,6 +3,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
+use rtnetlink::packet_route::address::AddressHeaderFlags;
 use rtnetlink::packet_route::link::LinkAttribute;
 use rtnetlink::packet_route::rule::RuleAction;
 use rtnetlink::{AddressMessageBuilder, Error, Handle, LinkUnspec, RouteMessageBuilder};
@@ -112,10 +113,11 @@ impl Interface {
         netlink.link().set(up.build()).execute().await?;
         let Addresses { v4, v6 } = self.addresses;
         netlink.address().add(self.index, v4.into(), PREFIX_V4).execute().await?;
-        match v6 {
-            Some(v6) => netlink.address().add(self.index, v6.into(), PREFIX_V6).execute().await,
-            None => Ok(()),
-        }
+        let Some(v6) = v6 else { return Ok(()) };
+        let mut request = netlink.address().add(self.index, v6.into(), PREFIX_V6);
+        // Nobody else can have it. While the kernel looks whether somebody has, nothing can be bound to it.
+        request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
+        request.execute().await
     }
 
     async fn remove_addresses(&self, netlink: &Handle) -> Result<(), Error> {

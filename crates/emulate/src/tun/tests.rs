@@ -320,6 +320,30 @@ fn the_kernel_sends_nothing_of_its_own() {
     assert_eq!(packets, [0, 0]);
 }
 
+/// Until the kernel has looked whether somebody else has an address, nothing can be bound to it.
+#[test]
+fn ipv6_addresses_are_nobody_elses() {
+    const NODAD: u32 = 0x02;
+    const TENTATIVE: u32 = 0x40;
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    let emulator = start(&plan(&["name=a,rate=1mbit,delay=1ms", "name=b,rate=1mbit,delay=1ms"]));
+    let with_ipv6 = emulator.paths().iter().filter(|ends| ends.client.v6.is_some()).count();
+    for side in [Side::Client, Side::Server] {
+        let read = |_: &Inside| std::fs::read_to_string("/proc/thread-self/net/if_inet6");
+        let text = emulator.space(side).run(read).expect("a thread").unwrap_or_default();
+        // Each line: the address, then index, prefix length, scope and flags in hexadecimal, and the name.
+        let own = text.lines().filter(|line| line.starts_with("fd77"));
+        let flags = own.map(|line| line.split_whitespace().nth(4).expect("flags"));
+        let flags: Vec<u32> =
+            flags.map(|hex| u32::from_str_radix(hex, 16).expect("hexadecimal")).collect();
+        assert_eq!(flags.len(), with_ipv6, "{text}");
+        assert!(flags.iter().all(|flags| flags & (NODAD | TENTATIVE) == NODAD), "{text}");
+    }
+}
+
 #[test]
 fn ipv6_packets_are_marked_and_take_their_time() {
     let _alone = ALONE.lock();
