@@ -52,7 +52,7 @@ fn lines(file: &Path) -> Vec<(f64, f64)> {
     numbers.map(|(a, b)| (a.parse().unwrap(), b.parse().unwrap())).collect()
 }
 
-/// Records 24 s of a link into `directory`; what `doctor` reported of it.
+/// Records 24 s of a link into `directory`, and returns the summary that `doctor` printed.
 fn record(link: &str, directory: &Path) -> Value {
     let server = Server::start(&[], "");
     let link: PathConfig = link.parse().unwrap();

@@ -1,5 +1,4 @@
-//! Unix sockets that are listened on or connected to: their files, whom they belong to, and what is left of those whose
-//! program has ended.
+//! Unix sockets to listen on and to connect to: the mode of their files, and files that a program left behind.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +17,7 @@ use tokio::net::{UnixListener, UnixStream};
 const BACKLOG: i32 = 1024;
 /// Only the user that the program runs as connects to what it listens on.
 const MODE: u32 = 0o600;
-/// How often, and with what pause, the lock on a directory is asked for. Whoever holds it does so for an instant.
+/// Attempts to lock a directory, and the pause between two. Others hold the lock for an instant only.
 const ATTEMPTS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -77,7 +76,7 @@ impl From<SocketError> for io::Error {
     }
 }
 
-/// A Unix socket that is listened on. Its file goes with it.
+/// A listening Unix socket. Its file is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct SocketListener {
     listener: UnixListener,
@@ -142,7 +141,7 @@ pub(super) async fn dial(path: &Path) -> io::Result<UnixStream> {
     })
 }
 
-/// Locks a directory against other programs that make sockets in it this way; nothing if somebody keeps the lock.
+/// Locks a directory against other programs of this kind that make sockets in it; `None` if the lock stays taken.
 async fn locked(directory: &Path) -> Option<File> {
     let directory = File::open(directory).ok()?;
     for _ in 0..ATTEMPTS {

@@ -239,7 +239,7 @@ impl Manifest {
             }
             let end = follow(self.name(index), |name| {
                 lookups += 1;
-                // The result is not used once there are too many.
+                // Beyond the limit the search ends, and an error is returned below.
                 if lookups > MAX_LOOKUPS { None } else { self.target(self.find(order, name).ok()?) }
             });
             if lookups > MAX_LOOKUPS {

@@ -73,7 +73,7 @@ pub(super) async fn send(
     Ok(Done::Sent(took))
 }
 
-/// Longest datagram, bytes. An error if the head leaves no room in it.
+/// Longest datagram of the connection, bytes; an error if the header of `bench` does not fit into it.
 fn room(connection: &Connection) -> io::Result<usize> {
     let most = connection.max_datagram_size().ok_or(io::ErrorKind::ConnectionAborted)?;
     if most > HEAD { Ok(most) } else { Err(io::Error::other("no path carries datagrams")) }

@@ -22,7 +22,7 @@ use crate::{clock, format};
 
 /// How long a client may take to say what it wants, and to open its streams.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Packets in that time of a client that is not silent: more than keep a connection open.
+/// A client that sends at least this many packets in that time is active: keepalives are fewer.
 const ALIVE: u64 = 20;
 
 /// Serves clients until interrupted, or one with `--once`.
@@ -132,8 +132,8 @@ pub(super) async fn serve(connection: &Connection) -> Result<Option<Figures>, Ex
     Ok(Some(figures))
 }
 
-/// What the client asks for. Who goes on sending datagrams is waited for: `doctor` fills links by them and asks for
-/// nothing.
+/// Waits for the client's request. A client that keeps sending datagrams is given more time: `doctor` fills links with
+/// them and requests nothing.
 async fn awaited(connection: &Connection) -> Result<(SendStream, Request), ExchangeError> {
     let mut asked = pin!(asked(connection));
     let mut heard = 0;

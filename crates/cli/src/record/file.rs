@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anabranch_files::Atomic;
 
-/// The fate of the file that is being written: its name when it is complete, or nothing. `None` for a device or
+/// The file that takes its name once it is complete. `None` for a device or
 /// pipe, which is written to as it is.
 #[derive(Debug)]
 pub(super) struct Target(Option<Atomic>);

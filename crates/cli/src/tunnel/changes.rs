@@ -147,7 +147,7 @@ fn list<T: Display>(all: &[T]) -> String {
     }
 }
 
-/// Those of `all` that `others` lacks, each as often as it is missing there.
+/// The elements of `all` that are not in `others`. Of equal elements, as many as `all` has more than `others`.
 pub(super) fn without<'a, T: PartialEq>(
     all: &'a [T],
     others: &'a [T],

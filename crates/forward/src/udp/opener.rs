@@ -1,4 +1,4 @@
-//! The end that asks the peer to carry datagrams: the flows of those who send them, and the request.
+//! The side that asks the peer to carry datagrams: its request, and a flow for each sender.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use crate::wire::Request;
 use anabranch::Connection;
 use anabranch::{RecvStream, SendStream};
 
-/// Those who send datagrams, and are sent the answers.
+/// The senders of datagrams, to whom the answers go.
 pub(crate) trait Senders: Send + Sync + 'static {
-    /// One of them.
+    /// Identifies a sender.
     type Sender: Ord + Copy + Send;
 
-    /// Passes an answer on; never waits.
+    /// Passes an answer on. Never blocks.
     fn answer(&self, to: Self::Sender, payload: &[u8]) -> io::Result<()>;
 }
 
@@ -44,10 +44,10 @@ struct State<T> {
     next: u64,
 }
 
-/// Who has sent something.
+/// The flow of one sender.
 struct Flow {
     number: u64,
-    /// When it last sent or got something.
+    /// Time of its last datagram in either direction.
     last: Instant,
     _counted: Counted,
 }
@@ -61,7 +61,7 @@ impl<T: Ord + Copy> State<T> {
             return Some(flow.number);
         }
         let counted = counters.flow(MAX_FLOWS).or_else(|| {
-            // The one that has been silent longest makes room.
+            // The flow that has been silent longest is given up for it.
             let oldest = *self.flows.iter().min_by_key(|(_, flow)| flow.last)?.0;
             self.forget(oldest);
             counters.flow(MAX_FLOWS)
