@@ -54,6 +54,11 @@ impl Failure {
         Failure::of_file(error, format!("cannot read {}: {error}", path.display()))
     }
 
+    /// A file cannot be written.
+    pub fn cannot_write(path: &Path, error: impl Display) -> Self {
+        Failure::failed(format!("cannot write {}: {error}", path.display()))
+    }
+
     /// `text` says what is wrong with a file or directory that was named. Where nothing is there, or something of another
     /// kind, it was named wrongly.
     pub fn of_file(error: &io::Error, text: impl Display) -> Self {

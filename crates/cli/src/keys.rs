@@ -90,7 +90,7 @@ fn not_saved(path: &Path, error: KeyError) -> Failure {
                 path.display()
             ))
         }
-        error => Failure::failed(format!("cannot write {}: {error}", path.display())),
+        error => Failure::cannot_write(path, error),
     }
 }
 

@@ -36,7 +36,7 @@ pub fn run(args: &ReproArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{missing}: there is no such directory to merge")));
     }
     if let Some(dir) = &args.out {
-        fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
+        fs::create_dir_all(dir).map_err(|error| Failure::cannot_write(dir, error))?;
     }
     let bar = Bar::new();
     let settings = Settings {
@@ -170,13 +170,9 @@ fn save(report: &Report, quick: bool, dir: &Path) -> Result<(), Failure> {
     for (name, text) in [("report.json", json), ("report.html", html::page(report, &origin))] {
         let path = dir.join(name);
         anabranch_files::write(&path, text.as_bytes(), 0o666)
-            .map_err(|error| unwritable(&path, &error))?;
+            .map_err(|error| Failure::cannot_write(&path, error))?;
     }
     Ok(())
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}: {error}", path.display()))
 }
 
 fn cores() -> usize {

@@ -30,6 +30,22 @@ fn can_emulate() -> bool {
     false
 }
 
+/// Whether the programs that serve and fetch a page are installed; prints which is not.
+fn can_fetch() -> bool {
+    let missing = |program: &&str| Command::new(program).arg("--version").output().is_err();
+    let missing = ["python3", "curl"].into_iter().find(missing);
+    missing.iter().for_each(|program| println!("skipped: {program} is not installed"));
+    missing.is_none()
+}
+
+/// The command that fetches `page` from port 8000 of `host`, as soon as that answers.
+fn fetch(into: &Path, host: &str) -> String {
+    let into = into.display();
+    format!(
+        "curl -sS --retry 20 --retry-delay 1 --retry-connrefused -o {into} http://{host}:8000/page"
+    )
+}
+
 /// Starts `emulate` with the words of `options` and then `more`.
 fn start(options: &str, more: &[&str]) -> Child {
     let mut command = Command::new(PROGRAM);
@@ -239,24 +255,14 @@ fn a_transfer_uses_two_emulated_links() {
 
 #[test]
 fn ordinary_programs_cross_the_links() {
-    if !can_emulate() {
+    if !can_emulate() || !can_fetch() {
         return;
     }
-    for program in ["python3", "curl"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            println!("skipped: {program} is not installed");
-            return;
-        }
-    }
     let directory = tempfile::tempdir().unwrap();
-    let page: Vec<u8> = (0..400_000_u32).map(|n| (n ^ (n >> 7)) as u8).collect();
-    fs::write(directory.path().join("page"), &page).unwrap();
-    let at = directory.path().display();
+    let (at, page) = (directory.path().display(), file(&directory.path().join("page"), 400_000));
     let capture = directory.path().join("a.pcapng");
     let server = format!("cd {at} && exec python3 -m http.server --bind 10.77.1.2 8000");
-    let client = format!(
-        "curl -sS --retry 20 --retry-delay 1 --retry-connrefused -o {at}/got http://10.77.1.2:8000/page"
-    );
+    let client = fetch(&directory.path().join("got"), "10.77.1.2");
     let pcap = format!("a.reverse={}", capture.display());
     let more =
         ["--json", "--pcap", &pcap, "--late", "1s", "--server", &server, "--client", &client];
@@ -352,23 +358,13 @@ fn a_file_is_sent_over_ipv6() {
 
 #[test]
 fn plain_tcp_crosses_in_both_families() {
-    if !can_emulate() {
+    if !can_emulate() || !can_fetch() {
         return;
-    }
-    for program in ["python3", "curl"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            println!("skipped: {program} is not installed");
-            return;
-        }
     }
     let directory = tempfile::tempdir().unwrap();
     let (at, page) = (directory.path().display(), file(&directory.path().join("page"), 300_000));
     let server = format!("cd {at} && exec python3 -m http.server --bind :: 8000");
-    let get = |name: &str, host: &str| {
-        format!(
-            "curl -sS --retry 20 --retry-delay 1 --retry-connrefused -o {at}/{name} http://{host}:8000/page"
-        )
-    };
+    let get = |name: &str, host: &str| fetch(&directory.path().join(name), host);
     let client = format!("{} && {}", get("a", "10.77.1.2"), get("b", "[fd77:0:0:2::2]"));
     let (code, out, errors) = run(TWO, &["--json", "--server", &server, "--client", &client]);
     assert_eq!(code, Some(0), "{errors}");

@@ -1,8 +1,8 @@
 //! UDP datagrams carried over a connection: each in a datagram of the connection, so that none waits for another and
 //! what is lost stays lost.
 //!
-//! A *flow* stands for one address that sends to the near end, or for one association of a SOCKS5 client. The far end has a socket of its own for each, so that
-//! answers find back. The bytes are specified in `docs/spec/forward-0.md`.
+//! A *flow* stands for one address that sends to the near end, or for one association of a SOCKS5 client. The far end
+//! has a socket of its own for each, so that answers find their way back. The bytes are specified in `docs/spec/forward-0.md`.
 
 mod counts;
 mod far;
@@ -26,6 +26,8 @@ use core::time::Duration;
 
 /// A flow that has carried nothing for this long is forgotten.
 pub const IDLE: Duration = Duration::from_secs(60);
+/// How often idle flows are looked for within [`IDLE`].
+const SWEEPS: u32 = 12;
 /// Most flows of a forward at its near end, and of a peer at the far end.
 pub const MAX_FLOWS: usize = 256;
 /// Pause after a receive call failed.

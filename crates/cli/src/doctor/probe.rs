@@ -86,8 +86,8 @@ pub(super) async fn examine(
         let (endpoint, pings) = (endpoint.clone(), args.pings);
         let (profile, recorder) = trace::recording(catalog::profile("uncoded", &[])?)?;
         trying.spawn(async move {
-            let tried = probe(&endpoint, (peer, profile), &candidate, pings).await;
-            (number, Tried { recorder, ..tried })
+            let (path, connection) = probe(&endpoint, (peer, profile), &candidate, pings).await;
+            (number, Tried { path, connection, recorder, recording: None })
         });
     }
     let mut tried = trying.join_all().await;
@@ -179,13 +179,13 @@ fn candidates(list: &[Interface], route: &Route) -> Result<Vec<Candidate>, Failu
     Ok(found)
 }
 
-/// Tries one link, to a peer and with a profile.
+/// Tries one link, to a peer and with a profile. The connection is still open.
 async fn probe(
     endpoint: &Endpoint,
     to: (PublicKey, Profile),
     candidate: &Candidate,
     pings: u16,
-) -> Tried {
+) -> (Path, Option<Connection>) {
     let connected = if candidate.astray {
         Err(Outcome::NoRoute)
     } else {
@@ -200,8 +200,7 @@ async fn probe(
         None => None,
     };
     let Candidate { name, source, remote, .. } = candidate.clone();
-    let path = Path { name, local: source, remote, outcome, measured };
-    Tried { path, connection, recorder: Recorder::default(), recording: None }
+    (Path { name, local: source, remote, outcome, measured }, connection)
 }
 
 async fn connect(

@@ -1,4 +1,4 @@
-//! A link recorded over time, as files that scenarios take.
+//! Records a link over time, into files that scenarios read.
 
 mod files;
 mod record;
@@ -21,46 +21,46 @@ use saturate::{CYCLE, ENTRY, Saturate};
 pub(super) use files::{check, write};
 pub(super) use record::Recorder;
 
-/// What a recording shows in short; the rest is in the files.
+/// Summary of a recording. The files hold the rest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Trace {
-    /// How long it is, seconds.
+    /// Duration, seconds.
     pub(super) seconds: f64,
-    /// The rate on average, Mb/s, and the tenth and the ninetieth of a hundred intervals of 100 ms.
+    /// Mean rate, Mb/s, and the 10th and 90th percentiles over intervals of 100 ms.
     pub(super) mbps: f64,
     pub(super) mbps_p10: f64,
     pub(super) mbps_p90: f64,
-    /// One way, as half of the round trip of an empty queue, ms: the least and the most.
+    /// Smallest and largest one-way delay, ms: half of the round-trip time while the queue is empty.
     pub(super) delay_ms: [f64; 2],
-    /// Share lost.
+    /// Share of the packets that was lost.
     pub(super) loss: f64,
-    /// The scenario with this link and the others.
+    /// Path of the scenario file, which holds all links.
     pub(super) scenario: String,
 }
 
 /// A recording of one link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Recording {
-    /// Its length, seconds.
+    /// Duration, seconds.
     seconds: f64,
-    /// From when, seconds, the link carried how much, Mb/s.
+    /// The rate over time: start of each step, seconds, and Mb/s.
     rates: Vec<(f64, f64)>,
-    /// From when, seconds, a packet took how long one way, ms, without a queue.
+    /// The one-way delay of an empty queue over time: start of each step, seconds, and ms.
     delays: Vec<(f64, f64)>,
-    /// From when, seconds, which share was lost.
+    /// The loss over time: start of each step, seconds, and the share lost.
     losses: Vec<(f64, f64)>,
-    /// The share lost in all.
+    /// The share lost over the whole recording.
     loss: f64,
 }
 
-/// How long a link may stay silent beyond the time that was asked for, before it is given up.
+/// A recording that takes this much longer than requested is given up: the link is silent.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Steps within which a link that has become faster is full again.
+/// A link whose rate has risen is full again within so many steps.
 const SOON: usize = 10;
-/// A larger share says more about the recording than about the link.
+/// Largest loss that rates are corrected for. A larger one comes from the recording and not from the link.
 const MOST_LOSS: f64 = 0.95;
 
-/// `profile` with a controller that records what it sees once [`record`] chooses it.
+/// Registers a controller with `profile` that records the link once [`record`] selects it.
 pub(super) fn recording(mut profile: Profile) -> Result<(Profile, Recorder), Failure> {
     let recorder = Recorder::default();
     let shared = recorder.clone();
@@ -71,8 +71,8 @@ pub(super) fn recording(mut profile: Profile) -> Result<(Profile, Recorder), Fai
     Ok((profile, recorder))
 }
 
-/// Keeps the link of a connection full for so long, and says what it showed, or why that cannot be told. The
-/// connection's profile must be of [`recording`].
+/// Keeps the link of a connection full for this time, and returns the recording, or the reason why there is none. The
+/// connection must use the profile that [`recording`] returned.
 pub(super) async fn record(
     connection: &Connection,
     recorder: &Recorder,
@@ -93,12 +93,11 @@ pub(super) async fn record(
 }
 
 impl Recording {
-    /// What the first so much of `record` says.
+    /// Evaluates `record` up to `time`; `None` if too little arrived.
     fn of(record: &Record, time: Duration) -> Option<Self> {
         let losses = losses(record, time);
         let rates = rates(record, &losses, time);
-        let mean = rates.iter().map(|(_, mbps)| mbps).sum::<f64>() / rates.len().max(1) as f64;
-        if rates.len() < 2 || mean <= 0.0 {
+        if rates.len() < 2 || rates.iter().all(|(_, mbps)| *mbps == 0.0) {
             return None;
         }
         let delays = record.trips.iter().filter(|(at, _)| *at < time);
@@ -115,7 +114,7 @@ impl Recording {
         })
     }
 
-    /// The figures in short.
+    /// The summary, with the path of the scenario file.
     pub(super) fn summary(&self, scenario: String) -> Trace {
         let mut sorted: Vec<f64> = self.rates.iter().map(|(_, mbps)| *mbps).collect();
         sorted.sort_by(f64::total_cmp);
@@ -137,10 +136,11 @@ impl Recording {
     }
 }
 
-/// What the link carried in each step of `record`, from when it did.
+/// The rate of each step of `record`.
 ///
-/// A queue that empties by itself shows that the link has become faster: it had the rate of the next full step already,
-/// unless that is far away, as where no queue ever forms.
+/// A queue that empties although the controller fills it shows that the rate of the link has risen. The new rate is
+/// measured in the next step in which the queue was never empty, and holds from the step in which it first was. If
+/// there is no such step soon, no queue forms at all, and the step's own rate is taken.
 fn rates(record: &Record, losses: &[(f64, f64)], time: Duration) -> Vec<(f64, f64)> {
     let whole = record.whole();
     let mut rates: Vec<(f64, f64)> = Vec::new();
@@ -155,7 +155,7 @@ fn rates(record: &Record, losses: &[(f64, f64)], time: Duration) -> Vec<(f64, f6
             faster_since.get_or_insert(at);
             continue;
         }
-        // What was lost behind the bottleneck had passed it.
+        // Packets lost after the bottleneck have passed it, so they count for its rate.
         let passed = 1.0 - at_time(losses, at).min(MOST_LOSS);
         let mbps = step.bytes as f64 * 8e-6 / STEP.as_secs_f64() / passed;
         let from = faster_since.take().unwrap_or(at);
@@ -164,7 +164,7 @@ fn rates(record: &Record, losses: &[(f64, f64)], time: Duration) -> Vec<(f64, f6
     rates
 }
 
-/// The share lost in each stretch of [`CYCLE`], or in all of the time where that is shorter.
+/// The loss of each period of [`CYCLE`]; the last one is up to twice as long.
 fn losses(record: &Record, time: Duration) -> Vec<(f64, f64)> {
     let mut found = Vec::new();
     let fate = |at: Duration| {
@@ -173,7 +173,7 @@ fn losses(record: &Record, time: Duration) -> Vec<(f64, f64)> {
     };
     let mut from = Duration::ZERO;
     while from < time {
-        // A rest that is too short to tell a share belongs to the last stretch.
+        // Too few packets remain for a period of their own.
         let to = if from + CYCLE * 2 > time { time } else { from + CYCLE };
         let (before, after) = (fate(from), fate(to));
         let lost = (after.0 - before.0, after.1.saturating_sub(before.1));
@@ -183,12 +183,12 @@ fn losses(record: &Record, time: Duration) -> Vec<(f64, f64)> {
     found
 }
 
-/// The part that was lost of those acknowledged and lost.
+/// The share lost, from the numbers of packets acknowledged and lost.
 fn share((acked, lost): (u64, u64)) -> f64 {
     lost as f64 / (acked + lost).max(1) as f64
 }
 
-/// The value of the last step that has begun.
+/// The value at a time of a function that changes in steps; 0 before the first.
 fn at_time(steps: &[(f64, f64)], at: f64) -> f64 {
     let begun = steps.iter().take_while(|(from, _)| *from <= at);
     begun.last().map_or(0.0, |(_, value)| *value)

@@ -10,13 +10,10 @@ use tokio::time::{sleep, timeout};
 
 use super::counts::DatagramCounters;
 use super::opener::{Opener, Senders};
-use super::{IDLE, PAUSE, frame};
+use super::{IDLE, PAUSE, SWEEPS, frame};
 use crate::listen::{Link, RETRY, is_over};
 use crate::serve::ForwardEvent;
 use crate::target::{Target, UdpForward};
-
-/// How often idle flows are looked for within the time after which one is forgotten, while nothing comes.
-const SWEEPS: u32 = 12;
 
 /// A local UDP socket whose datagrams lead beyond the peer.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! Datagrams of SOCKS5 clients (RFC 1928 §7): each says where it shall go. One request for each target carries those of
-//! all clients, so that a client that asks for an association for every lookup has no round trip to wait for.
+//! Datagrams of SOCKS5 clients (RFC 1928 §7). Each names its target. One request to the peer for each target serves all
+//! clients, so that a client which opens an association for every lookup does not wait for a round trip each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,22 +14,20 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::counts::{DatagramCounters, Dropped};
 use super::opener::{Opener, Senders};
-use super::{IDLE, frame};
+use super::{IDLE, SWEEPS, frame};
 use crate::listen::{Link, RETRY, WAIT, is_over};
 use crate::serve::ForwardEvent;
 use crate::socks::message::datagram_head;
 use crate::target::Target;
 
-/// Most associations of a place for SOCKS5 clients at a time.
+/// Largest number of associations that one SOCKS5 listener has open at a time.
 pub const MAX_ASSOCIATIONS: usize = 64;
-/// Most targets that they send to at a time, all together: each takes one of the streams that the peer allows.
+/// Largest number of targets of all associations together: each needs one of the streams that the peer allows.
 const MAX_TARGETS: usize = 64;
-/// Bytes that wait until the peer has agreed to carry what leads to a target, at most.
+/// Most bytes for one target that wait until the peer has accepted the request.
 const MAX_WAITING: usize = 16 * 1024;
-/// How often silent flows are looked for within the time after which one is forgotten.
-const SWEEPS: u32 = 12;
 
-/// The datagrams of a place for SOCKS5 clients.
+/// The datagrams of one SOCKS5 listener.
 pub(crate) struct Relay {
     link: Link,
     counters: DatagramCounters,
@@ -42,7 +40,7 @@ pub(crate) struct Relay {
 #[derive(Default)]
 struct Targets {
     reached: BTreeMap<Target, Reached>,
-    /// Those whose refusal has been told.
+    /// Targets whose refusal has been reported.
     refused: BTreeSet<Target>,
 }
 
@@ -57,10 +55,10 @@ struct Reached {
 
 /// How far the request for a target has come.
 enum Stage {
-    /// The peer has not answered yet; what has come meanwhile, and from which associations.
+    /// The peer has not answered yet. Datagrams that wait for it, each with the number of its association.
     Asked(Vec<(u64, Vec<u8>)>),
     Carried,
-    /// It is asked again after a pause.
+    /// The peer has refused, and is asked again after a pause.
     Refused,
 }
 
@@ -70,7 +68,7 @@ impl Drop for Reached {
     }
 }
 
-/// The associations that there are, by their numbers.
+/// The open associations by number.
 #[derive(Clone, Default)]
 struct Associations(Arc<Mutex<BTreeMap<u64, Association>>>);
 
@@ -89,7 +87,7 @@ impl Associations {
 
 /// Answers of one target.
 struct Answers {
-    /// What stands before each.
+    /// The header of each answer (RFC 1928 §7).
     head: Vec<u8>,
     associations: Associations,
 }
@@ -126,7 +124,7 @@ impl Relay {
         })
     }
 
-    /// Another association; `None` if there are too many.
+    /// Opens an association; `None` if there are too many.
     pub(crate) fn associate(self: &Arc<Self>) -> Option<Associated> {
         let counted = Arc::clone(&self.free).try_acquire_owned().ok()?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -173,7 +171,7 @@ impl Relay {
         Reached { opener, stage: Stage::Asked(Vec::new()), last: Instant::now(), asking }
     }
 
-    /// Has the peer carry what leads to a target, until nobody has sent there for long.
+    /// Asks the peer to carry datagrams to a target, and keeps the request until nobody has used it for long.
     async fn reach(self: Arc<Self>, target: Target, opener: Arc<Opener<Answers>>) {
         loop {
             let Ok(Some(current)) = timeout(WAIT, self.link.connected()).await else { break };
@@ -203,11 +201,16 @@ impl Relay {
             && let Some(reached) = targets.reached.remove(&target)
             && let Stage::Asked(waiting) = &reached.stage
         {
-            waiting.iter().for_each(|_| self.counters.dropped(Dropped::NotConnected));
+            self.drop_all(waiting);
         }
     }
 
-    /// The peer has agreed: what has waited is sent.
+    /// Counts datagrams that have waited in vain.
+    fn drop_all(&self, waiting: &[(u64, Vec<u8>)]) {
+        waiting.iter().for_each(|_| self.counters.dropped(Dropped::NotConnected));
+    }
+
+    /// The peer has accepted the request: sends the datagrams that waited.
     fn carried(&self, target: &Target, opener: &Arc<Opener<Answers>>) {
         let mut targets = self.lock();
         targets.refused.remove(target);
@@ -220,13 +223,13 @@ impl Relay {
         }
     }
 
-    /// The peer does not carry it: this is told once, until it does.
+    /// The peer has refused the request: reports this once for each target, until the peer accepts.
     fn refuse(&self, target: &Target, error: &io::Error) {
         let mut targets = self.lock();
         if let Some(reached) = targets.reached.get_mut(target)
             && let Stage::Asked(waiting) = core::mem::replace(&mut reached.stage, Stage::Refused)
         {
-            waiting.iter().for_each(|_| self.counters.dropped(Dropped::NotConnected));
+            self.drop_all(&waiting);
         }
         if targets.refused.len() >= MAX_TARGETS {
             targets.refused.clear();
@@ -250,7 +253,7 @@ impl Targets {
     }
 }
 
-/// Ready when all flows of a request have been silent for long.
+/// Returns when all flows of a request have been silent for [`IDLE`].
 async fn in_use(opener: &Opener<Answers>) {
     loop {
         sleep(IDLE / SWEEPS).await;
@@ -272,7 +275,7 @@ impl Associated {
         self.relay.send(self.number, target, payload);
     }
 
-    /// Drops something that is no datagram of the client's.
+    /// Counts a datagram that is malformed or of a stranger.
     pub(crate) fn invalid(&self) {
         self.relay.counters.dropped(Dropped::Invalid);
     }

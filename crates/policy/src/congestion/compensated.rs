@@ -398,8 +398,8 @@ impl Compensated {
         let packet = self.packet as f64 * 8.0 / self.rate.delivery().max(1.0);
         let dropped = self.rival.on_ack(event, round_over, &self.delay, packet);
         // Draining already answers what startup overfilled, and going down what probing did.
-        let probed = self.delay.varies() && self.response.probed(event.largest_lost_sent);
-        if dropped && !starting && self.phase != Phase::Drain && !probed {
+        let probed = || self.delay.varies() && self.response.probed(event.largest_lost_sent);
+        if dropped && !starting && self.phase != Phase::Drain && !probed() {
             self.rival.cut(event, self.packet);
         }
         self.congested = dropped || (self.congested && !round_over);

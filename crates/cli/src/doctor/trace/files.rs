@@ -1,4 +1,4 @@
-//! Recordings as a scenario and the files that it names.
+//! Writes recordings as a scenario file and the trace files that it names.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,12 +9,12 @@ use super::Recording;
 use crate::doctor::facts;
 use crate::failure::Failure;
 
-/// The scenario in the directory of a recording.
+/// Name of the scenario file.
 const SCENARIO: &str = "links.toml";
-/// Longest name of an interface, which that of a path becomes in `emulate`, bytes.
+/// Longest name of a path, bytes: `emulate` gives it to an interface.
 const NAME: usize = 15;
 
-/// Looks whether recordings can be written into `directory`, before anything takes time, and makes it.
+/// Makes `directory`, before the recording takes its time.
 ///
 /// # Errors
 /// When it holds a recording already, or cannot be made.
@@ -34,8 +34,7 @@ pub(in crate::doctor) fn check(directory: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes the recordings, each with its link, into `directory`; the scenario's path, or nothing if there is no
-/// recording.
+/// Writes the recordings of the links into `directory`, and returns the path of the scenario file.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -68,7 +67,7 @@ pub(in crate::doctor) fn write(
         names.push(name);
     }
     scenario += "\n[[flow]]\nname = \"bonded\"\nprofile = \"anabranch\"\n";
-    // Last, so that what is there is complete.
+    // Written last: where it exists, so do the files that it names.
     let file = directory.join(SCENARIO);
     save(&file, &scenario)?;
     Ok(file.display().to_string())
@@ -76,10 +75,10 @@ pub(in crate::doctor) fn write(
 
 fn save(file: &Path, text: &str) -> Result<(), Failure> {
     anabranch_files::write(file, text.as_bytes(), 0o666)
-        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))
+        .map_err(|error| Failure::cannot_write(file, error))
 }
 
-/// What a scenario calls the link `link`, where others are called `taken`.
+/// A name for the path of `link` that a scenario allows and that is not among `taken`.
 fn name(link: &str, taken: &[String]) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let plain: String = link.chars().map(allowed).collect();
@@ -92,14 +91,14 @@ fn name(link: &str, taken: &[String]) -> String {
     free.next().unwrap_or_default()
 }
 
-/// With four digits behind the point, as far as they say something.
+/// A share as a percentage with up to four decimal places, without trailing zeros.
 fn percent(share: f64) -> String {
     let text = format!("{:.4}", share * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 impl Recording {
-    /// Seconds and Mb/s on each line.
+    /// The text of the rate trace.
     fn rate(&self) -> String {
         let mut text = "# seconds, Mb/s\n".to_owned();
         for (at, mbps) in repeated(&self.rates, self.seconds) {
@@ -108,7 +107,7 @@ impl Recording {
         text
     }
 
-    /// Milliseconds and milliseconds on each line.
+    /// The text of the delay trace.
     fn delay(&self) -> String {
         let mut text = "# milliseconds, one way in milliseconds\n".to_owned();
         for (at, delay) in repeated(&self.delays, self.seconds) {
@@ -117,7 +116,7 @@ impl Recording {
         text
     }
 
-    /// As a loss with changes.
+    /// The loss in the syntax of scenarios: shares and the times from which they hold.
     fn loss(&self) -> String {
         let step = |(at, share): &(f64, f64)| match *at {
             0.0 => format!("{}%", percent(*share)),
@@ -127,7 +126,7 @@ impl Recording {
     }
 }
 
-/// `steps` with one more, so that a trace starts over after exactly `seconds`: its last line holds for as long as the
+/// Adds a step so that the trace repeats after exactly `seconds`: the last line of a trace holds for as long as the
 /// line before it.
 fn repeated(steps: &[(f64, f64)], seconds: f64) -> Vec<(f64, f64)> {
     let mut steps = steps.to_vec();

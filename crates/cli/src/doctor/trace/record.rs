@@ -1,4 +1,4 @@
-//! What a filled link showed over time, gathered while it is filled.
+//! Measurements of a link over time, collected while it is kept full.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,39 +6,39 @@ use std::time::Duration;
 use anabranch::policy::congestion::AckEvent;
 use anabranch_types::Time;
 
-/// A record that a controller writes and the examination reads.
+/// A record that the controller writes and `doctor` reads.
 #[derive(Clone, Debug, Default)]
 pub(in crate::doctor) struct Recorder(Arc<Mutex<Record>>);
 
-/// What was seen since the start, which is when the link was first full and its empty round trip known.
+/// The measurements. They start with the first measured round-trip time of an empty queue.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     start: Option<Time>,
-    /// Now, as of the last acknowledgement.
+    /// Time of the last acknowledgement.
     latest: Time,
-    /// What arrived in each interval of [`STEP`].
+    /// The intervals of [`STEP`] since the start.
     steps: Vec<Step>,
-    /// Round trips of an empty queue, by the time since the start.
+    /// Round-trip times of an empty queue: time since the start, and value.
     pub(super) trips: Vec<(Duration, Duration)>,
-    /// Packets acknowledged and lost so far, those left out that may have met a full buffer.
+    /// Packets acknowledged and lost so far, without those that may have met a full buffer.
     acked: u64,
     lost: u64,
-    /// Both, by the time since the start.
+    /// Samples of these two: time since the start, packets acknowledged, packets lost.
     pub(super) fates: Vec<(Duration, u64, u64)>,
 }
 
-/// An interval.
+/// One interval of [`STEP`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
     /// Bytes acknowledged, IP and UDP headers included.
     pub(super) bytes: u64,
-    /// The link was not full all of the time, on purpose.
+    /// The controller let the queue run empty in it, so it shows no rate.
     pub(super) blind: bool,
-    /// Its queue was empty at a moment without that being meant: it carries more than this.
+    /// The queue was empty at some moment although the controller filled it: the link carries more than `bytes`.
     pub(super) hungry: bool,
 }
 
-/// The length of an interval: some dozens of packets at 10 Mb/s, and short beside what radios do in a second.
+/// Length of an interval: dozens of packets at 10 Mb/s, and short enough to follow the rate of a radio.
 pub(super) const STEP: Duration = Duration::from_millis(100);
 
 impl Recorder {
@@ -46,7 +46,8 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what has become of the packets so far, of which so many arrived after they were taken for lost.
+    /// Adds a sample of the packets acknowledged and lost, at most one in each [`STEP`]. `spurious` losses of the
+    /// connection were no losses.
     pub(in crate::doctor) fn note_fates(&self, spurious: u64) {
         let mut record = self.lock();
         let Some(start) = record.start else { return };
@@ -57,7 +58,7 @@ impl Recorder {
         }
     }
 
-    /// How much has been recorded.
+    /// Time since the start.
     pub(in crate::doctor) fn length(&self) -> Duration {
         let record = self.lock();
         record.start.map_or(Duration::ZERO, |start| record.latest.since(start))
@@ -65,7 +66,8 @@ impl Recorder {
 }
 
 impl Record {
-    /// Packets were acknowledged and lost, `crowded` if the queue was longer than it should be.
+    /// Counts an acknowledgement. Its packets do not count for the loss if the queue was `crowded`: longer than the
+    /// controller wants it.
     pub(super) fn acked(&mut self, event: &AckEvent, crowded: bool) {
         self.latest = event.now;
         if !crowded {
@@ -77,20 +79,20 @@ impl Record {
         }
     }
 
-    /// The queue was empty at `now`, though it should not have been.
+    /// Notes that the queue was empty at `now` although the controller filled it.
     pub(super) fn hungry(&mut self, now: Time) {
         if let Some(index) = self.index(now) {
             self.step(index).hungry = true;
         }
     }
 
-    /// The link had no queue of ours, and packets took `trip` there and back. The record begins with the first.
+    /// Notes the round-trip time of an empty queue. The record starts with the first.
     pub(super) fn empty(&mut self, now: Time, trip: Duration) {
         let start = *self.start.get_or_insert(now);
         self.trips.push((now.since(start), trip));
     }
 
-    /// The link is not full in `[from, to)`.
+    /// Notes that the controller lets the queue run empty from `from` to `to`.
     pub(super) fn blind(&mut self, from: Time, to: Time) {
         let Some(last) = self.index(to) else { return };
         for index in self.index(from).unwrap_or(0)..=last {
@@ -98,7 +100,7 @@ impl Record {
         }
     }
 
-    /// The intervals that are over.
+    /// The intervals that have ended.
     pub(super) fn whole(&self) -> &[Step] {
         let over = self.index(self.latest).unwrap_or(0);
         self.steps.get(..over).unwrap_or(&self.steps)
@@ -150,7 +152,7 @@ mod tests {
             [Step { bytes: 1, blind: true, hungry: false }, seen, Step::default(), Step::default()];
         assert_eq!(recorder.lock().whole(), steps);
         assert_eq!(recorder.length(), Duration::from_millis(420));
-        // At 199 ms it was too soon for another, and the acknowledgement at 150 ms was crowded.
+        // 199 ms is less than a step after 150 ms; the acknowledgement at 150 ms was crowded.
         let fates = [(20, 18, 1), (150, 18, 1), (420, 36, 3)];
         let fates = fates.map(|(at, acked, lost)| (Duration::from_millis(at), acked, lost));
         assert_eq!(recorder.lock().fates, fates);

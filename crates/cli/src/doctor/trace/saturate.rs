@@ -1,5 +1,5 @@
-//! A controller that keeps a link full, to see how much it carries, and now and then lets its queue run empty, to see
-//! how long packets take by themselves.
+//! A congestion controller that keeps a queue on a link, to measure its rate, and lets the queue run empty every few
+//! seconds, to measure its delay.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use anabranch_types::{Bitrate, Time};
 
 use super::record::Recorder;
 
-/// What the registry says about it.
+/// Entry in the registry.
 pub(in crate::doctor) const ENTRY: Entry = Entry {
     name: "saturate",
     summary: "keeps a queue of some milliseconds, to measure what a link carries",
@@ -19,42 +19,43 @@ pub(in crate::doctor) const ENTRY: Entry = Entry {
     options: &[],
 };
 
-/// Time from one empty queue to the next.
+/// Time between two empty queues.
 pub(super) const CYCLE: Duration = Duration::from_secs(5);
-/// The queue that is kept, as a share of the empty round trip, and its limits. Most buffers hold a round trip.
+/// Queueing delay that is kept, as a share of the round-trip time of an empty queue, and its limits. Most buffers hold
+/// more: a whole round trip.
 const QUEUE: f64 = 0.5;
 const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_millis(100);
-/// A shorter queue is none.
+/// With a shorter queueing delay the queue counts as empty.
 const DRY: Duration = Duration::from_millis(2);
-/// Where a buffer holds less, the queue is halved down to this.
+/// Where the buffer overflows, the queueing delay to keep is halved, down to this.
 const LEAST: Duration = Duration::from_millis(5);
-/// Loss in a round trip that is taken for a full buffer or a policer: so much beyond twice the usual one, and so many
-/// packets.
+/// A round trip has overflowed a buffer or a policer if its loss is above twice the usual loss by this share, and if
+/// this many packets were lost.
 const OVERFLOW: f64 = 0.05;
 const ENOUGH: u32 = 5;
-/// A rate that falls below this share in one round trip is that of a link that slows down.
+/// The link has become slower if its rate falls below this share of the last round trip's.
 const STEADY: f64 = 0.8;
-/// What is left of the window after a round trip at most, unless the link has slowed down.
+/// Least share of the window that is left after one round trip, unless the link has become slower.
 const SHRINK: f64 = 0.9;
-/// How soon the usual loss follows that of each round trip.
+/// Weight of a round trip's loss in the moving average, and the largest average that rates are corrected for.
 const USUAL: f64 = 1.0 / 16.0;
 const MOST_USUAL: f64 = 0.5;
-/// Round trips without growth after that.
+/// Round trips after an overflow in which the window does not grow.
 const HOLD: u32 = 8;
-/// Growth per round trip while the queue is shorter than half of what it should be, and while there is hardly one.
+/// Growth of the window per round trip while the queue is below half of its goal, and below a quarter.
 const GROWTH: f64 = 1.25;
 const FAST_GROWTH: f64 = 1.5;
-/// Packets leave so much faster than the link carried them in the last round trip, as far as the window lets them.
+/// Pacing rate as a multiple of the rate of the last round trip; the window is what limits.
 const PACE: f64 = 2.0;
-/// Longest time of doubling at the start.
+/// Longest duration of the start, in which the window doubles every round trip.
 const START: Duration = Duration::from_secs(2);
-/// An empty round trip before there is a sample.
+/// Round-trip time of an empty queue before there is a sample.
 const UNKNOWN: Duration = Duration::from_secs(1);
-/// The window of an empty queue, and the largest one.
+/// Window while the queue runs empty, packets, and the largest window, bytes.
 const FEW: u64 = 4;
 const MOST: f64 = 1e9;
-/// An empty queue is looked at for so many round trips, and at least so long.
+/// The queue is kept empty for so many round trips, and at least so long.
 const LOOK: f64 = 2.5;
 const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 
@@ -62,7 +63,7 @@ const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 enum Phase {
     Start,
     Full,
-    /// Until then, once hardly anything is in flight.
+    /// The queue runs empty; once hardly anything is in flight, until the given time.
     Empty(Option<Time>),
 }
 
@@ -73,17 +74,17 @@ pub(in crate::doctor) struct Saturate {
     phase: Phase,
     since: Option<Time>,
     packet: u64,
-    /// Bytes.
+    /// Window, bytes.
     window: f64,
-    /// Bytes per second that the bottleneck sends on, the usual share that is lost behind it included.
+    /// Rate of the bottleneck, bytes per second. Packets that the usual loss takes count as passed.
     rate: f64,
-    /// The empty round trip, and the queue that is kept beyond it.
+    /// Round-trip time of an empty queue, and the queueing delay to keep.
     base: Duration,
     goal: Duration,
     hold: u32,
-    /// The share lost in round trips in which nothing overflowed.
+    /// Moving average of the loss in round trips without an overflow.
     usual: f64,
-    /// Rounds that say nothing, since the queue was empty when they began.
+    /// Coming round trips that are not evaluated, because packets from before still count in them.
     skip: u32,
     round: Round,
 }
@@ -96,7 +97,7 @@ struct Round {
     acked: u64,
     lost: u64,
     lost_packets: u32,
-    /// The shortest trip in it.
+    /// The shortest round-trip time in it.
     trip: Option<Duration>,
 }
 
@@ -118,7 +119,7 @@ impl Saturate {
         }
     }
 
-    /// The window that leaves three quarters of the queue that is kept.
+    /// The window that makes three quarters of the queue to keep.
     fn target(&self) -> f64 {
         let time = self.base.as_secs_f64() + 0.75 * self.goal.as_secs_f64();
         self.rate * time
@@ -141,7 +142,7 @@ impl Saturate {
         let queue = round.trip.map_or(Duration::ZERO, |trip| trip.saturating_sub(self.base));
         if self.phase == Phase::Start {
             let long = self.since.is_some_and(|since| event.now.since(since) >= START);
-            // Of few packets the acknowledgement may have waited.
+            // Of few packets the acknowledgement may have been delayed.
             let is_known = round.acked >= 10 * self.packet;
             if is_known && queue > self.goal || overflows || long {
                 self.empty(event);
@@ -151,7 +152,7 @@ impl Saturate {
         }
     }
 
-    /// Keeps the queue as long as it should be, after a round trip in which the link may have become slower.
+    /// Adjusts the window after a round trip, so that the queue stays near its goal.
     fn adjust(&mut self, queue: Duration, overflows: bool, slower: bool) {
         if overflows || queue > self.goal || self.hold > 0 {
             // The rate of a round trip in which the window grew is below that of its end.
@@ -159,7 +160,7 @@ impl Saturate {
             self.window = self.target().max(least);
             self.hold = self.hold.saturating_sub(1);
             if slower {
-                // The next round trip still tells of what was lost in this one.
+                // Losses of this round trip are still reported in the next one.
                 self.skip = 1;
             } else if overflows {
                 self.goal = (self.goal / 2).max(LEAST);
@@ -183,7 +184,7 @@ impl Saturate {
             self.base = trip;
             record.empty(event.now, trip);
         }
-        // The first packets that leave now are acknowledged a round trip later.
+        // Packets sent from now on are acknowledged a round trip later.
         record.blind(left, event.now + self.base.mul_f64(LOOK));
         drop(record);
         self.goal = match self.hold {
@@ -197,7 +198,7 @@ impl Saturate {
 
 impl CongestionController for Saturate {
     fn on_ack(&mut self, event: &AckEvent, _: &[PathView]) {
-        // What is lost where the queue is longer than it should be may have met a full buffer.
+        // Where the queue is longer than wanted, a full buffer may have dropped what was lost.
         let crowded = event.rtt.latest > self.base + self.goal;
         let mut record = self.recorder.lock();
         record.acked(event, crowded);
@@ -247,7 +248,7 @@ impl CongestionController for Saturate {
         }
     }
 
-    /// An outage is no congestion: the window is what it should be once the link is back.
+    /// The window stays: a timeout is an outage of the link and not congestion.
     fn on_timeout(&mut self, _: &TimeoutEvent) {}
 
     fn set_packet_size(&mut self, bytes: u64) {

@@ -130,10 +130,6 @@ impl Startup {
 
     /// Most bytes in flight, in what the path was measured to hold.
     pub(super) fn window(&self) -> f64 {
-        match self.is_probe {
-            true => PROBE_GAIN,
-            false if self.resumed > 0 => RESUMED_WINDOW,
-            false => GAIN,
-        }
+        if self.resumed > 0 && !self.is_probe { RESUMED_WINDOW } else { self.gain() }
     }
 }
