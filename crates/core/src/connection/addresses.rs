@@ -5,25 +5,37 @@ use std::collections::VecDeque;
 
 use super::ingress::Broken;
 use super::{Connection, Event};
+use crate::path::PathAddress;
+use crate::path::candidates::Candidates;
 use crate::wire::{CloseCode, ControlFrame, Role};
 
 /// Addresses kept at most; further ones take the place of the oldest.
 const MOST: usize = 16;
 
-/// What was announced, the oldest first.
+/// What was announced.
 #[derive(Debug, Default)]
-pub(super) struct Addresses(VecDeque<SocketAddr>);
+pub(super) struct Addresses {
+    /// The oldest first.
+    all: VecDeque<SocketAddr>,
+    /// Bytes that came from the responder and have not been spent on asking the addresses that it announced: they may be
+    /// other people's.
+    pub(super) heard: u64,
+}
 
 impl Addresses {
     /// Whether the address was announced.
     pub(super) fn has(&self, address: SocketAddr) -> bool {
-        self.0.contains(&address)
+        self.all.contains(&address)
     }
 
-    /// Those of the family of `present`, except for itself.
-    pub(super) fn alike(&self, present: SocketAddr) -> impl Iterator<Item = SocketAddr> {
-        let alike = move |one: &SocketAddr| *one != present && one.is_ipv4() == present.is_ipv4();
-        self.0.iter().copied().filter(alike)
+    /// Asks those of the family of `present`, except for itself, whether the responder is there, in packets of this many
+    /// bytes on the wire.
+    pub(super) fn ask(&mut self, present: PathAddress, candidates: &mut Candidates, wire: u64) {
+        let PathAddress { socket, remote: present } = present;
+        let alike = |one: &&SocketAddr| **one != present && one.is_ipv4() == present.is_ipv4();
+        for remote in self.all.iter().filter(alike).copied() {
+            candidates.ask_announced(PathAddress { socket, remote }, wire, &mut self.heard);
+        }
     }
 
     /// Adds an address; returns whether that is news.
@@ -31,10 +43,10 @@ impl Addresses {
         if self.has(address) {
             return false;
         }
-        if self.0.len() == MOST {
-            self.0.pop_front();
+        if self.all.len() == MOST {
+            self.all.pop_front();
         }
-        self.0.push_back(address);
+        self.all.push_back(address);
         true
     }
 }
@@ -57,7 +69,7 @@ impl Connection {
     /// The addresses that the responder has announced, the newest last.
     pub fn peer_addresses(&self) -> Vec<SocketAddr> {
         let of_peer = self.identity.role == Role::Initiator;
-        self.addresses.0.iter().copied().filter(|_| of_peer).collect()
+        self.addresses.all.iter().copied().filter(|_| of_peer).collect()
     }
 
     pub(super) fn on_add_address(&mut self, address: SocketAddr) -> Result<(), Broken> {

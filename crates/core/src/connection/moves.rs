@@ -21,6 +21,8 @@ use crate::wire::{ControlFrame, HEADER_LEN, Role};
 const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
 /// A packet to an address that is asked: a challenge and a response.
 const INQUIRY_LEN: usize = HEADER_LEN + 2 * 9 + TAG_LEN;
+/// The same with IP and UDP headers.
+const INQUIRY_WIRE: u64 = INQUIRY_LEN as u64 + UDP_OVERHEAD;
 /// Answers to challenges in flight on a path, at most; what is asked beyond that is asked again.
 const MOST_RESPONSES: usize = 64;
 /// Timeouts in a row after which the address before this one is asked whether the peer is there again.
@@ -64,6 +66,7 @@ impl Connection {
         number: u64,
     ) {
         let follows = self.follows(from);
+        self.addresses.heard += bytes;
         let path = &mut self.paths[slot];
         path.count_received(bytes + UDP_OVERHEAD);
         if path.address == from {
@@ -191,9 +194,8 @@ impl Connection {
         if let Some(way) = &path.previous {
             path.candidates.ask_again(way.address);
         }
-        let PathAddress { socket, remote: present } = path.address;
-        for remote in self.addresses.alike(present) {
-            path.candidates.ask_again(PathAddress { socket, remote });
+        if self.identity.role == Role::Initiator {
+            self.addresses.ask(path.address, &mut path.candidates, INQUIRY_WIRE);
         }
     }
 
@@ -205,7 +207,7 @@ impl Connection {
         slot: PathIndex,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
-        let wire = INQUIRY_LEN as u64 + UDP_OVERHEAD;
+        let wire = INQUIRY_WIRE;
         let (at, address) = self.paths[slot].candidates.next(wire)?;
         let again = self.ask_again_at(now, slot);
         let random = &mut self.random;

@@ -3,7 +3,7 @@
 use anabranch_types::Time;
 
 use super::PathAddress;
-use super::validation::AddressValidation;
+use super::validation::{AddressValidation, price};
 
 /// Most addresses asked at a time. Where there are more, those make place that fewest packets came from: whoever
 /// copies packets from many addresses does not crowd out the one that all others come from.
@@ -56,6 +56,19 @@ impl Candidates {
         let candidate = self.entry(address);
         candidate.validation.trust();
         candidate.asks = true;
+    }
+
+    /// Asks an address of which only the peer has said that it can be reached there, in packets of this many bytes on the
+    /// wire. It may be somebody else's: `heard`, what has come from the peer, pays for it as if it had come from there.
+    pub fn ask_announced(&mut self, address: PathAddress, wire: u64, heard: &mut u64) {
+        let room = self.find(address).map_or(0, |candidate| candidate.validation.room());
+        if room < wire {
+            let price = price(wire * u64::from(MOST_ASKED));
+            let Some(rest) = heard.checked_sub(price) else { return };
+            *heard = rest;
+            self.entry(address).validation.on_received(price);
+        }
+        self.entry(address).asks = true;
     }
 
     /// A question came in a packet from an address; returns whether that is a candidate's.

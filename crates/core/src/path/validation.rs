@@ -7,6 +7,11 @@ const AMPLIFICATION: u64 = 3;
 /// What an initiator may send to an address that it chose itself: it cannot be tricked into flooding it.
 const OWN_CHOICE: u64 = u16::MAX as u64 * 16;
 
+/// What has to come from an address before this many bytes may be sent there.
+pub fn price(bytes: u64) -> u64 {
+    bytes.div_ceil(AMPLIFICATION)
+}
+
 /// The question that is open, and what may be sent until it is answered.
 #[derive(Debug, Default)]
 pub struct AddressValidation {
