@@ -19,6 +19,8 @@ mod udp;
 pub mod wire;
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
 
 pub use listen::{Link, Listener, listen_for_socks, listen_here, listen_there};

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::PublicKey;
 use anabranch::TrafficClass;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::acceptor::Carried;
-use super::permit::Grant;
+use super::permit::{Grant, Permits};
 use super::place::{Address, Place};
 use super::ports::{Held, Ports};
 use super::served::Served;
@@ -26,6 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SOON: Duration = Duration::from_millis(500);
 /// Pause after the system refused to accept a connection, as when files run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections accepted for one request to listen that wait until the peer allows another stream, at most. Further ones
+/// wait to be accepted.
+const MAX_WAITING: usize = 64;
 
 /// Why what was permitted ends.
 pub(super) const REVOKED: &str = "it is no longer permitted";
@@ -205,10 +210,7 @@ async fn connect(context: &Context, target: Place, mut send: SendStream, receive
         Ok((address, carried)) => {
             let done = Answer::Done { port: 0, listener: 0 }.encode();
             if send.write_all(&done).await.is_ok() {
-                let over = async {
-                    context.grant.revoked(|permits| permits.may_connect(&target, &address)).await;
-                    io::Error::new(io::ErrorKind::PermissionDenied, REVOKED)
-                };
+                let over = revoked(context, |permits| permits.may_connect(&target, &address));
                 carry_until(context, &target, carried, (send, receive), over).await;
             }
         }
@@ -217,6 +219,12 @@ async fn connect(context: &Context, target: Place, mut send: SendStream, receive
             (context.tell)(ForwardEvent::Failed(target, error.to_string()));
         }
     }
+}
+
+/// Waits until `is_permitted` no longer holds; the error says so.
+async fn revoked(context: &Context, is_permitted: impl Fn(&Permits) -> bool) -> io::Error {
+    context.grant.revoked(is_permitted).await;
+    io::Error::new(io::ErrorKind::PermissionDenied, REVOKED)
 }
 
 /// Connects to a target that the peer named, if it may.
@@ -306,34 +314,62 @@ async fn listen(
     }
     (context.tell)(ForwardEvent::Listening(held.local.place()));
     let mut tasks = tokio::task::JoinSet::new();
+    let waiting = Arc::new(Semaphore::new(MAX_WAITING));
     let mut end = [0];
-    let mut revoked = pin!(context.grant.revoked(|permits| permits.may_listen(&bind, &held.local)));
+    let mut over = pin!(revoked(context, |permits| permits.may_listen(&bind, &held.local)));
+    // What was accepted goes on when the request ends, for as long as the connection lasts and this is permitted.
     loop {
         tokio::select! {
-            // Nothing more comes on the request's stream but its end. Accepted connections outlive it, as long as the
-            // connection lasts.
+            // Nothing more comes on the request's stream but its end.
             _ = receive.read(&mut end) => return tasks.detach_all(),
-            () = &mut revoked => {
+            why = &mut over => {
                 send.reset(BROKEN);
-                return (context.tell)(ForwardEvent::Failed(bind.clone(), REVOKED.to_owned()));
+                (context.tell)(ForwardEvent::Failed(bind.clone(), why.to_string()));
+                return tasks.detach_all();
             }
-            // Its connections go on: they may yet be heard of.
+            // Its connections may yet be heard of.
             () = held.is_to_let_go() => return tasks.detach_all(),
-            accepted = held.accept() => match accepted {
-                Ok(carried) => {
-                    let (context, bind) = (context.clone(), bind.clone());
-                    tasks.spawn(async move {
-                        let Ok((mut send, receive)) = open(&context, &bind).await else { return };
-                        let request = Request::Accepted(number).encode();
-                        if send.write_all(&request).await.is_ok() {
-                            carry(&context, bind, carried, (send, receive)).await;
-                        }
-                    });
+            accepted = accept(&held, &waiting) => match accepted {
+                Ok(accepted) => {
+                    let from = (bind.clone(), held.local.clone(), number);
+                    tasks.spawn(bring(context.clone(), from, accepted));
                     while tasks.try_join_next().is_some() {}
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
+    }
+}
+
+/// The next connection, once it may wait beside the others.
+async fn accept(
+    held: &Held,
+    waiting: &Arc<Semaphore>,
+) -> io::Result<(Carried, OwnedSemaphorePermit)> {
+    let place = Arc::clone(waiting).acquire_owned().await.map_err(io::Error::other)?;
+    Ok((held.accept().await?, place))
+}
+
+/// Carries a connection that was accepted to the peer, for as long as it may listen there.
+async fn bring(
+    context: Context,
+    (bind, local, number): (Place, Address, u16),
+    (carried, place): (Carried, OwnedSemaphorePermit),
+) {
+    let mut over = pin!(revoked(&context, |permits| permits.may_listen(&bind, &local)));
+    let opening = async {
+        let (mut send, receive) = open(&context, &bind).await.ok()?;
+        send.write_all(&Request::Accepted(number).encode()).await.ok()?;
+        Some((send, receive))
+    };
+    let stream = tokio::select! {
+        stream = opening => stream,
+        _ = &mut over => None,
+    };
+    drop(place);
+    match stream {
+        Some(stream) => carry_until(&context, &bind, carried, stream, over).await,
+        None => carried.refuse(),
     }
 }
 

@@ -1,7 +1,7 @@
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::task::JoinSet;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use anabranch::Connection;
@@ -9,54 +9,73 @@ use anabranch::Connection;
 /// When a peer connects anew and its earlier connection gives no sign of life for so long, the peer counts as one that
 /// has crashed and come back.
 const CRASHED: Duration = Duration::from_secs(10);
-/// Pause between two probes of a connection.
+/// Pause before each probe of a connection.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The connections that an endpoint serves. A peer that crashes leaves one behind, and nobody ends the TCP connections
 /// that it carries. When the peer is back, the one left behind is closed, and these end with it; without that they would
 /// last until it counts as idle.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Served(Arc<Mutex<Vec<Connection>>>);
+pub(super) struct Served(Arc<Mutex<Vec<One>>>);
+
+#[derive(Debug)]
+struct One {
+    connection: Connection,
+    /// The task that probes it. There is one at most, however often the peer connects.
+    probe: Option<AbortHandle>,
+}
 
 /// A connection among those served, until this is dropped.
 pub(super) struct Entry {
     served: Served,
     connection: Connection,
-    /// Tasks that probe the earlier connections of the same peer. They end when this connection does.
-    _probes: JoinSet<()>,
 }
 
 impl Served {
-    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<One>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a connection. Earlier ones of the same peer end, unless they give a sign of life within ten seconds.
     pub(super) fn enter(&self, connection: &Connection) -> Entry {
         let mut served = self.lock();
-        let mut probes = JoinSet::new();
-        for earlier in served.iter().filter(|earlier| earlier.peer() == connection.peer()) {
-            probes.spawn(end_if_crashed(earlier.clone()));
+        for earlier in served.iter_mut() {
+            let is_probed = earlier.probe.as_ref().is_some_and(|probe| !probe.is_finished());
+            if earlier.connection.peer() == connection.peer() && !is_probed {
+                let probe = tokio::spawn(end_if_crashed(earlier.connection.clone()));
+                earlier.probe = Some(probe.abort_handle());
+            }
         }
-        served.push(connection.clone());
-        Entry { served: self.clone(), connection: connection.clone(), _probes: probes }
+        served.push(One { connection: connection.clone(), probe: None });
+        Entry { served: self.clone(), connection: connection.clone() }
+    }
+}
+
+impl Drop for One {
+    fn drop(&mut self) {
+        if let Some(probe) = &self.probe {
+            probe.abort();
+        }
     }
 }
 
 /// Closes a connection that gives no sign of life for [`CRASHED`].
 async fn end_if_crashed(earlier: Connection) {
     let asked = Instant::now();
-    while !earlier.is_alive().await && earlier.close_reason().is_none() {
+    loop {
+        tokio::time::sleep(ASK_AGAIN).await;
+        if earlier.is_alive().await || earlier.close_reason().is_some() {
+            return;
+        }
         if asked.elapsed() >= CRASHED {
             earlier.close(0, "the peer has connected again and was silent here");
             return;
         }
-        tokio::time::sleep(ASK_AGAIN).await;
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.served.lock().retain(|other| !other.is_same(&self.connection));
+        self.served.lock().retain(|other| !other.connection.is_same(&self.connection));
     }
 }

@@ -1,7 +1,7 @@
 use super::wire::{Answer, HEAD_LEN, Head, Reason, Request, WireError};
 use super::*;
 use anabranch::{Config, Connection, Endpoint, Permitted, SecretKey};
-use anabranch::{PathSpec, SendStream};
+use anabranch::{PathSpec, SendStream, StreamLimits};
 use core::time::Duration;
 use proptest::prelude::*;
 use std::io::ErrorKind;
@@ -172,13 +172,21 @@ fn other_versions_are_told_apart_from_strangers() {
 }
 
 pub(super) async fn connected() -> (Endpoint, Endpoint, Connection, Connection) {
+    connected_with(StreamLimits::default()).await
+}
+
+/// The same, where the near side grants the far side these streams.
+pub(super) async fn connected_with(
+    streams: StreamLimits,
+) -> (Endpoint, Endpoint, Connection, Connection) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let make = |permitted| {
+    let make = |permitted, streams| {
         let mut config = Config::new(SecretKey::generate().unwrap());
-        config.permitted = permitted;
+        (config.permitted, config.transport.streams) = (permitted, streams);
         Endpoint::bind(config, [any]).unwrap()
     };
-    let (client, server) = (make(Permitted::Nobody), make(Permitted::Anyone));
+    let client = make(Permitted::Nobody, streams);
+    let server = make(Permitted::Anyone, StreamLimits::default());
     let path = PathSpec { local: client.local_addrs()[0], remote: server.local_addrs()[0] };
     let connecting = client.connect(server.public_key(), [path]);
     let (near, far) = soon(async {

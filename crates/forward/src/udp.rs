@@ -9,6 +9,7 @@ mod far;
 mod frame;
 mod near;
 mod opener;
+mod rate;
 mod relay;
 mod routes;
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use super::rate::Rate;
+
 /// The fate of datagrams. Clones count the same.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramCounters(Arc<Counters>);
@@ -18,6 +20,7 @@ struct Counters {
     no_flow: AtomicU64,
     failed: AtomicU64,
     invalid: AtomicU64,
+    rate: Rate,
 }
 
 /// The fate of datagrams so far.
@@ -39,7 +42,7 @@ pub struct DatagramCounts {
     pub no_room: u64,
     /// Dropped because the peer was not connected or had not agreed to carry them.
     pub not_connected: u64,
-    /// Dropped because there were too many flows, or theirs was forgotten.
+    /// Dropped because there were too many flows, they began too fast, or theirs was forgotten.
     pub no_flow: u64,
     /// Dropped because the operating system refused them.
     pub failed: u64,
@@ -103,6 +106,11 @@ impl DatagramCounters {
             Dropped::Invalid => &self.0.invalid,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether a peer may begin another flow now.
+    pub(super) fn may_begin(&self) -> bool {
+        self.0.rate.take()
     }
 
     /// Counts one more flow until the result is dropped; `None` if there are `most` already.

@@ -185,13 +185,13 @@ impl Far {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The flow with this number, made where there is none; `None` if there are too many.
+    /// The flow with this number, made where there is none; `None` if there are too many, or too many new ones.
     fn flow(self: &Arc<Self>, number: u64) -> Option<Arc<Flow>> {
         let mut flows = self.lock();
         if let Some(entry) = flows.all.get(&number) {
             return Some(entry.flow.clone());
         }
-        if flows.closed {
+        if flows.closed || !self.counters.may_begin() {
             return None;
         }
         let counted = self.counters.flow(MAX_FLOWS).or_else(|| {

@@ -276,6 +276,25 @@ async fn a_hostile_peer_has_few_sockets() {
     drop(near);
 }
 
+/// Flows that a peer makes up cost a socket each, so they come no faster than a resolver's do that asks from another port
+/// each time.
+#[tokio::test]
+async fn flows_are_begun_at_a_rate() {
+    let (_client, _server, _near, far) = connected().await;
+    let peers = Peers::default();
+    let request = Arc::new(Far::new((far.clone(), 0), vec![([127, 0, 0, 1], 9).into()], &peers));
+    let begun = tokio::time::Instant::now();
+    for number in 0..20_000 {
+        request.clone().take(number, b"x");
+    }
+    let took = begun.elapsed();
+    let counts = peers.of(far.peer()).counts();
+    let most = 512 + (took.as_secs_f64() * 1000.0) as u64;
+    println!("20,000 datagrams of as many flows took {took:?}: {counts:?}");
+    assert!(counts.received + counts.failed <= most + 1, "{counts:?} in {took:?}");
+    assert!(counts.no_flow >= 10_000, "{counts:?}");
+}
+
 /// Where a name has several addresses, as `localhost` often has, the first datagram gets to the one that answers.
 #[tokio::test]
 async fn the_address_that_answers_is_found() {
