@@ -1,11 +1,15 @@
-//! `cargo xtask dist`: one archive that runs on any Linux of its architecture.
+//! `cargo xtask dist`: one archive that runs on any Linux of its architecture, and packages of the same content.
 //!
 //! The program in it is static. The bytes of the archive depend only on the commit, the toolchain, the C compiler for
 //! ring, `tar` and `gzip`: names are sorted, times are the commit's, files have no owner, and this machine's
 //! directories are removed from the program.
 
 mod elf;
+mod image;
 mod licences;
+mod packages;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 use std::ffi::OsString;
@@ -14,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use packages::Content;
 use serde_json::Value;
 
 use crate::workspace::Workspace;
@@ -64,6 +69,19 @@ pub fn run(workspace: &Workspace, args: &[String]) -> Result<(), String> {
     let archive = tools::pack(workspace, &out, &name)?;
     let sum = tools::sum(&out, &archive)?;
     println!("{}\n{}", out.join(&archive).display(), sum.trim());
+    let version = version.split_whitespace().last().unwrap_or("0");
+    pack_again(workspace, &out, &out.join(&name), version)
+}
+
+/// Makes the packages and the image of what the archive holds.
+fn pack_again(workspace: &Workspace, out: &Path, tree: &Path, version: &str) -> Result<(), String> {
+    let time = tools::commit_time(workspace)?;
+    let content = Content { tree, version, time: &time };
+    let made = [packages::deb(content, out)?, packages::rpm(content, out)?];
+    for package in made.into_iter().flatten().chain([image::make(content, out)?]) {
+        let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        println!("{}\n{}", package.display(), tools::sum(out, &name)?.trim());
+    }
     Ok(())
 }
 

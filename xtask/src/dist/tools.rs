@@ -27,10 +27,20 @@ pub fn require(workspace: &Workspace, target: &str) -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { Err(format!("missing: {}", missing.join("; "))) }
 }
 
-fn answers(tool: &str) -> bool {
+/// Whether a program is installed.
+pub fn answers(tool: &str) -> bool {
     let mut command = Command::new(tool);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
+}
+
+/// When the commit was made, seconds since 1970.
+///
+/// # Errors
+/// If git does not tell.
+pub fn commit_time(workspace: &Workspace) -> Result<String, String> {
+    let time = process::capture(&mut workspace.git(&["log", "-1", "--format=%ct"]))?;
+    Ok(time.trim().to_owned())
 }
 
 /// Packs the directory `name` of `out` into an archive beside it and returns the archive's name.
@@ -38,11 +48,11 @@ fn answers(tool: &str) -> bool {
 /// # Errors
 /// If a program fails.
 pub fn pack(workspace: &Workspace, out: &Path, name: &str) -> Result<String, String> {
-    let time = process::capture(&mut workspace.git(&["log", "-1", "--format=%ct"]))?;
+    let time = commit_time(workspace)?;
     let mut tar = Command::new("tar");
     tar.current_dir(out).args(["--create", "--format=ustar", "--sort=name", "--numeric-owner"]);
     tar.args(["--owner=0", "--group=0", "--mode=u=rwX,go=rX"]);
-    tar.arg(format!("--mtime=@{}", time.trim())).arg(format!("--file={name}.tar")).arg(name);
+    tar.arg(format!("--mtime=@{time}")).arg(format!("--file={name}.tar")).arg(name);
     process::run(&mut tar)?;
     // Without -n, gzip would write down a time.
     let mut gzip = Command::new("gzip");
