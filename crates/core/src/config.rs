@@ -84,6 +84,11 @@ impl TransportConfig {
         self.max_datagram.max(discovered)
     }
 
+    /// Most symbols that the peer may be ahead by: the credit for them grows as that of streams does.
+    const fn most_symbols(&self) -> u64 {
+        self.receive_symbols.saturating_mul(self.streams.growth)
+    }
+
     /// The most memory that a connection takes under these limits, in bytes, with `open` streams opened by
     /// this side: symbols and repairs held for decoding, symbols kept until they are recovered, or cut anew
     /// for narrower paths, bytes received and not read, bytes written and not sent, datagrams, paths, and
@@ -93,10 +98,11 @@ impl TransportConfig {
         let (datagram, limits) = (u64::from(self.largest_datagram()), &self.streams);
         let streams = limits.max_streams.saturating_add(open);
         let parts = [
-            self.receive_symbols.saturating_mul(2 * datagram + 1024),
+            self.most_symbols().saturating_mul(2 * datagram + 1024),
             MAX_BLOCK as u64 * datagram,
             self.send_symbols.saturating_mul(2 * datagram + 512),
-            limits.most_room(streams).saturating_add(limits.max_stream_data.saturating_mul(4)),
+            limits.most_room(streams),
+            limits.max_stream_data.saturating_mul(limits.growth).saturating_mul(4),
             streams.saturating_mul(limits.send_buffer.saturating_mul(3).saturating_add(8192)),
             (limits.datagram_buffer as u64).saturating_mul(4 * 3 * 2),
             u64::from(self.max_paths) * PATH_MEMORY,

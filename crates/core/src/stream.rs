@@ -23,6 +23,7 @@ mod error;
 mod events;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
+mod growth;
 mod ingress;
 mod lent;
 mod progress;

@@ -176,6 +176,7 @@ fn a_slow_second_path_does_no_harm_to_a_fast_one() {
             let transport = &mut flow(&mut plan).transport;
             transport.streams.max_data = buffer;
             transport.streams.max_stream_data = buffer;
+            transport.streams.growth = 1;
             transport.streams.send_buffer = buffer;
             transport.receive_symbols = buffer / 1200;
             go(&plan, seed).scalar("flow", "goodput_mbps").unwrap()

@@ -13,6 +13,7 @@ use super::pool::{Buffer, Pool};
 use super::{MAX_BLOCK, most_sources};
 use crate::runs::Runs;
 
+mod credit;
 mod groups;
 mod sink;
 mod sliding;
@@ -218,20 +219,6 @@ impl ReceiveBlocks {
     /// None for codes of which the sender can tell that by itself.
     pub fn recovered(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.recovered.iter().rev().map(|coverage| coverage.first)
-    }
-
-    /// A new limit worth announcing: a quarter of the credit has been freed.
-    pub fn new_limit(&mut self) -> Option<u64> {
-        let limit = self.base + self.credit;
-        (limit >= self.limit + self.credit / 4).then(|| {
-            self.limit = limit;
-            limit
-        })
-    }
-
-    /// The limit in force.
-    pub fn limit(&self) -> u64 {
-        self.limit
     }
 
     /// The sender needs nothing below `floor` for decoding any more.

@@ -64,6 +64,7 @@ impl Connection {
         if self.is_closed() {
             return self.poll_close(now, writable, buffer);
         }
+        self.grow_credit(now);
         self.collect_control();
         self.provision_rest(now);
         self.flush_block(now);
@@ -88,6 +89,20 @@ impl Connection {
         }
         self.paths.set_turn(self.paths.at_turn(1));
         None
+    }
+
+    /// Lets the credit of the peer grow with what the application reads within the longest round trip.
+    #[inline]
+    fn grow_credit(&mut self, now: Time) {
+        if !self.streams.is_measurement_due(now) {
+            return;
+        }
+        let usable = self.paths.iter().filter(|path| path.is_usable());
+        let round_trip = usable.map(|path| path.rtt.view().smoothed).max();
+        let grown = self.streams.measure_reading(now, round_trip.unwrap_or_default());
+        if let Some(factor) = grown {
+            self.receive.raise_credit(self.config.receive_symbols.saturating_mul(factor));
+        }
     }
 
     /// Control frames that streams and the decoder want sent.

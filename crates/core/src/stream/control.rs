@@ -1,6 +1,9 @@
 //! Credit and the other control frames of streams, in both directions.
 
+use core::time::Duration;
 use std::collections::VecDeque;
+
+use anabranch_types::Time;
 
 use super::error::Violation;
 use super::events::EventSet;
@@ -114,6 +117,7 @@ impl Streams {
     }
 
     fn poll_stream_control(&mut self) -> Option<ControlFrame> {
+        let credit = self.stream_credit();
         while let Some(id) = self.control.streams.front().copied() {
             let Some(stream) = self.streams.get_mut(&id) else {
                 self.control.streams.pop_front();
@@ -121,7 +125,7 @@ impl Streams {
             };
             let kind = stream.due.pop();
             let emptied = stream.due.is_empty();
-            let frame = stream.control_frame(id, kind, self.limits.max_stream_data);
+            let frame = stream.control_frame(id, kind, credit);
             if emptied {
                 self.control.streams.pop_front();
                 if stream.is_over() {
@@ -228,7 +232,7 @@ impl Streams {
     /// Queues a MAX_DATA if enough was consumed since the last.
     pub(super) fn refresh_max_data(&mut self) {
         let announced = self.control.max_data.announced;
-        if worth_telling(self.new_max_data(), announced, self.limits.max_data) {
+        if worth_telling(self.new_max_data(), announced, self.connection_credit()) {
             self.control.max_data.due = true;
         }
     }
@@ -247,7 +251,7 @@ impl Streams {
 
     /// Queues a MAX_STREAM_DATA if enough of the stream was read since the last.
     pub(super) fn refresh_max_stream_data(&mut self, id: StreamId) {
-        let credit = self.limits.max_stream_data;
+        let credit = self.stream_credit();
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let receive = &stream.receive;
         let limit = raised(receive.read, credit, MAX_VARINT);
@@ -256,8 +260,32 @@ impl Streams {
         }
     }
 
+    /// Credit over all streams, bytes.
+    const fn connection_credit(&self) -> u64 {
+        self.limits.max_data.saturating_mul(self.growth.factor())
+    }
+
+    /// Credit of each stream, bytes.
+    const fn stream_credit(&self) -> u64 {
+        self.limits.max_stream_data.saturating_mul(self.growth.factor())
+    }
+
+    /// Whether it is time for [`measure_reading`](Self::measure_reading).
+    #[inline]
+    pub fn is_measurement_due(&self, now: Time) -> bool {
+        self.growth.is_due(now)
+    }
+
+    /// Lets the credit grow if the application reads so much within `round_trip` that it would hold the peer up.
+    /// Returns by how many times it has grown in all, if it did now.
+    pub fn measure_reading(&mut self, now: Time, round_trip: Duration) -> Option<u64> {
+        let credit = self.stream_credit();
+        let grows = self.growth.measure(now, round_trip, self.consumed, credit);
+        grows.then(|| self.growth.factor())
+    }
+
     fn new_max_data(&self) -> u64 {
-        raised(self.consumed, self.limits.max_data, MAX_VARINT)
+        raised(self.consumed, self.connection_credit(), MAX_VARINT)
     }
 
     fn new_max_streams(&self) -> u64 {

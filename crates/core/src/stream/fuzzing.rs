@@ -14,6 +14,7 @@ use crate::wire::{ControlFrame, SymbolFrame, SymbolFrames, Writer};
 const LIMITS: StreamLimits = StreamLimits {
     max_data: 4096,
     max_stream_data: 1024,
+    growth: 1,
     max_streams: 4,
     send_buffer: 256,
     datagram_buffer: 512,

@@ -11,6 +11,7 @@ use super::datagrams::DatagramQueue;
 use super::egress::{ClassQueue, uncount};
 use super::error::StreamError;
 use super::events::{EventSet, Notices};
+use super::growth::Growth;
 use super::lent::HeldSymbols;
 use super::receive::ReceiveSide;
 use super::send::SendSide;
@@ -20,10 +21,14 @@ use crate::wire::{Direction, Role, StreamId};
 /// Limits of this side. The first three are what the transport parameters announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Credit for the peer over all streams, bytes received and not read yet.
+    /// Credit for the peer over all streams at first, bytes received and not read yet.
     pub max_data: u64,
-    /// Credit for the peer on each stream, bytes received and not read yet.
+    /// Credit for the peer on each stream at first, bytes received and not read yet.
     pub max_stream_data: u64,
+    /// How many times these two and the credit for symbols grow at most, from 1, where the application reads more
+    /// in a round trip than a quarter of a stream's credit. The default lets a stream have 32 MiB under way: 400 Mb/s
+    /// over a satellite's round trip of 600 ms, or four of its round trips at 100 Mb/s.
+    pub growth: u64,
     /// Streams that the peer may have open at a time.
     pub max_streams: u64,
     /// Bytes that the application may write ahead, on each stream. The default stays in a core's cache
@@ -38,6 +43,7 @@ impl Default for StreamLimits {
         StreamLimits {
             max_data: 16 << 20,
             max_stream_data: 8 << 20,
+            growth: 4,
             max_streams: 100,
             send_buffer: 256 << 10,
             datagram_buffer: 256 << 10,
@@ -49,7 +55,8 @@ impl StreamLimits {
     /// Bytes that the receive buffers of `count` streams have room for together, at most. Twice what they
     /// hold is what doubling needs; twice that lets buffers that are large for a while stay so.
     pub const fn most_room(&self, count: u64) -> u64 {
-        self.max_data.saturating_mul(4).saturating_add(count.saturating_mul(1024))
+        let most = self.max_data.saturating_mul(self.growth);
+        most.saturating_mul(4).saturating_add(count.saturating_mul(1024))
     }
 }
 
@@ -87,6 +94,7 @@ pub struct Streams {
     pub(super) received: u64,
     /// Of those, read or discarded.
     pub(super) consumed: u64,
+    pub(super) growth: Growth,
     /// Pieces kept beyond holes, over all streams.
     pub(super) pieces: usize,
     /// Bytes in send buffers, sendable or not.
@@ -180,6 +188,7 @@ impl Streams {
             sent_limit: 0,
             received: 0,
             consumed: 0,
+            growth: Growth::new(limits.growth),
             pieces: 0,
             unsent: 0,
             classes: [class(), class(), class()],

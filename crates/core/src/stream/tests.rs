@@ -15,6 +15,7 @@ mod verbs;
 const LIMITS: StreamLimits = StreamLimits {
     max_data: 1000,
     max_stream_data: 400,
+    growth: 2,
     max_streams: 3,
     send_buffer: 500,
     datagram_buffer: 200,

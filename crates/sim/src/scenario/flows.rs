@@ -215,12 +215,14 @@ fn transport(section: &Section<'_>) -> (TransportConfig, i32, Option<u64>) {
     if let Some(bytes) = table.size("receive-buffer") {
         config.streams.max_data = bytes.as_bytes();
         config.streams.max_stream_data = bytes.as_bytes();
+        config.streams.growth = 1;
     }
     if let Some(bytes) = table.size("send-buffer") {
         config.streams.send_buffer = bytes.as_bytes();
     }
     if let Some(symbols) = table.count("receive-symbols") {
         config.receive_symbols = symbols;
+        config.streams.growth = 1;
     }
     if let Some(delay) = table.time("max-ack-delay") {
         config.max_ack_delay = delay;

@@ -202,9 +202,19 @@ pub const TRANSPORT: &[KeySpec] = &[
         "none: no discovery",
         "longest IP packet that path MTU discovery tries",
     ),
-    optional("receive-buffer", Kind::Size, "defaults", "unread bytes that the receiver grants"),
+    optional(
+        "receive-buffer",
+        Kind::Size,
+        "defaults",
+        "unread bytes that the receiver grants; they do not grow",
+    ),
     optional("send-buffer", Kind::Size, "defaults", "bytes written ahead of sending"),
-    optional("receive-symbols", Kind::Count(16, 1 << 20), "16384", "decoder credit, symbols"),
+    optional(
+        "receive-symbols",
+        Kind::Count(16, 1 << 20),
+        "16384",
+        "decoder credit, symbols; it does not grow",
+    ),
     optional("max-ack-delay", Kind::Time, "25ms", "longest delay of an acknowledgement"),
     optional("idle-timeout", Kind::Time, "30s", "silence that ends the connection; 0s: never"),
     optional(

@@ -89,6 +89,7 @@ impl Core {
         if let Some(symbols) = setting.receive {
             config.transport.streams.max_data = symbols * SYMBOL;
             config.transport.streams.max_stream_data = symbols * SYMBOL;
+            config.transport.streams.growth = 1;
         }
         let trouble = Rc::new(RefCell::new(Trouble::default()));
         let seen = Rc::clone(&trouble);

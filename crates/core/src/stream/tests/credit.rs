@@ -1,5 +1,9 @@
 //! Credit, in both directions.
 
+use core::time::Duration;
+
+use anabranch_types::Time;
+
 use super::*;
 
 #[test]
@@ -81,6 +85,45 @@ fn credit_comes_back_by_halves() {
     let frames = controls(&mut streams);
     assert!(frames.contains(&ControlFrame::MaxData { limit: 1600 }));
     assert!(frames.contains(&ControlFrame::MaxStreamData { stream: id, limit: 1000 }));
+}
+
+/// Time of the first measurement, and how long a round trip takes.
+const ROUND_TRIP: Duration = Duration::from_millis(20);
+
+/// Lets 100 bytes of the first stream arrive, and reads them.
+fn pass_on(streams: &mut Streams, offset: u64) {
+    streams.on_symbol(&stream_symbol(0, offset, false, &[1; 100])).unwrap();
+    assert_eq!(streams.read(StreamId(0), &mut [0; 100], &mut Shelf::default()).unwrap().n, 100);
+}
+
+#[test]
+fn credit_grows_while_a_quarter_of_it_is_read_in_a_round_trip() {
+    let mut streams = responder();
+    let time = |rounds: u32| Time::ZERO + rounds * ROUND_TRIP;
+    assert!(streams.is_measurement_due(time(1)));
+    assert_eq!(streams.measure_reading(time(1), ROUND_TRIP), None);
+    pass_on(&mut streams, 0);
+    assert!(!streams.is_measurement_due(time(2) - Duration::from_millis(1)));
+    assert_eq!(streams.measure_reading(time(2), ROUND_TRIP), None, "just a quarter of 400 bytes");
+    (1..=2).for_each(|piece| pass_on(&mut streams, 100 * piece));
+    assert_eq!(streams.measure_reading(time(3), ROUND_TRIP), Some(2));
+    let more = ControlFrame::MaxStreamData { stream: StreamId(0), limit: 300 + 800 };
+    assert_eq!(controls(&mut streams), [more]);
+    pass_on(&mut streams, 300);
+    assert_eq!(controls(&mut streams), [ControlFrame::MaxData { limit: 400 + 2000 }]);
+    assert!(!streams.is_measurement_due(time(9)), "it has grown as far as it may");
+}
+
+#[test]
+fn credit_does_not_grow_for_a_reader_that_lags_behind() {
+    let mut streams = responder();
+    streams.on_symbol(&stream_symbol(0, 0, false, &[1; 400])).unwrap();
+    for round in 1..=40_u32 {
+        let n = streams.read(StreamId(0), &mut [0; 10], &mut Shelf::default()).unwrap().n;
+        assert_eq!(n, 10);
+        let now = Time::ZERO + round * ROUND_TRIP;
+        assert_eq!(streams.measure_reading(now, ROUND_TRIP), None);
+    }
 }
 
 #[test]

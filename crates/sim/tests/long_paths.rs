@@ -1,0 +1,31 @@
+//! Paths that hold much: the receiver's credit has to cover what is in flight and what waits until losses are mended.
+
+mod support;
+
+use anabranch_sim::scenario::Plan;
+
+use support::{bulk, links};
+
+const SECONDS: u64 = 12;
+
+/// What is carried beyond 4 s, as a share of what the links' losses leave.
+fn carried(texts: &[&str]) -> f64 {
+    let plan = Plan::parallel(links(texts)).flow(bulk("anabranch", SECONDS));
+    let plan = plan.after(core::time::Duration::from_secs(4));
+    let share = support::go(&plan, 1).efficiency();
+    println!("== {texts:?}: {share:.3}");
+    share
+}
+
+#[test]
+fn losses_of_a_long_fast_path_do_not_stop_it() {
+    let share = carried(&["rate=300mbit,delay=50ms,loss=2%,buffer=2500p"]);
+    assert!(share > 0.8, "{share}");
+}
+
+#[test]
+fn a_long_path_beside_a_fast_one_does_not_stop_it() {
+    let fast = "rate=200mbit,delay=20ms,loss=1%,buffer=1000p";
+    let share = carried(&[fast, "rate=50mbit,delay=150ms,loss=2%,buffer=1000p"]);
+    assert!(share > 0.8, "{share}");
+}
