@@ -14,6 +14,7 @@ mod manager;
 mod metrics;
 mod privileges;
 mod serve;
+mod voice;
 mod ways;
 
 use std::future::Future;
@@ -130,12 +131,12 @@ fn preshared(common: &Common) -> Result<Preshared, Failure> {
 }
 
 /// Says what happens to a connection's paths, and when its peer falls silent, for as long as it lives.
-async fn tell_news(connection: Connection, reporter: Reporter) {
-    tokio::join!(tell_paths(connection.clone(), reporter), tell_silence(connection, reporter));
+async fn tell_news(connection: Connection, say: impl Fn(&TunnelEvent<'_>)) {
+    tokio::join!(tell_paths(&connection, &say), tell_silence(&connection, &say));
 }
 
 /// Reports when the peer falls silent, and when it answers again.
-async fn tell_silence(connection: Connection, reporter: Reporter) {
+async fn tell_silence(connection: &Connection, say: impl Fn(&TunnelEvent<'_>)) {
     let peer = connection.peer().to_string();
     loop {
         connection.silence_changed(false).await;
@@ -149,17 +150,17 @@ async fn tell_silence(connection: Connection, reporter: Reporter) {
         }
         if let Some(silence) = connection.silence() {
             let seconds = silence.as_secs_f64();
-            reporter.say(&TunnelEvent::Silent { peer: &peer, seconds });
+            say(&TunnelEvent::Silent { peer: &peer, seconds });
             connection.silence_changed(true).await;
             if connection.close_reason().is_none() {
-                reporter.say(&TunnelEvent::Heard { peer: &peer });
+                say(&TunnelEvent::Heard { peer: &peer });
             }
         }
     }
 }
 
 /// Says what happens to a connection's paths.
-async fn tell_paths(connection: Connection, reporter: Reporter) {
+async fn tell_paths(connection: &Connection, say: impl Fn(&TunnelEvent<'_>)) {
     let peer = connection.peer().to_string();
     while let Some(event) = connection.path_event().await {
         let (path, state) = match event {
@@ -170,6 +171,6 @@ async fn tell_paths(connection: Connection, reporter: Reporter) {
         };
         // A closed path keeps its name until another takes its place.
         let name = connection.path_name(path).unwrap_or_else(|| path.to_string());
-        reporter.say(&TunnelEvent::Path { peer: &peer, path: &name, state });
+        say(&TunnelEvent::Path { peer: &peer, path: &name, state });
     }
 }

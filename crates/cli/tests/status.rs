@@ -1,6 +1,7 @@
 //! `status` with commands that run on loopback.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -87,4 +88,47 @@ fn what_runs_tells_of_its_peers_by_name() {
     let gone = run(place, &["status"]);
     assert_eq!(gone.status.code(), Some(1), "{}", String::from_utf8_lossy(&gone.stderr));
     assert_eq!(place.join("anabranch").read_dir().unwrap().count(), 0);
+}
+
+/// A process that has been taken over answers root's question too: what it says must not reach the terminal as it is, and
+/// it must not hold up whoever asks.
+#[test]
+fn what_an_answer_says_is_data_and_silence_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let sockets = directory.path().join("anabranch");
+    std::fs::create_dir(&sockets).unwrap();
+    let evil = UnixListener::bind(sockets.join("serve-1.sock")).unwrap();
+    let text = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\nserve";
+    let name = serde_json::to_string(text).unwrap();
+    let peer = format!(
+        "{{\"name\":{name},\"public_key\":{name},\"connection\":1,\"last_heard_seconds\":1,\"paths\":[{{\"name\":{name},\
+         \"state\":{name},\"local\":null,\"remote\":\"192.0.2.1:1\",\"rtt_ms\":1,\"loss\":0,\"sent_bytes\":1,\
+         \"received_bytes\":1}}]}}"
+    );
+    let answer = format!(
+        "{{\"command\":{name},\"version\":{name},\"pid\":1,\"public_key\":{name},\"listening\":[],\"peers\":[{peer}],\
+         \"forwards\":{{\"opened\":0,\"closed\":0,\"failed\":0,\"sent_bytes\":0,\"received_bytes\":0}}}}"
+    );
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = evil.accept() {
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    for words in [&["status"][..], &["status", "--json"]] {
+        let shown = String::from_utf8(run(directory.path(), words).stdout).unwrap();
+        let obeyed = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(shown.contains("owned") && !shown.contains(obeyed), "{shown:?}");
+    }
+    // One that is stopped accepts nobody, and its queue is full.
+    let stopped = sockets.join("serve-2.sock");
+    let listener = UnixListener::bind(&stopped).unwrap();
+    socket2::SockRef::from(&listener).listen(0).unwrap();
+    let _queued = UnixStream::connect(&stopped).unwrap();
+    let mut child = anabranch(directory.path(), &["status"]).stdout(Stdio::null()).spawn().unwrap();
+    let ended = (0..TURNS).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        child.try_wait().unwrap().is_some()
+    });
+    drop(Running(child));
+    assert!(ended, "it waits for one that does not answer");
 }

@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex};
 use tracing::field::display;
 use tracing::{Span, debug, info, info_span};
 
+use anabranch_types::lines::{Lines, Verdict};
 pub(crate) use lines::Peers;
-use lines::{Lines, Verdict, locked};
+use lines::locked;
 
 /// What tells of a connection: its span, and how many lines its peer may still have.
 #[derive(Debug)]

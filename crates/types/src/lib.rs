@@ -5,6 +5,7 @@
 
 mod ecn;
 mod id;
+pub mod lines;
 pub mod math;
 mod peer_text;
 mod rng;

@@ -1,9 +1,10 @@
 //! Asks running commands for their state.
 
 use std::io::{ErrorKind, Read};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::State;
 use crate::failure::Failure;
@@ -46,9 +47,14 @@ fn those_in(directory: &Path) -> Result<Vec<State>, Failure> {
 }
 
 fn one(path: &Path) -> std::io::Result<State> {
-    let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // A process that is stopped accepts nobody, and once its queue is full nobody is connected.
+    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.connect(&SockAddr::unix(path)?)?;
     let mut text = String::new();
-    stream.take(MOST).read_to_string(&mut text)?;
-    serde_json::from_str(&text).map_err(std::io::Error::from)
+    socket.take(MOST).read_to_string(&mut text)?;
+    let state: State = serde_json::from_str(&text).map_err(std::io::Error::from)?;
+    // It may have been taken over, and who asks may be root.
+    Ok(state.escaped())
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use anabranch::Connection;
+use anabranch::types::escaped;
 use serde::{Deserialize, Serialize};
 
 use crate::format;
@@ -62,6 +63,27 @@ pub struct Forwards {
     /// Bytes of those that ended in order.
     pub sent_bytes: u64,
     pub received_bytes: u64,
+}
+
+impl State {
+    /// The same, with all text as it may be shown.
+    pub fn escaped(self) -> Self {
+        let plain = |text: String| escaped(&text).to_string();
+        let path = |path: Path| Path { name: plain(path.name), state: plain(path.state), ..path };
+        let peer = |peer: Peer| Peer {
+            name: peer.name.map(plain),
+            public_key: plain(peer.public_key),
+            paths: peer.paths.into_iter().map(path).collect(),
+            ..peer
+        };
+        State {
+            command: plain(self.command),
+            version: plain(self.version),
+            public_key: plain(self.public_key),
+            peers: self.peers.into_iter().map(peer).collect(),
+            ..self
+        }
+    }
 }
 
 impl Peer {

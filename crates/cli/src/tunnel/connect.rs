@@ -194,7 +194,8 @@ async fn stay_connected(
                 connection.set_heartbeat(heartbeat(&settings));
                 reporter.say(&TunnelEvent::Connected { peer: &peer });
                 let watched = metrics.watch(&connection);
-                let news = tokio::spawn(tell_news(connection.clone(), reporter));
+                let news =
+                    tokio::spawn(tell_news(connection.clone(), move |event| reporter.say(event)));
                 let reason = link.carry(connection).await.to_string();
                 news.abort();
                 metrics.forget(watched);

@@ -49,8 +49,30 @@ pub(super) enum TunnelEvent<'a> {
 }
 
 impl TunnelEvent<'_> {
+    /// What the library tells of forwards.
+    pub(super) fn of_forward(event: ForwardEvent) -> Option<TunnelEvent<'static>> {
+        Some(match event {
+            ForwardEvent::Waiting(target) => {
+                TunnelEvent::StreamLimit { target: target.to_string() }
+            }
+            ForwardEvent::Opened(target) => TunnelEvent::Opened { target: target.to_string() },
+            ForwardEvent::Closed(target, sent, received) => {
+                TunnelEvent::Closed { target: target.to_string(), sent, received }
+            }
+            ForwardEvent::Failed(target, reason) => {
+                TunnelEvent::Failed { target: target.to_string(), reason }
+            }
+            ForwardEvent::Listening(place) => TunnelEvent::Listening {
+                address: place.to_string(),
+                target: "the peer's side".to_owned(),
+                protocol: protocol_of(&place),
+            },
+            _ => return None,
+        })
+    }
+
     /// What people are told, if they are.
-    fn text(&self) -> Option<String> {
+    pub(super) fn text(&self) -> Option<String> {
         Some(match self {
             TunnelEvent::Serving { addresses, public_key } => {
                 format!("serving on {} as {public_key}", addresses.join(", "))
@@ -158,25 +180,8 @@ impl Reporter {
 
     /// What the library tells of forwards.
     pub(super) fn forward(self, event: ForwardEvent) {
-        match event {
-            ForwardEvent::Waiting(target) => {
-                self.say(&TunnelEvent::StreamLimit { target: target.to_string() });
-            }
-            ForwardEvent::Opened(target) => {
-                self.say(&TunnelEvent::Opened { target: target.to_string() })
-            }
-            ForwardEvent::Closed(target, sent, received) => {
-                self.say(&TunnelEvent::Closed { target: target.to_string(), sent, received });
-            }
-            ForwardEvent::Failed(target, reason) => {
-                self.say(&TunnelEvent::Failed { target: target.to_string(), reason });
-            }
-            ForwardEvent::Listening(place) => self.say(&TunnelEvent::Listening {
-                address: place.to_string(),
-                target: "the peer's side".to_owned(),
-                protocol: protocol_of(&place),
-            }),
-            _ => {}
+        if let Some(event) = TunnelEvent::of_forward(event) {
+            self.say(&event);
         }
     }
 }

@@ -13,6 +13,7 @@ use super::events::{Reporter, TunnelEvent, warn};
 use super::hangup::{Hangup, Hangups};
 use super::manager::Manager;
 use super::metrics::{Metrics, Side};
+use super::voice::Voice;
 use super::{FAREWELL, file, preshared, privileges, tell_news};
 use crate::arrivals::Arrivals;
 use crate::confine::is_root;
@@ -92,6 +93,8 @@ struct Server {
     service: Service,
     metrics: Metrics,
     reporter: Reporter,
+    /// What reports about each peer that has connected.
+    voices: BTreeMap<PublicKey, Voice>,
 }
 
 impl Server {
@@ -114,11 +117,12 @@ impl Server {
             grants.entry(*key).or_insert_with(|| permits.clone().into());
         }
         let service = Service::default();
-        Ok(Server { endpoint, settings, preshared, grants, service, metrics, reporter })
+        let voices = BTreeMap::new();
+        Ok(Server { endpoint, settings, preshared, grants, service, metrics, reporter, voices })
     }
 
     /// Serves a connection to its end.
-    fn attend(&self, connection: Connection) {
+    fn attend(&mut self, connection: Connection) {
         let Some(grant) = self.grants.get(&connection.peer()).cloned() else {
             // The handshake began before the settings were read again.
             let (code, reason) = PERMITTED_NO_MORE;
@@ -128,8 +132,10 @@ impl Server {
         let peer = connection.peer();
         self.metrics.count_datagrams("peer", &peer.to_string(), self.service.datagrams_of(peer));
         let watched = self.metrics.watch(&connection);
-        let attending = Attending { connection, grant, service: self.service.clone(), watched };
-        tokio::spawn(attending.run(self.metrics.clone(), self.reporter));
+        let voice = self.voices.entry(peer).or_insert_with(|| Voice::new(self.reporter, peer));
+        let (voice, service) = (voice.clone(), self.service.clone());
+        let attending = Attending { connection, grant, service, watched, voice };
+        tokio::spawn(attending.run(self.metrics.clone()));
     }
 
     /// Reads the settings again and applies them. What cannot be changed stays.
@@ -145,6 +151,7 @@ impl Server {
         self.endpoint.set_preshared(secrets.clone());
         self.metrics.set_peers(new.named());
         self.grants.retain(|key, _| new.permits(key).is_some());
+        self.voices.retain(|key, _| new.permits(key).is_some());
         for (key, permits) in new.peers.iter().rev() {
             let grant = self.grants.entry(*key).or_default();
             if *grant.permits() != **permits {
@@ -173,23 +180,25 @@ struct Attending {
     service: Service,
     /// Its number among those whose metrics are served.
     watched: u64,
+    voice: Voice,
 }
 
 impl Attending {
     /// Serves the connection to its end.
-    async fn run(self, metrics: Metrics, reporter: Reporter) {
-        let Attending { connection, grant, service, watched } = self;
+    async fn run(self, metrics: Metrics) {
+        let Attending { connection, grant, service, watched, voice } = self;
         let peer = connection.peer().to_string();
-        reporter.say(&TunnelEvent::Connected { peer: &peer });
-        let news = tokio::spawn(tell_news(connection.clone(), reporter));
-        let counted = metrics.clone();
+        voice.say(&TunnelEvent::Connected { peer: &peer });
+        let (of_news, of_forwards, counted) = (voice.clone(), voice.clone(), metrics.clone());
+        let news = tell_news(connection.clone(), move |event| of_news.say(event));
+        let news = tokio::spawn(news);
         let tell = Arc::new(move |event| {
             counted.count(&event);
-            reporter.forward(event);
+            of_forwards.forward(event);
         });
         let reason = forward::serve(connection, grant, service, tell).await.to_string();
         news.abort();
         metrics.forget(watched);
-        reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
+        voice.say(&TunnelEvent::Disconnected { peer: &peer, reason });
     }
 }

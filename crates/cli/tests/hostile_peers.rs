@@ -1,0 +1,87 @@
+//! What a peer with a permitted key can make `serve` print.
+
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
+#[path = "common/tunnel.rs"]
+mod processes;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use anabranch::{Config, Connection, Endpoint, PathSpec, SecretKey};
+use anabranch_forward::Link;
+use processes::{PROGRAM, key};
+
+/// A `serve` whose log is read, ended when dropped.
+struct Serving {
+    child: Child,
+    lines: Receiver<String>,
+    address: SocketAddr,
+    key: String,
+}
+
+impl Serving {
+    fn start(directory: &std::path::Path, client: &str) -> Self {
+        let (file, key) = key(directory, "server");
+        let words = ["serve", "--listen", "127.0.0.1:0", "--key", &file, "--allow", client];
+        let mut child = Command::new(PROGRAM).args(words).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in said.lines().map_while(Result::ok) {
+                let _ = send.send(line);
+            }
+        });
+        let first: String = lines.recv().unwrap();
+        let after = first.split_once("serving on ").unwrap().1;
+        let address = after.split_once(' ').unwrap().0.parse().unwrap();
+        Serving { child, lines, address, key }
+    }
+
+    fn connect(&self, endpoint: &Endpoint) -> impl Future<Output = Connection> {
+        let local = endpoint.local_addrs()[0];
+        let path = PathSpec { local, remote: self.address };
+        let connecting = endpoint.connect(self.key.parse().unwrap(), [path]);
+        async { connecting.await.unwrap() }
+    }
+
+    /// What it says until it has been silent for a second.
+    fn said(&self) -> Vec<String> {
+        std::iter::from_fn(|| self.lines.recv_timeout(Duration::from_secs(1)).ok()).collect()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// However many requests a peer makes that are refused, and however often it connects, the log has 60 lines a minute about
+/// it, and says that others were left out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_has_60_lines_a_minute() {
+    let directory = tempfile::tempdir().unwrap();
+    let secret = SecretKey::generate().unwrap();
+    let serving = Serving::start(directory.path(), &secret.public_key().to_string());
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let endpoint = Endpoint::bind(Config::new(secret), [any]).unwrap();
+    for _ in 0..40 {
+        let link = Link::new(std::sync::Arc::new(|_| {}));
+        let connection = serving.connect(&endpoint).await;
+        let (carrying, over) = (link.clone(), connection.clone());
+        tokio::spawn(async move { carrying.carry(over).await });
+        for port in 1..10 {
+            let target = format!("192.0.2.1:{port}").parse().unwrap();
+            assert!(link.open(&target).await.is_err());
+        }
+        connection.close(0, "");
+    }
+    let said = tokio::task::block_in_place(|| serving.said());
+    assert!((55..=70).contains(&said.len()), "{} lines: {said:#?}", said.len());
+    let told = said.iter().filter(|line| line.contains("left out")).count();
+    assert_eq!(told, 1, "{said:#?}");
+}

@@ -1,0 +1,80 @@
+//! A bound on the lines of a log.
+
+use core::time::Duration;
+
+use crate::Time;
+
+/// Lines about one thing in each minute, at most.
+const MOST: u32 = 60;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Whether a line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is. This many were left out before it.
+    Write {
+        /// How many, in the minute before.
+        left_out: u64,
+    },
+    /// It is left out, and is the first for which that is so.
+    FirstLeftOut,
+    /// It is left out.
+    LeftOut,
+}
+
+/// What was written about one thing, such as a peer, in the present minute: 60 lines at most, so that nobody who makes
+/// things happen can fill a disk.
+#[derive(Debug, Default)]
+pub struct Lines {
+    began: Time,
+    written: u32,
+    left_out: u64,
+}
+
+impl Lines {
+    /// One more line.
+    pub fn take(&mut self, now: Time) -> Verdict {
+        let mut left_out = 0;
+        if self.is_over(now) {
+            left_out = self.left_out;
+            *self = Lines { began: now, ..Lines::default() };
+        }
+        if self.written < MOST {
+            self.written += 1;
+            return Verdict::Write { left_out };
+        }
+        self.left_out += 1;
+        if self.left_out == 1 { Verdict::FirstLeftOut } else { Verdict::LeftOut }
+    }
+
+    /// Whether its minute is over.
+    pub fn is_over(&self, now: Time) -> bool {
+        now.since(self.began) >= MINUTE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_has_so_many_lines_and_the_rest_is_counted() {
+        let mut lines = Lines::default();
+        let mut written = 0;
+        for second in 0..600 {
+            for part in 0..100 {
+                let now = Time::from_millis(second * 1000 + part * 10);
+                match lines.take(now) {
+                    Verdict::Write { left_out } => {
+                        written += 1;
+                        let whole_minute = 6000 - u64::from(MOST);
+                        assert!(left_out == 0 || left_out == whole_minute, "{left_out}");
+                    }
+                    Verdict::FirstLeftOut => assert_eq!(written % MOST, 0),
+                    Verdict::LeftOut => {}
+                }
+            }
+        }
+        assert_eq!(written, 10 * MOST);
+    }
+}
