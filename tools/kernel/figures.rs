@@ -3,18 +3,30 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::workload::{FLOWS, Workload};
+
 /// The figures of one run. Those of links are of the way there and of the whole time, the warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
     /// Application bytes that arrived after the warm-up by the receiver's clock, Mb/s.
     pub goodput_mbps: f64,
     pub links: Vec<LinkFigures>,
+    /// Processor time of both sides, the kernel's part in their system calls included, for each gigabyte that arrived.
+    pub cpu_seconds_per_gb: Option<f64>,
+    /// Completion of short flows, in order, ms; the last one may have been cut off.
+    pub flows_ms: Vec<f64>,
+    /// The longest time without a delivery, ms, while one of the paths went dark.
+    pub gap_ms: Option<f64>,
+    /// How long each message took one way, ms.
+    pub messages_ms: Vec<f64>,
     /// How late the emulator sent packets on, 99 of 100 at most.
     pub late_p99_us: f64,
     /// Why the links were not what they should have been, if so.
     pub unusable: Option<String>,
     /// What is odd about the run.
     pub notes: Vec<String>,
+    /// What could not be measured, and why.
+    pub failures: Vec<String>,
 }
 
 /// One link there.
@@ -45,8 +57,7 @@ impl Outcome {
         sent: &Value,
         subflows: usize,
     ) -> Result<Self, String> {
-        let mut outcome = Outcome::of_links(links)?;
-        outcome.goodput_mbps = number(received, "goodput_mbps")?;
+        let mut outcome = Outcome::of_sides(links, received, sent)?;
         let asked = sent.get("congestion").and_then(Value::as_str).unwrap_or_default();
         let Some(seen) = sent.get("subflows").and_then(Value::as_array) else {
             outcome.notes.push("`ss` is missing, so that subflows were not looked at".to_owned());
@@ -63,6 +74,28 @@ impl Outcome {
         }
         if subflows > 1 {
             outcome.note_idle();
+        }
+        Ok(outcome)
+    }
+
+    /// Of QUIC.
+    ///
+    /// # Errors
+    /// When a figure is missing.
+    pub fn of_quic(links: &Value, received: &Value, sent: &Value) -> Result<Self, String> {
+        let mut outcome = Outcome::of_sides(links, received, sent)?;
+        outcome.note_idle();
+        Ok(outcome)
+    }
+
+    /// The goodput and the processor time that both sides tell.
+    fn of_sides(links: &Value, received: &Value, sent: &Value) -> Result<Self, String> {
+        let mut outcome = Outcome::of_links(links)?;
+        outcome.goodput_mbps = number(received, "goodput_mbps")?;
+        let bytes = number(received, "all_bytes")?;
+        let cpu = [received, sent].map(|side| number(side, "cpu_seconds"));
+        if let ([Ok(one), Ok(other)], true) = (cpu, bytes > 0.0) {
+            outcome.cpu_seconds_per_gb = Some((one + other) / (bytes * 1e-9));
         }
         Ok(outcome)
     }
@@ -88,8 +121,52 @@ impl Outcome {
             return Err("bench ended within the warm-up".to_owned());
         }
         outcome.goodput_mbps = bytes * 8e-6 / seconds;
+        let cpu = received.pointer("/end/cpu_seconds_per_gb");
+        outcome.cpu_seconds_per_gb =
+            cpu.and_then(|cpu| Some(number(cpu, "local").ok()? + number(cpu, "remote").ok()?));
         outcome.note_idle();
         Ok(outcome)
+    }
+
+    /// Adds what a workload measured, from the reports of the emulator and of the side that tells.
+    ///
+    /// # Errors
+    /// When a figure is missing.
+    pub fn add(&mut self, workload: Workload, links: &Value, told: &Value) -> Result<(), String> {
+        let name = workload.name();
+        let unusable = links.get("unusable_because").and_then(Value::as_str);
+        self.notes.extend(unusable.map(|why| format!("{name}: unusable: {why}")));
+        let numbers = |key: &str| {
+            let all = told.get(key).and_then(Value::as_array);
+            let all = all.ok_or_else(|| format!("a report has no list `{key}`"))?;
+            Ok::<Vec<f64>, String>(all.iter().filter_map(Value::as_f64).collect())
+        };
+        match workload {
+            Workload::Flows => {
+                self.flows_ms = numbers("flows_ms")?;
+                if told.get("finished") != Some(&Value::Bool(true)) {
+                    let count = self.flows_ms.len();
+                    let time = workload.time().as_secs();
+                    self.notes.push(format!("flow {count} of {FLOWS} was not done after {time} s"));
+                }
+            }
+            Workload::Gap => {
+                self.gap_ms = told.get("gap_ms").and_then(Value::as_f64);
+                if self.gap_ms.is_none() {
+                    self.notes.push("gap: no connection".to_owned());
+                } else if told.get("resumed") != Some(&Value::Bool(true)) {
+                    self.notes.push("gap: nothing came any more until the end".to_owned());
+                }
+            }
+            Workload::Messages => {
+                self.messages_ms = numbers("delays_ms")?;
+                let missing = number(told, "missing")?;
+                if missing > 0.0 {
+                    self.notes.push(format!("{missing} messages had not arrived at the end"));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn of_links(report: &Value) -> Result<Self, String> {
@@ -161,22 +238,50 @@ mod tests {
 
     #[test]
     fn the_kernels_figures_are_the_receivers_and_the_links() {
-        let received = json!({ "goodput_mbps": 12.5 });
-        let sent = json!({ "congestion": "reno", "subflows": ["reno", "reno"] });
+        let received = json!({ "goodput_mbps": 12.5, "all_bytes": 2e9, "cpu_seconds": 0.5 });
+        let sent =
+            json!({ "congestion": "reno", "subflows": ["reno", "reno"], "cpu_seconds": 1.5 });
         let outcome =
             Outcome::of_kernel(&links([300, 100]), &received, &sent, 2).expect("complete");
         assert_eq!((outcome.goodput_mbps, outcome.late_p99_us), (12.5, 70.0));
+        assert_eq!(outcome.cpu_seconds_per_gb, Some(1.0));
         assert_eq!((outcome.links.len(), outcome.links[0].share), (2, 0.75));
         assert_eq!((outcome.drop_share(), outcome.links[1].queue_p95_ms), (0.025, 9.0));
         assert!(outcome.notes.is_empty() && outcome.unusable.is_none());
 
         let idle = Outcome::of_kernel(&links([999, 1]), &received, &sent, 3).expect("complete");
         assert_eq!(idle.notes, ["2 of 3 subflows", "path b carried under 1 %"]);
-        let other = json!({ "congestion": "reno", "subflows": ["reno", "bbr"] });
+        let other = json!({ "congestion": "reno", "subflows": ["reno", "bbr"], "cpu_seconds": 1 });
         let message = Outcome::of_kernel(&links([1, 1]), &received, &other, 2).expect_err("bbr");
         assert_eq!(message, "a subflow has bbr and not reno");
         assert!(Outcome::of_kernel(&json!({}), &received, &sent, 2).is_err());
         assert!(Outcome::of_kernel(&links([1, 1]), &json!({}), &sent, 2).is_err());
+    }
+
+    #[test]
+    fn workloads_add_their_figures_and_what_was_odd() {
+        let mut outcome = Outcome::default();
+        let (calm, busy) = (json!({}), json!({ "unusable_because": "too busy" }));
+        let flows = json!({ "flows_ms": [90.0, 120.0], "finished": false });
+        outcome.add(Workload::Flows, &busy, &flows).expect("complete");
+        let gap = json!({ "gap_ms": 250.0, "resumed": true });
+        outcome.add(Workload::Gap, &calm, &gap).expect("complete");
+        let messages = json!({ "delays_ms": [20.0, 25.0], "missing": 1 });
+        outcome.add(Workload::Messages, &calm, &messages).expect("complete");
+        assert_eq!((outcome.flows_ms.len(), outcome.gap_ms), (2, Some(250.0)));
+        assert_eq!(outcome.messages_ms, [20.0, 25.0]);
+        assert_eq!(
+            outcome.notes,
+            [
+                "flows: unusable: too busy",
+                "flow 2 of 20 was not done after 20 s",
+                "1 messages had not arrived at the end"
+            ]
+        );
+        let silent = json!({ "gap_ms": null, "resumed": false });
+        outcome.add(Workload::Gap, &calm, &silent).expect("complete");
+        assert_eq!(outcome.gap_ms, None);
+        assert!(outcome.add(Workload::Messages, &calm, &json!({})).is_err());
     }
 
     #[test]
@@ -188,9 +293,9 @@ mod tests {
         let received = json!({ "intervals": [
             interval(0.0, 3.001, 9), interval(3.001, 1.0, 1_000_000), interval(4.001, 1.0, 500_000),
             interval(5.001, 1.0, 7),
-        ]});
+        ], "end": { "cpu_seconds_per_gb": { "local": 1.5, "remote": 2.0 } } });
         let outcome = Outcome::of_bench(&links([1, 1]), &received, (3.0, 5.0)).expect("complete");
-        assert_eq!(outcome.goodput_mbps, 6.0);
+        assert_eq!((outcome.goodput_mbps, outcome.cpu_seconds_per_gb), (6.0, Some(3.5)));
         assert!(Outcome::of_bench(&links([1, 1]), &received, (30.0, 50.0)).is_err());
         assert!(Outcome::of_bench(&links([1, 1]), &json!({}), (3.0, 5.0)).is_err());
     }

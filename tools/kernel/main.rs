@@ -2,7 +2,8 @@
 //!
 //! `anabranch emulate` joins two network namespaces by the links of a road. Over them run, one after the other, TCP on
 //! each path alone, MPTCP over all paths and `anabranch bench`, always from the client's side to the server's, with
-//! the links' random draws of the same seeds. docs/guide/compare.md tells how to read the table.
+//! the links' random draws of the same seeds; and in virtual time the simulator's models of the kernel's transports.
+//! docs/guide/compare.md tells how to read the table.
 
 #[path = "../arguments.rs"]
 mod arguments;
@@ -10,19 +11,27 @@ mod facts;
 mod figures;
 #[path = "../roads/files.rs"]
 mod files;
+mod interrupted;
+mod model;
 mod options;
+mod ours;
 mod page;
 mod roads;
+mod side;
+mod sockets;
 mod systems;
 mod table;
 mod traffic;
 mod trial;
+mod workload;
 
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use facts::Facts;
+use interrupted::Interrupted;
+use model::Model;
 use options::Options;
 use roads::Road;
 use systems::System;
@@ -34,6 +43,7 @@ fn main() -> ExitCode {
     let done = match arguments.split_first() {
         Some((side, rest)) if side == "send" => traffic::send(rest).map(|()| true),
         Some((side, rest)) if side == "receive" => traffic::receive(rest).map(|()| true),
+        Some((side, rest)) if side == "side" => side::run(rest).map(|()| true),
         _ => match asked(&arguments) {
             Ok(Some((options, roads))) => compare(&options, roads),
             Ok(None) => Ok(true),
@@ -46,6 +56,10 @@ fn main() -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        Err(message) if message == INTERRUPTED => {
+            eprintln!("kernel: {message}");
+            ExitCode::from(130)
+        }
         Err(message) => {
             eprintln!("kernel: {message}");
             ExitCode::FAILURE
@@ -68,8 +82,12 @@ fn asked(arguments: &[String]) -> Result<Option<(Options, Vec<Road>)>, String> {
     Ok(Some((options, roads)))
 }
 
+/// What is said after Ctrl-C.
+const INTERRUPTED: &str = "interrupted; what was measured until then is kept";
+
 /// Runs everything and shows it as it comes; tells whether every run succeeded.
 fn compare(options: &Options, roads: Vec<Road>) -> Result<bool, String> {
+    let interrupted = Interrupted::listen()?;
     let bench = Bench::new(options)?;
     let facts = Facts::gather();
     println!("{}\n{}", facts.line(), options.line());
@@ -79,25 +97,53 @@ fn compare(options: &Options, roads: Vec<Road>) -> Result<bool, String> {
     write(options, &facts, &rows)?;
     for road in roads {
         println!("\n{}", table::heading(&road));
-        let of_road = road_rows(&bench, options, &facts, &road);
-        println!("{}", table::verdict(&of_road));
-        rows.extend(of_road);
-        // After every road, so that an interruption loses little.
-        write(options, &facts, &rows)?;
+        let first = rows.len();
+        for system in System::chosen(road.paths, options, &facts) {
+            let row = row(&bench, options, (&road, system), &interrupted);
+            let is_over = interrupted.is_so(false);
+            if !row.runs.is_empty() {
+                println!("{}", table::line(&row));
+                table::notes(&row).iter().for_each(|note| println!("    {note}"));
+                rows.push(row);
+                let of_road = rows.get(first..).unwrap_or_default();
+                let ratio = of_road.last().and_then(|row| table::of_kernel(row, of_road));
+                ratio.iter().for_each(|ratio| println!("    {ratio:.2} of the kernel's"));
+            }
+            // After every system, so that no interruption loses much.
+            write(options, &facts, &rows)?;
+            if is_over {
+                return Err(INTERRUPTED.to_owned());
+            }
+        }
+        println!("{}", table::verdict(rows.get(first..).unwrap_or_default()));
     }
-    Ok(rows.iter().all(|row| row.runs.iter().all(Result::is_ok)))
+    Ok(rows.iter().all(Row::is_complete))
 }
 
-/// Every system on one road, printed as each is done.
-fn road_rows(bench: &Bench, options: &Options, facts: &Facts, road: &Road) -> Vec<Row> {
-    let row = |system: System| {
-        let runs = (1..=options.seeds).map(|seed| bench.run(road, system, seed)).collect();
-        let row = Row { road: road.clone(), system, runs };
-        println!("{}", table::line(&row));
-        table::notes(&row).iter().for_each(|note| println!("    {note}"));
-        row
-    };
-    System::chosen(road.paths, options, facts).into_iter().map(row).collect()
+/// A system on a road with every seed, or with fewer where Ctrl-C came between.
+fn row(
+    bench: &Bench,
+    options: &Options,
+    (road, system): (&Road, System),
+    interrupted: &Interrupted,
+) -> Row {
+    let mut runs = Vec::new();
+    for seed in 1..=options.seeds {
+        let run = match Model::of(options, road, system) {
+            Some(model) => model.and_then(|model| model.run(seed)),
+            None => bench.run(road, system, seed, options),
+        };
+        let is_whole = run.as_ref().is_ok_and(|outcome| outcome.failures.is_empty());
+        // What fails then does so for that.
+        if interrupted.is_so(!is_whole) && !is_whole {
+            break;
+        }
+        runs.push(run);
+        if interrupted.is_so(false) {
+            break;
+        }
+    }
+    Row { road: road.clone(), system, runs }
 }
 
 /// Writes the files that were asked for.

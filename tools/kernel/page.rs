@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::facts::Facts;
 use crate::options::Options;
-use crate::table::{Row, best, by_road, cells, notes};
+use crate::table::{COLUMNS, Row, best, by_road, cells, notes, of_kernel};
 
 const HEAD: &str = "<!doctype html>
 <html lang=\"en\"><meta charset=\"utf-8\"><title>Beside the kernel's TCP and MPTCP</title>
@@ -19,7 +19,8 @@ pub fn html(options: &Options, facts: &Facts, rows: &[Row]) -> String {
     let mut page = HEAD.to_owned();
     // Writing to a string cannot fail.
     let _ = writeln!(page, "<p>{}<br>{}", escaped(&facts.line()), escaped(&options.line()));
-    page += "<table><thead><tr><th>system<th>Mb/s<th>dropped<th>queue mean ms<th>queue p95 ms<th>shares\n";
+    let columns = COLUMNS.map(|column| format!("<th>{column}")).concat();
+    let _ = writeln!(page, "<table><thead><tr><th>system<th>Mb/s{columns}<th>of the kernel's");
     for road in by_road(rows) {
         page += &body(road);
     }
@@ -34,14 +35,15 @@ fn body(rows: &[Row]) -> String {
         });
         format!("{} <small>{}{ratio}</small>", row.road.name(), escaped(row.road.kind))
     });
-    let mut text = format!("<tbody><tr><th colspan=6>{title}\n");
+    let mut text = format!("<tbody><tr><th colspan=11>{title}\n");
     for row in rows {
         let ours = if row.system == crate::systems::System::Anabranch { " class=ours" } else { "" };
         let cells = cells(row).map(|cell| format!("<td>{}", escaped(&cell))).concat();
         let notes = escaped(&notes(row).join("; "));
         let mark = if notes.is_empty() { "" } else { " *" };
         let name = row.system.name();
-        let _ = writeln!(text, "<tr{ours} title=\"{notes}\"><td>{name}{mark}{cells}");
+        let ratio = of_kernel(row, rows).map_or(String::new(), |ratio| format!("<td>{ratio:.2}"));
+        let _ = writeln!(text, "<tr{ours} title=\"{notes}\"><td>{name}{mark}{cells}{ratio}");
     }
     text
 }

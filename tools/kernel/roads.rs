@@ -7,6 +7,8 @@ use crate::options::Options;
 
 /// How many paths the roads of each of the [`FILES`] have.
 const PATHS: [usize; 2] = [1, 2];
+/// Pairs from papers, which have a file beside those.
+const PAPERS: (&str, usize) = ("papers", 2);
 
 /// What is run if nothing else is asked for: different kinds of links and pairs.
 const USUAL: [(&str, &str); 12] = [
@@ -73,7 +75,7 @@ pub fn choose(options: &Options) -> Result<Vec<Road>, String> {
 
 fn all() -> Result<Vec<Road>, String> {
     let mut roads = Vec::new();
-    for (file, paths) in FILES.into_iter().zip(PATHS) {
+    for (file, paths) in FILES.into_iter().zip(PATHS).chain([PAPERS]) {
         let variants = files::roads(&files::load(file, &[])?);
         roads.extend(variants.into_iter().map(|variant| {
             let name = format!("{file}/{variant}");

@@ -7,6 +7,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::json;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
@@ -25,7 +27,7 @@ pub struct Traffic {
     pub seconds: u64,
 }
 
-const PORT: u16 = 5001;
+pub const PORT: u16 = 5001;
 /// How much longer than the receiver the sender goes on at most, and how long it waits for room at once.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(10);
@@ -39,7 +41,11 @@ impl Traffic {
         format!("{protocol} {congestion} {path} {paths} {warm_up} {seconds}")
     }
 
-    fn read(words: &[String]) -> Result<Self, String> {
+    /// Reads what [`arguments`](Self::arguments) wrote.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn read(words: &[String]) -> Result<Self, String> {
         let [protocol, congestion, numbers @ ..] = words else {
             return Err("a protocol and a congestion control are needed".to_owned());
         };
@@ -66,7 +72,7 @@ impl Traffic {
 
     /// Prepares this namespace: sets its default congestion control, which a subflow has until it joins its connection,
     /// and lets MPTCP open subflows.
-    fn prepare(&self) -> Result<(), String> {
+    pub fn prepare(&self) -> Result<(), String> {
         let file = "/proc/sys/net/ipv4/tcp_congestion_control";
         // A namespace takes only some as its default. Reno is always among them, and leaves nothing behind in a subflow
         // that gets another afterwards; BBR would leave its pacing on.
@@ -79,7 +85,17 @@ impl Traffic {
         Ok(())
     }
 
-    fn socket(&self) -> Result<Socket, String> {
+    /// Has MPTCP open a subflow over every further path; only the sender does.
+    pub fn add_endpoints(&self) -> Result<(), String> {
+        let further = (1..=self.paths).filter(|path| self.multipath && *path != self.path);
+        for path in further {
+            ip(&["endpoint", "add", &format!("10.77.{path}.1"), "subflow"])?;
+        }
+        Ok(())
+    }
+
+    /// A socket with the congestion control.
+    pub fn socket(&self) -> Result<Socket, String> {
         let failed = |error: io::Error| format!("a socket: {error}");
         let protocol = if self.multipath { Protocol::MPTCP } else { Protocol::TCP };
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).map_err(failed)?;
@@ -117,11 +133,7 @@ fn ip(words: &[&str]) -> Result<(), String> {
 pub fn send(words: &[String]) -> Result<(), String> {
     let traffic = Traffic::read(words)?;
     traffic.prepare()?;
-    if traffic.multipath {
-        for path in (1..=traffic.paths).filter(|path| *path != traffic.path) {
-            ip(&["endpoint", "add", &format!("10.77.{path}.1"), "subflow"])?;
-        }
-    }
+    traffic.add_endpoints()?;
     let whole = traffic.whole();
     let Some(mut stream) = connect(&traffic)? else {
         println!("{}", json!({ "congestion": traffic.congestion, "subflows": [] }));
@@ -143,8 +155,17 @@ pub fn send(words: &[String]) -> Result<(), String> {
         }
     }
     let subflows = looker.join().map_err(|_| "the thread that looks at subflows broke down")?;
-    println!("{}", json!({ "congestion": traffic.congestion, "subflows": subflows }));
+    let cpu = cpu_seconds();
+    let congestion = traffic.congestion;
+    println!("{}", json!({ "congestion": congestion, "subflows": subflows, "cpu_seconds": cpu }));
     Ok(())
+}
+
+/// What this process has used of the processor, in the kernel too.
+fn cpu_seconds() -> Option<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    let seconds = |time: TimeVal| time.num_microseconds() as f64 * 1e-6;
+    Some(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
 /// A connection to the receiver, which may come later; none if the links let nothing through for this long.
@@ -188,15 +209,16 @@ pub fn receive(words: &[String]) -> Result<(), String> {
     socket.listen(1).map_err(failed)?;
     // The kernel refuses further subflows once nobody listens.
     let listener = TcpListener::from(socket);
-    let mut bytes = 0;
+    let mut taken = Taken::default();
     if let Some(mut stream) = accept(&listener, traffic.whole()).map_err(failed)? {
-        bytes = take(&mut stream, &traffic)?;
+        taken = take(&mut stream, &traffic)?;
         // MPTCP would take what still comes for a while, and nothing would tell the sender.
         let abrupt = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
         abrupt.map_err(|error| format!("cannot end: {error}"))?;
     }
-    let mbps = bytes as f64 * 8e-6 / traffic.seconds as f64;
-    println!("{}", json!({ "goodput_mbps": mbps, "bytes": bytes, "seconds": traffic.seconds }));
+    let mbps = taken.counted as f64 * 8e-6 / traffic.seconds as f64;
+    let cpu = cpu_seconds();
+    println!("{}", json!({ "goodput_mbps": mbps, "all_bytes": taken.all, "cpu_seconds": cpu }));
     Ok(())
 }
 
@@ -217,22 +239,33 @@ fn accept(listener: &TcpListener, most: Duration) -> io::Result<Option<TcpStream
     Ok(None)
 }
 
-/// The bytes that came after the warm-up.
-fn take(stream: &mut TcpStream, traffic: &Traffic) -> Result<u64, String> {
+/// Bytes that came: all, and those after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    all: u64,
+    counted: u64,
+}
+
+/// Takes what comes in the time of `traffic`.
+fn take(stream: &mut TcpStream, traffic: &Traffic) -> Result<Taken, String> {
     let failed = |error: io::Error| format!("cannot receive: {error}");
     let mut buffer = vec![0; PIECE];
     let (start, from, until) = (now(), Duration::from_secs(traffic.warm_up), traffic.whole());
-    let mut bytes = 0;
+    let mut taken = Taken::default();
     loop {
         let left = until.saturating_sub(start.elapsed());
         if left.is_zero() {
-            return Ok(bytes);
+            return Ok(taken);
         }
         stream.set_read_timeout(Some(left)).map_err(failed)?;
         match stream.read(&mut buffer) {
             Ok(0) => return Err("the sender ended too early".to_owned()),
-            Ok(count) if (from..until).contains(&start.elapsed()) => bytes += count as u64,
-            Ok(_) => {}
+            Ok(count) => {
+                taken.all += count as u64;
+                if (from..until).contains(&start.elapsed()) {
+                    taken.counted += count as u64;
+                }
+            }
             Err(error) if is_timeout(error.kind()) => {}
             Err(error) => return Err(failed(error)),
         }
@@ -289,7 +322,7 @@ mod tests {
         });
         let (mut stream, _) = listener.accept().expect("connects");
         let taken = take(&mut stream, &traffic(1)).expect("enough");
-        assert_eq!(taken, 1000);
+        assert_eq!((taken.all, taken.counted), (2000, 1000));
         drop(stream);
         sender.join().expect("sends");
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -12,6 +13,7 @@ use crate::options::Options;
 use crate::roads::Road;
 use crate::systems::System;
 use crate::traffic::Traffic;
+use crate::workload::Workload;
 
 /// Of all packets 99 % must be sent on by the emulator within this long of when they were due: a twentieth of the
 /// shortest round trip of the usual roads. Where jitter holds packets back, dozens are due at once, and the last wait
@@ -19,6 +21,8 @@ use crate::traffic::Traffic;
 const LATE: &str = "1ms";
 /// Longest time of a run beyond twice that of its traffic, whose first part may go by until there is a connection; seconds.
 const SLACK: u64 = 30;
+/// When the first path goes dark, from when the links were made.
+const DARK: Duration = Duration::from_secs(4);
 /// How the programs of a run are favoured over others on the machine.
 const NICE: [&str; 3] = ["nice", "-n", "-10"];
 
@@ -26,6 +30,8 @@ const NICE: [&str; 3] = ["nice", "-n", "-10"];
 #[derive(Debug)]
 pub struct Bench {
     program: PathBuf,
+    /// The program of tools/quic, where there is one.
+    quic: PathBuf,
     /// This program, which is also the kernel's sender and receiver.
     own: PathBuf,
     warm_up: u64,
@@ -43,6 +49,10 @@ impl Bench {
     pub fn new(options: &Options) -> Result<Self, String> {
         let failed = |error: std::io::Error| error.to_string();
         let program = std::path::absolute(&options.program).map_err(failed)?;
+        let quic = options.quic.clone().unwrap_or_default();
+        if options.quic.is_some() && !quic.is_file() {
+            return Err(format!("--quic: there is no program {}", quic.display()));
+        }
         let folder = tempfile::tempdir().map_err(failed)?;
         let probe = ["emulate", "--quiet", "--path", "rate=1mbit,delay=1ms", "--", "true"];
         output(Command::new(&program).args(probe))?;
@@ -50,6 +60,7 @@ impl Bench {
         let public = output(Command::new(&program).args(["keygen", "--out"]).arg(&key))?;
         Ok(Bench {
             program,
+            quic: std::path::absolute(&quic).unwrap_or(quic),
             own: std::env::current_exe().map_err(failed)?,
             warm_up: options.warm_up,
             seconds: options.seconds,
@@ -58,46 +69,146 @@ impl Bench {
         })
     }
 
-    /// Runs `system` over `road` with `seed`.
+    /// Runs `system` over `road` with `seed`: its goodput, and then what else `options` ask for.
     ///
     /// # Errors
-    /// In words, when a side failed.
-    pub fn run(&self, road: &Road, system: System, seed: u64) -> Result<Outcome, String> {
-        let (sender, receiver) = self.sides(road, system);
-        for name in [SENDER, RECEIVER] {
-            // What an earlier run left.
-            let _ = fs::remove_file(self.folder.path().join(name));
+    /// In words, when the goodput cannot be measured. What else cannot be is told by the outcome.
+    pub fn run(
+        &self,
+        road: &Road,
+        system: System,
+        seed: u64,
+        options: &Options,
+    ) -> Result<Outcome, String> {
+        let mut outcome = self.goodput(road, system, seed)?;
+        for workload in options.workloads.iter().copied() {
+            if workload == Workload::Gap && !system.uses_several(road.paths) {
+                continue;
+            }
+            let measured = self.measure(road, system, seed, workload);
+            let added = measured.and_then(|(links, told)| outcome.add(workload, &links, &told));
+            outcome.failures.extend(added.err().map(|why| format!("{}: {why}", workload.name())));
         }
-        let limit = (2 * (self.warm_up + self.seconds) + SLACK).to_string();
-        let mut command = Command::new("timeout");
-        command.arg(limit).args(NICE).arg(&self.program).arg("emulate").arg(road.scenario());
-        command.args(["--set", &format!("variants={}", road.variant), "--seed", &seed.to_string()]);
-        command.args(["--late", LATE, "--quiet", "--json", "--client", &sender]);
-        let links = output(command.args(["--server", &receiver]))?;
-        let links = serde_json::from_str(&links).map_err(|error| format!("emulate: {error}"))?;
+        Ok(outcome)
+    }
+
+    fn goodput(&self, road: &Road, system: System, seed: u64) -> Result<Outcome, String> {
+        let time = Duration::from_secs(self.warm_up + self.seconds);
+        let links = self.emulate(road, seed, self.sides(road, system), (time, &[]))?;
         let received = self.said(RECEIVER)?;
         match system {
-            System::Paper { .. } | System::Anabranch => {
-                let window = (self.warm_up as f64, (self.warm_up + self.seconds) as f64);
-                Outcome::of_bench(&links, &received, window)
-            }
             System::Tcp { .. } => Outcome::of_kernel(&links, &received, &self.said(SENDER)?, 1),
             System::Mptcp { .. } => {
                 Outcome::of_kernel(&links, &received, &self.said(SENDER)?, road.paths)
             }
+            System::Quic { .. } => Outcome::of_quic(&links, &received, &self.said(SENDER)?),
+            _ => {
+                let window = (self.warm_up as f64, (self.warm_up + self.seconds) as f64);
+                Outcome::of_bench(&links, &received, window)
+            }
         }
     }
 
-    /// The shell commands of the sender, which runs in the client's namespace, and of the receiver.
-    fn sides(&self, road: &Road, system: System) -> (String, String) {
-        let traffic = |multipath, congestion: &str, path: usize| Traffic {
+    /// What the emulator and the side that measures say of a workload.
+    fn measure(
+        &self,
+        road: &Road,
+        system: System,
+        seed: u64,
+        workload: Workload,
+    ) -> Result<(Value, Value), String> {
+        let sides = match system {
+            System::Quic { control } => self.quic_sides(road, control, workload.name()),
+            _ => self.workload_sides(road, system, workload),
+        };
+        let blackout = format!("path.a.blackout={}s-3600s", DARK.as_secs());
+        let settings = match workload {
+            Workload::Gap => &[blackout][..],
+            Workload::Flows | Workload::Messages => &[],
+        };
+        let links = self.emulate(road, seed, sides, (workload.time(), settings))?;
+        let teller = if workload == Workload::Flows { SENDER } else { RECEIVER };
+        Ok((links, self.said(teller)?))
+    }
+
+    /// The commands of both sides for a workload of the kernel's transports or ours.
+    fn workload_sides(&self, road: &Road, system: System, workload: Workload) -> (String, String) {
+        let words = match system {
+            System::Tcp { congestion, path, .. } => {
+                let traffic = self.traffic(road, (false, congestion), path);
+                format!("kernel {}", traffic.arguments())
+            }
+            System::Mptcp { congestion } => {
+                format!("kernel {}", self.traffic(road, (true, congestion), 0).arguments())
+            }
+            System::Paper { profile } => self.our_words(road, profile),
+            _ => self.our_words(road, "anabranch"),
+        };
+        let side = |side, file| {
+            let (own, workload) = (quoted(&self.own), workload.name());
+            format!("{own} side {side} {workload} {words} > {}", self.file(file))
+        };
+        (side("send", SENDER), side("receive", RECEIVER))
+    }
+
+    /// Those of QUIC, for a workload or `bulk`.
+    fn quic_sides(&self, road: &Road, control: &str, what: &str) -> (String, String) {
+        // What an earlier run left.
+        let _ = fs::remove_file(self.folder.path().join("certificate"));
+        let Bench { warm_up, seconds, .. } = self;
+        let (folder, paths) = (quoted(self.folder.path()), road.paths);
+        let side = |side, file| {
+            let program = quoted(&self.quic);
+            let words = format!("{control} {folder} {paths} {warm_up} {seconds}");
+            format!("{program} {side} {what} {words} > {}", self.file(file))
+        };
+        (side("send", SENDER), side("receive", RECEIVER))
+    }
+
+    fn our_words(&self, road: &Road, profile: &str) -> String {
+        format!("ours {profile} {} {}", self.file("key"), road.paths)
+    }
+
+    /// Runs a sender and a receiver over `road` with further `settings`, whose traffic takes `time`; returns what the
+    /// emulator reports.
+    fn emulate(
+        &self,
+        road: &Road,
+        seed: u64,
+        (sender, receiver): (String, String),
+        (time, settings): (Duration, &[String]),
+    ) -> Result<Value, String> {
+        for name in [SENDER, RECEIVER] {
+            // What an earlier run left.
+            let _ = fs::remove_file(self.folder.path().join(name));
+        }
+        let limit = (2 * time.as_secs() + SLACK).to_string();
+        let mut command = Command::new("timeout");
+        // In the foreground Ctrl-C ends the emulator as well.
+        command.args(["--foreground", &limit]).args(NICE).arg(&self.program);
+        command.arg("emulate").arg(road.scenario());
+        command.args(["--set", &format!("variants={}", road.variant), "--seed", &seed.to_string()]);
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        command.args(["--late", LATE, "--quiet", "--json", "--client", &sender]);
+        let links = output(command.args(["--server", &receiver]))?;
+        serde_json::from_str(&links).map_err(|error| format!("emulate: {error}"))
+    }
+
+    fn traffic(&self, road: &Road, (multipath, congestion): (bool, &str), path: usize) -> Traffic {
+        Traffic {
             multipath,
             congestion: congestion.to_owned(),
             path: u8::try_from(path + 1).unwrap_or(u8::MAX),
             paths: u8::try_from(road.paths).unwrap_or(u8::MAX),
             warm_up: self.warm_up,
             seconds: self.seconds,
-        };
+        }
+    }
+
+    /// The shell commands of the sender, which runs in the client's namespace, and of the receiver.
+    fn sides(&self, road: &Road, system: System) -> (String, String) {
         let kernel = |traffic: Traffic| {
             let side = |side, file| {
                 let own = quoted(&self.own);
@@ -106,10 +217,13 @@ impl Bench {
             (side("send", SENDER), side("receive", RECEIVER))
         };
         match system {
-            System::Tcp { congestion, path, .. } => kernel(traffic(false, congestion, path)),
-            System::Mptcp { congestion } => kernel(traffic(true, congestion, 0)),
+            System::Tcp { congestion, path, .. } => {
+                kernel(self.traffic(road, (false, congestion), path))
+            }
+            System::Mptcp { congestion } => kernel(self.traffic(road, (true, congestion), 0)),
+            System::Quic { control } => self.quic_sides(road, control, "bulk"),
             System::Paper { profile } => self.ours(road.paths, profile),
-            System::Anabranch => self.ours(road.paths, "anabranch"),
+            _ => self.ours(road.paths, "anabranch"),
         }
     }
 

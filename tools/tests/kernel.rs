@@ -3,8 +3,10 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -76,10 +78,77 @@ fn what_is_asked_wrongly_is_told() {
         (&["anabranch", "--only", "ferry"], 2, "there is no road 'ferry'"),
         (&["/no/such/program", "--only", "links/wifi"], 1, "cannot run /no/such/program"),
         (&["anabranch", "--system", "quic"], 2, "there is no system 'quic'"),
+        (&["anabranch", "--measure", "speed"], 2, "allowed: flows, gap, messages, none"),
+        (&["anabranch", "--system", "noq:*"], 2, "needs --quic"),
         (&["anabranch", "--slow"], 2, "unknown argument `--slow`"),
     ] {
         let (exit, text, errors) = kernel(words);
         assert_eq!((exit, text.as_str()), (Some(code), ""), "{words:?}: {errors}");
         assert!(errors.contains(said), "{words:?}: {errors}");
     }
+}
+
+#[test]
+fn short_flows_gaps_and_messages_are_measured_beside_the_models() {
+    if let Some(why) = cannot_compare() {
+        println!("skipped: {why}");
+        return;
+    }
+    let (program, folder) = (anabranch(), tempfile::tempdir().expect("a folder"));
+    let json = folder.path().join("kernel.json");
+    let words = ["--only", "pairs/bloated", "--time", "3", "--warm-up", "1", "--seeds", "1"];
+    let systems = ["--system", "mptcp:cubic", "--system", "anabranch"];
+    let model = ["--system", "tcp:mptcp-linux:cubic", "--json"];
+    let paths = [program.to_str().expect("text"), json.to_str().expect("text")];
+    let (code, text, errors) =
+        kernel(&[&paths[..1], &words, &systems, &model, &paths[1..]].concat());
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
+    let report = fs::read_to_string(&json).expect("written");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let systems = report["roads"][0]["systems"].as_array().expect("systems");
+    assert_eq!(systems.len(), 3);
+    let number = |system: &Value, key: &str| {
+        system[key].as_f64().unwrap_or_else(|| panic!("no {key}: {report:#}"))
+    };
+    for system in systems.iter().filter(|system| system["ratio_to_kernel"].is_null()) {
+        // The links have a round trip of 30 and 20 ms; 100 KB take 20 ms of both.
+        assert!((20.0..3_000.0).contains(&number(system, "flow_median_ms")), "{report:#}");
+        assert!(number(system, "flow_p95_ms") >= number(system, "flow_median_ms"), "{report:#}");
+        // Half a round trip at least, whatever is lost.
+        assert!((10.0..1_000.0).contains(&number(system, "message_p99_ms")), "{report:#}");
+        assert!((5.0..10_000.0).contains(&number(system, "gap_ms")), "{report:#}");
+        assert!(number(system, "cpu_seconds_per_gb") > 0.1, "{report:#}");
+    }
+    let model = systems.iter().find(|system| !system["ratio_to_kernel"].is_null());
+    let ratio = number(model.expect("a model"), "ratio_to_kernel");
+    assert!((0.75..1.25).contains(&ratio), "{report:#}");
+}
+
+/// Ctrl-C, which a terminal sends to all processes.
+#[test]
+fn an_interruption_keeps_what_was_measured() {
+    if let Some(why) = cannot_compare() {
+        println!("skipped: {why}");
+        return;
+    }
+    let (program, folder) = (anabranch(), tempfile::tempdir().expect("a folder"));
+    let json = folder.path().join("kernel.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kernel"));
+    command.arg(&program).args(["--only", "cable", "--time", "1", "--warm-up", "1"]);
+    command.args(["--measure", "none", "--seeds", "1000", "--system", "anabranch", "--json"]);
+    command.arg(&json).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    let child = command.spawn().expect("starts");
+    std::thread::sleep(Duration::from_secs(12));
+    let group = format!("-{}", child.id());
+    let killed = Command::new("kill").args(["-INT", "--", &group]).status().expect("kill runs");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("ends");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(130), "{errors}");
+    assert!(errors.contains("interrupted"), "{errors}");
+    let report = fs::read_to_string(&json).expect("written");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let runs = report["roads"][0]["systems"][0]["runs"].as_array().expect("runs");
+    assert!((1..100).contains(&runs.len()), "{report:#}");
+    assert!(runs.iter().all(|run| run["failed"].is_null()), "{report:#}");
 }

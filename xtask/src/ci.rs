@@ -127,9 +127,9 @@ fn clippy(workspace: &Workspace) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// The fuzz targets and the comparison with quinn have dependencies that nothing else needs to build.
+/// The fuzz targets, the comparison with quinn and multipath QUIC have dependencies that nothing else needs to build.
 fn apart(workspace: &Workspace) -> Result<String, String> {
-    for manifest in ["fuzz/Cargo.toml", "tools/perf-net/Cargo.toml"] {
+    for manifest in ["fuzz/Cargo.toml", "tools/perf-net/Cargo.toml", "tools/quic/Cargo.toml"] {
         let check = ["check", "--quiet", "--locked", "--manifest-path", manifest];
         process::run(&mut workspace.cargo(&check))?;
     }
