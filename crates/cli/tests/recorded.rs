@@ -104,3 +104,32 @@ fn a_link_whose_rate_moves_is_replayed() {
         OF_GOODPUT,
     );
 }
+
+#[test]
+fn a_policer_is_recorded_by_what_it_lets_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("copy");
+    let trace = record("name=p,rate=50mbit,delay=20ms,policer=10mbit/64KiB", &copy);
+    assert_eq!(trace["policed"], true, "{trace:#}");
+    close("rate, Mb/s", trace["mbps"].as_f64().unwrap(), 10.0, TOLERANCE);
+    // The policer's drops are no losses of the link, which has none.
+    assert_eq!(trace["loss"], 0.0, "{trace:#}");
+    let scenario = fs::read_to_string(copy.join("links.toml")).unwrap();
+    assert!(scenario.contains("# A policer") && scenario.contains("loss = \"0%\""), "{scenario}");
+}
+
+/// `--load` tells what a transfer gets, also where losses are no congestion.
+#[test]
+fn a_lossy_link_is_filled_as_a_transfer_fills_it() {
+    let server = Server::start(&[], "");
+    let link: PathConfig = "name=p,rate=20mbit,delay=20ms,loss=2%".parse().unwrap();
+    let relay = Relay::start(&[link], server.address.parse().unwrap(), 1).unwrap();
+    let line =
+        format!("doctor {} --peer {} --pings 20 --load --json", relay.addresses()[0], server.key);
+    let report = json(&anabranch(&line).stdout);
+    let load = &report["peer"]["paths"][0]["measured"]["load"];
+    // 98 % of the link arrive.
+    close("rate, Mb/s", load["mbps"].as_f64().unwrap(), 19.6, 0.1);
+    let loss = load["loss"].as_f64().unwrap();
+    assert!((0.005..0.06).contains(&loss), "{report:#}");
+}

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use anabranch::{Connection, DatagramError, TrafficClass};
+use anabranch::policy::registry::PolicySpec;
+use anabranch::{Connection, DatagramError, PathId, TrafficClass};
 use tokio::time::{Instant, interval, timeout};
 
 use super::facts::Load;
@@ -17,9 +18,10 @@ const DATAGRAM: [u8; 1000] = [0; 1000];
 /// Time between two samples of the figures.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Sends as much as congestion control admits; says why if that cannot be done to the end. The peer need not read the
-/// datagrams: those that nobody takes are dropped there, after their acknowledgement.
-pub(super) async fn fill(connection: &Connection) -> Result<Load, String> {
+/// Sends as much as the congestion control `control` admits; says why if that cannot be done to the end. The peer need
+/// not read the datagrams: those that nobody takes are dropped there, after their acknowledgement.
+pub(super) async fn fill(connection: &Connection, control: &PolicySpec) -> Result<Load, String> {
+    connection.set_congestion(PathId(0), control).map_err(|error| error.to_string())?;
     let over = || "the connection has no path left".to_owned();
     let begun = Instant::now();
     let mut samples = Samples::default();

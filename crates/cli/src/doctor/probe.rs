@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anabranch::interfaces::{self, Interface};
 use anabranch::paths::LocalRequest;
+use anabranch::policy::registry::PolicySpec;
 use anabranch::{
     Config, ConnectError, Connection, Endpoint, PathId, PathSpec, PathStats, Permitted, Profile,
     PublicKey, Schedule, SecretKey, SocketSpec, TrafficClass,
 };
+use anabranch_policy::Axis;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -94,7 +96,9 @@ pub(super) async fn examine(
     tried.sort_by_key(|(number, _)| *number);
     let mut tried: Vec<Tried> = tried.into_iter().map(|(_, tried)| tried).collect();
     if args.load {
-        load_each(&mut tried).await;
+        // What users have: that of `uncoded` takes every loss for congestion.
+        let control = catalog::profile("anabranch", &[])?.policy(Axis::Congestion).clone();
+        load_each(&mut tried, &control).await;
     }
     if args.trace.is_some() {
         record_all(&mut tried, Duration::from_secs(args.time)).await;
@@ -109,13 +113,13 @@ pub(super) async fn examine(
     Ok(Probed { refused, paths })
 }
 
-/// Fills one link after the other.
-async fn load_each(tried: &mut [Tried]) {
+/// Fills one link after the other, under this congestion control.
+async fn load_each(tried: &mut [Tried], control: &PolicySpec) {
     for Tried { path, connection, .. } in tried {
         let (Some(connection), Some(measured)) = (connection, path.measured.as_mut()) else {
             continue;
         };
-        match load::fill(connection).await {
+        match load::fill(connection, control).await {
             Ok(load) => measured.load = Some(load),
             Err(why) => measured.load_failed = Some(why),
         }
@@ -126,9 +130,13 @@ async fn load_each(tried: &mut [Tried]) {
 async fn record_all(tried: &mut [Tried], time: Duration) {
     let mut recording = JoinSet::new();
     for (number, Tried { path, connection, recorder, .. }) in tried.iter().enumerate() {
-        let (Some(connection), Some(_)) = (connection.clone(), &path.measured) else { continue };
-        let recorder = recorder.clone();
-        recording.spawn(async move { (number, trace::record(&connection, &recorder, time).await) });
+        let (Some(connection), Some(measured)) = (connection.clone(), &path.measured) else {
+            continue;
+        };
+        let (recorder, loss) = (recorder.clone(), measured.loss());
+        recording.spawn(async move {
+            (number, trace::record(&connection, &recorder, (time, loss)).await)
+        });
     }
     for (number, result) in recording.join_all().await {
         let Some(tried) = tried.get_mut(number) else { continue };

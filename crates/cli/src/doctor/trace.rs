@@ -1,6 +1,7 @@
 //! Records a link over time, into files that scenarios read.
 
 mod files;
+mod policed;
 mod record;
 mod saturate;
 
@@ -34,6 +35,8 @@ pub(super) struct Trace {
     pub(super) delay_ms: [f64; 2],
     /// Share of the packets that was lost.
     pub(super) loss: f64,
+    /// What came faster than the rate was dropped without a queue, and is not counted as lost.
+    pub(super) policed: bool,
     /// Path of the scenario file, which holds all links.
     pub(super) scenario: String,
 }
@@ -51,6 +54,8 @@ pub(super) struct Recording {
     losses: Vec<(f64, f64)>,
     /// The share lost over the whole recording.
     loss: f64,
+    /// A policer limits the link. Its drops are not among the losses.
+    policed: bool,
 }
 
 /// A recording that takes this much longer than requested is given up: the link is silent.
@@ -72,11 +77,11 @@ pub(super) fn recording(mut profile: Profile) -> Result<(Profile, Recorder), Fai
 }
 
 /// Keeps the link of a connection full for this time, and returns the recording, or the reason why there is none. The
-/// connection must use the profile that [`recording`] returned.
+/// connection must use the profile that [`recording`] returned; `usual` is the loss of single packets on the link.
 pub(super) async fn record(
     connection: &Connection,
     recorder: &Recorder,
-    time: Duration,
+    (time, usual): (Duration, f64),
 ) -> Result<Recording, String> {
     let saturate: PolicySpec = ENTRY.name.parse().map_err(|_| "no controller".to_owned())?;
     connection.set_congestion(PathId(0), &saturate).map_err(|error| error.to_string())?;
@@ -89,14 +94,14 @@ pub(super) async fn record(
             return Err("it was silent for too long".to_owned());
         }
     }
-    Recording::of(&recorder.lock(), time).ok_or_else(|| "nothing arrived in time".to_owned())
+    Recording::of(&recorder.lock(), time, usual).ok_or_else(|| "nothing arrived in time".to_owned())
 }
 
 impl Recording {
-    /// Evaluates `record` up to `time`; `None` if too little arrived.
-    fn of(record: &Record, time: Duration) -> Option<Self> {
-        let losses = losses(record, time);
-        let rates = rates(record, &losses, time);
+    /// Evaluates `record` up to `time`; `None` if too little arrived. `usual` is the loss of single packets.
+    fn of(record: &Record, time: Duration, usual: f64) -> Option<Self> {
+        let mut losses = losses(record, time);
+        let mut rates = rates(record, &losses, time);
         if rates.len() < 2 || rates.iter().all(|(_, mbps)| *mbps == 0.0) {
             return None;
         }
@@ -105,12 +110,19 @@ impl Recording {
         let fates = record.fates.iter().filter(|(at, ..)| *at <= time);
         let (_, acked, lost) = fates.copied().next_back().unwrap_or_default();
         let (_, acked_before, lost_before) = record.fates.first().copied().unwrap_or_default();
+        let mut loss = share((acked - acked_before, lost.saturating_sub(lost_before)));
+        let limit = policed::rates(record, time, (loss, usual));
+        let policed = limit.is_some();
+        if let Some(limit) = limit {
+            (rates, losses, loss) = (limit, vec![(0.0, usual)], usual);
+        }
         Some(Recording {
             seconds: time.as_secs_f64(),
             rates,
             delays: delays.collect(),
             losses,
-            loss: share((acked - acked_before, lost.saturating_sub(lost_before))),
+            loss,
+            policed,
         })
     }
 
@@ -131,6 +143,7 @@ impl Recording {
             mbps_p90: quantile(9),
             delay_ms: [least, delays.max_by(f64::total_cmp).unwrap_or(0.0)],
             loss: self.loss,
+            policed: self.policed,
             scenario,
         }
     }

@@ -121,6 +121,9 @@ fn recorded(name: &str, measured: &Measured) -> Option<Finding> {
         format::mbps(trace.mbps_p90),
         format::percent(trace.loss)
     );
+    let policed =
+        if trace.policed { "; a policer drops what is faster, without a queue" } else { "" };
+    let what = what + policed;
     let scenario = &trace.scenario;
     let replay = format!(
         "anabranch emulate {scenario} --shell, or anabranch sim run {scenario}, replays it"

@@ -56,6 +56,9 @@ pub(in crate::doctor) fn write(
             save(&directory.join(format!("{name}.{kind}")), &text)?;
         }
         let back = path.measured.as_ref().map_or(0.0, facts::Measured::peer_loss);
+        if recording.policed {
+            scenario += "\n# A policer: what came faster was dropped without a queue. Replayed, the rate has a queue.";
+        }
         let _ = write!(
             scenario,
             "\n[[path]]\nname = \"{name}\"\nrate = {{ trace = \"{name}.rate\" }}\n\

@@ -32,7 +32,7 @@ fn recorder() -> Recorder {
 }
 
 fn recording() -> Recording {
-    Recording::of(&recorder().lock(), Duration::from_secs(20)).expect("enough")
+    Recording::of(&recorder().lock(), Duration::from_secs(20), 0.0).expect("enough")
 }
 
 #[test]
@@ -60,11 +60,11 @@ fn what_was_lost_had_passed_the_bottleneck() {
 #[test]
 fn nothing_is_recorded_of_a_link_on_which_nothing_arrives() {
     let time = Duration::from_secs(20);
-    assert_eq!(Recording::of(&Recorder::default().lock(), time), None);
+    assert_eq!(Recording::of(&Recorder::default().lock(), time, 0.0), None);
     let recorder = Recorder::default();
     recorder.lock().empty(Time::from_secs(1), Duration::from_millis(1));
     recorder.lock().acked(&AckEvent { now: Time::from_secs(30), ..AckEvent::default() }, false);
-    assert_eq!(Recording::of(&recorder.lock(), time), None);
+    assert_eq!(Recording::of(&recorder.lock(), time, 0.0), None);
 }
 
 #[test]
