@@ -177,8 +177,15 @@ fn path_of(observation: &Observation) -> Option<PathId> {
         | Observation::PathMtu { path, .. }
         | Observation::SharedBottleneck { path, .. }
         | Observation::PathState { path, .. }
+        | Observation::PacketSent { path, .. }
+        | Observation::PacketReceived { path, .. }
+        | Observation::PacketLost { path, .. }
+        | Observation::Metrics { path, .. }
         | Observation::Congestion { path, .. } => Some(path),
-        Observation::BlockClosed { .. } | Observation::RepairsDue { .. } => None,
+        Observation::BlockClosed { .. }
+        | Observation::RepairsDue { .. }
+        | Observation::Waited { .. }
+        | Observation::Acknowledged { .. } => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `--qlog` and `RUST_LOG`: what a connection reports while it works.
 
+#[path = "../../results/tests/qlog/fields.rs"]
+mod fields;
 #[path = "common/server.rs"]
 mod server;
 
@@ -42,7 +44,11 @@ fn both_sides_write_what_they_decide() {
         let sent = texts[1..].iter().filter(sends).count();
         // The client sends the data; the server its answers.
         assert!(sent > if side == "client" { 100 } else { 0 }, "{side}: {sent}");
-        assert!(texts[1..].iter().all(|event| event["time"].is_number()));
+        fields::check(&texts);
+        let count = |name: &str| texts[1..].iter().filter(|event| event["name"] == name).count();
+        // Each side receives what the other sends; packets carry the symbols.
+        assert!(count("transport:packet_sent") > 0 && count("transport:packet_received") > 0);
+        assert!(count("transport:packet_sent") >= sent / 2, "{side}");
     }
 }
 

@@ -411,7 +411,7 @@ fn packets_can_be_captured() {
     bench.run("--seeds 1 --set flow.bulk.profile=anabranch --qlog", "why").succeeded();
     let qlog = Path::new(&bench.path("why")).join("traces/point0-seed1-bulk.1-path0.sqlog");
     let text = fs::read_to_string(qlog).unwrap();
-    assert!(text.starts_with("\u{1e}{") && text.contains("quic:recovery_metrics_updated"));
+    assert!(text.starts_with("\u{1e}{") && text.contains("recovery:metrics_updated"));
     // Runs that are kept without their traces are run again when traces are wanted.
     let bare = bench.run("--seeds 1", "bare");
     bare.succeeded();

@@ -1,9 +1,11 @@
 //! The Wireshark dissector shows what is in packets, where tshark is installed; elsewhere nothing is tested.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anabranch_core::wire::{ControlFrame, DataHeader, Frame, Writer};
+use serde_json::Value;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/anabranch.lua");
 
@@ -99,4 +101,62 @@ fn frames_are_shown_and_broken_ones_marked() {
     let malformed: Vec<bool> = shown.iter().map(|packet| !packet[9].is_empty()).collect();
     assert_eq!(malformed, [false, false, false, false, false, false, true, true], "{shown:?}");
     assert!(shown[1][8].ends_with("packet 1: MAX_DATA"), "{shown:?}");
+}
+
+/// The packets that a simulated sender says it sent, and what is in them, are those of the links.
+#[test]
+fn a_simulation_has_the_same_packets_on_its_links_and_in_its_qlog() {
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = directory.path().join("two.toml");
+    let text = "name = \"two\"\nduration = \"2s\"\nseeds = 1\n\
+        [[path]]\nname = \"wifi\"\nrate = \"8mbit\"\ndelay = \"10ms\"\nloss = \"2%\"\n\
+        [[path]]\nname = \"lte\"\nrate = \"4mbit\"\ndelay = \"30ms\"\n\
+        [[flow]]\nname = \"bulk\"\nprofile = \"anabranch\"\n\
+        traffic = { kind = \"size\", size = \"200KB\" }\n";
+    std::fs::write(&scenario, text).unwrap();
+    let out = directory.path().join("out");
+    let run = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .args(["sim", "run"])
+        .arg(&scenario)
+        .args(["--pcapng", "--qlog", "--out"])
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let traces = out.join("traces");
+    let fields =
+        ["ip.src", "anabranch.path", "anabranch.number", "_ws.col.Info", "anabranch.malformed"];
+    let Some(shown) = dissected(&traces.join("point0-seed1.pcapng"), &fields) else { return };
+    assert!(shown.iter().all(|packet| packet[4].is_empty()), "something is malformed");
+    for (path, source) in [(0, "10.0.0.1"), (1, "10.0.0.3")] {
+        let on_links: BTreeSet<(u64, bool)> = shown
+            .iter()
+            .filter(|packet| packet[0] == source && !packet[2].is_empty())
+            .map(|packet| (packet[2].parse().unwrap(), packet[3].contains("REPAIR")))
+            .collect();
+        let in_qlog = sent(&traces, path);
+        // The first packet leaves before anybody can be told of the connection.
+        let on_links: BTreeSet<_> =
+            on_links.into_iter().filter(|(number, _)| *number > 0).collect();
+        assert!(in_qlog.len() > 50, "{path}: {}", in_qlog.len());
+        assert_eq!(on_links, in_qlog, "path {path}");
+    }
+}
+
+/// The packets of a path in its qlog, by number, and whether a repair is in them.
+fn sent(traces: &Path, path: u32) -> BTreeSet<(u64, bool)> {
+    let named = |file: &PathBuf| file.to_string_lossy().ends_with(&format!("-path{path}.sqlog"));
+    let files = std::fs::read_dir(traces).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.into_iter().find(named).unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let texts = text.split('\u{1e}').skip(1);
+    let events = texts.map(|text| serde_json::from_str::<Value>(text).unwrap());
+    let sent = events.filter(|event| event["name"] == "transport:packet_sent");
+    sent.map(|event| {
+        let data = &event["data"];
+        let frames = data["frames"].as_array().unwrap();
+        let repairs = frames.iter().any(|frame| frame["frame_type"] == "repair");
+        (data["header"]["packet_number"].as_u64().unwrap(), repairs)
+    })
+    .collect()
 }

@@ -35,6 +35,7 @@ mod symbols;
 mod timers;
 mod train;
 mod views;
+mod watch;
 
 use std::collections::VecDeque;
 
@@ -123,6 +124,8 @@ pub struct Connection {
     /// For choices that anyone may foresee.
     rng: Rng,
     observer: Option<Box<dyn Observer>>,
+    /// For the observer: what is waited for.
+    wait: watch::Wait,
     scratch: Scratch,
     dropped: statistics::Dropped,
     /// The response that was authenticated.

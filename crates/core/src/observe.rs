@@ -3,6 +3,9 @@
 use anabranch_policy::view::PathState;
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
+use core::time::Duration;
+
+use crate::wire::{Frame, Frames};
 
 /// One thing that happened or was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +107,110 @@ pub enum Observation {
         /// Controller state.
         phase: &'static str,
     },
+    /// Nothing was sent for a while, although a path could have been used. Told when that is over.
+    Waited {
+        /// Since then.
+        since: Time,
+        /// What was waited for, one of [`waits`].
+        what: &'static str,
+    },
+    /// A data packet left.
+    PacketSent {
+        /// The path.
+        path: PathId,
+        /// Its number.
+        number: u64,
+        /// UDP payload, bytes.
+        bytes: u32,
+        /// What is in it.
+        frames: FrameKinds,
+    },
+    /// A data packet arrived.
+    PacketReceived {
+        /// The path.
+        path: PathId,
+        /// Its number.
+        number: u64,
+        /// UDP payload, bytes.
+        bytes: u32,
+        /// What is in it.
+        frames: FrameKinds,
+    },
+    /// The packet that is reported as received next acknowledges these for the first time.
+    Acknowledged {
+        /// The path on which they were sent.
+        path: PathId,
+        /// The lowest number.
+        first: u64,
+        /// The highest; all between are acknowledged too.
+        last: u64,
+    },
+    /// A packet was declared lost.
+    PacketLost {
+        /// The path.
+        path: PathId,
+        /// Its number.
+        number: u64,
+        /// UDP payload, bytes.
+        bytes: u32,
+    },
+    /// What the path is known to be like, after an acknowledgement.
+    Metrics {
+        /// The path.
+        path: PathId,
+        /// Round-trip time: newest sample.
+        latest: Duration,
+        /// Round-trip time, smoothed.
+        smoothed: Duration,
+        /// Least round-trip time.
+        min: Duration,
+        /// Bytes in flight.
+        in_flight: u64,
+    },
+}
+
+impl Observation {
+    /// Whether it is about single packets, of which there are many, and no decision.
+    pub fn is_about_packets(&self) -> bool {
+        matches!(
+            self,
+            Observation::PacketSent { .. }
+                | Observation::PacketReceived { .. }
+                | Observation::Acknowledged { .. }
+                | Observation::PacketLost { .. }
+                | Observation::Metrics { .. }
+        )
+    }
+}
+
+/// What a sender can wait for ([`Observation::Waited`]).
+pub mod waits {
+    /// The application has given nothing more to send.
+    pub const APPLICATION: &str = "application";
+    /// The peer has received everything, and its application has not read enough of it to grant more.
+    pub const READER: &str = "reader";
+    /// The peer's grant is used up by what is under way.
+    pub const CREDIT: &str = "credit";
+    /// The congestion windows of all paths are full of what is not acknowledged yet.
+    pub const ACKNOWLEDGEMENTS: &str = "acknowledgements";
+}
+
+/// The kinds of frames in a packet, without their order and number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameKinds(u32);
+
+impl FrameKinds {
+    /// Those of a packet's opened payload, as far as it can be read.
+    pub fn of(payload: &[u8]) -> Self {
+        let frames = Frames::new(payload).map_while(Result::ok);
+        FrameKinds(frames.fold(0, |kinds, frame| kinds | 1 << frame.ordinal()))
+    }
+
+    /// Their names, in the order of the wire format's table.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let names = Frame::NAMES.into_iter().enumerate();
+        names.filter(move |(ordinal, _)| self.0 >> ordinal & 1 != 0).map(|(_, name)| name)
+    }
 }
 
 /// Someone who writes observations down. Called synchronously; must not block.

@@ -74,21 +74,29 @@ pub enum Entry {
         pacing_bps: u64,
         phase: Word,
     },
+    /// Nothing was sent since then, for want of something.
+    Waited {
+        since: u64,
+        #[serde(rename = "for")]
+        what: Word,
+    },
     /// The recording is complete, except for so many events that came faster than the disk took
     /// them.
     End { missed: u64 },
 }
 
 impl Line {
-    /// The line that says that `observation` was made at `now`.
-    pub fn new(now: Time, observation: &Observation) -> Self {
-        Line { t: now.as_nanos(), entry: Entry::from(observation) }
+    /// The line that says that `observation` was made at `now`; `None` if it is about single packets, which recordings
+    /// leave out.
+    pub fn new(now: Time, observation: &Observation) -> Option<Self> {
+        Some(Line { t: now.as_nanos(), entry: Entry::of(observation)? })
     }
 }
 
-impl From<&Observation> for Entry {
-    fn from(observation: &Observation) -> Self {
-        match *observation {
+impl Entry {
+    /// What a recording says of an observation; `None` if it is about single packets.
+    fn of(observation: &Observation) -> Option<Self> {
+        Some(match *observation {
             Observation::Scheduled { path, what, symbol, reason } => {
                 Entry::Scheduled { path: path.0, what: what.into(), symbol, reason: reason.into() }
             }
@@ -120,7 +128,15 @@ impl From<&Observation> for Entry {
             Observation::Congestion { path, cwnd, pacing_bps, phase } => {
                 Entry::Congestion { path: path.0, cwnd, pacing_bps, phase: phase.into() }
             }
-        }
+            Observation::Waited { since, what } => {
+                Entry::Waited { since: since.as_nanos(), what: what.into() }
+            }
+            Observation::PacketSent { .. }
+            | Observation::PacketReceived { .. }
+            | Observation::Acknowledged { .. }
+            | Observation::PacketLost { .. }
+            | Observation::Metrics { .. } => return None,
+        })
     }
 }
 
@@ -140,7 +156,7 @@ pub(crate) mod tests {
     use anabranch_types::PathId;
 
     /// One observation of each kind.
-    pub(crate) fn observations(path: PathId) -> [Observation; 11] {
+    pub(crate) fn observations(path: PathId) -> [Observation; 12] {
         [
             Observation::Scheduled { path, what: "repair", symbol: 7, reason: "own share" },
             Observation::Held { path, until: Time::from_millis(9), reason: "would be late" },
@@ -153,13 +169,14 @@ pub(crate) mod tests {
             Observation::SharedBottleneck { path, with: PathId(0), shared: true },
             Observation::PathState { path, state: PathState::Suspect, reason: "silence" },
             Observation::Congestion { path, cwnd: 1, pacing_bps: 2, phase: "startup" },
+            Observation::Waited { since: Time::from_millis(6), what: "reader" },
         ]
     }
 
     #[test]
     fn lines_survive_the_file() {
         for observation in observations(PathId(2)) {
-            let line = Line::new(Time::from_nanos(5), &observation);
+            let line = Line::new(Time::from_nanos(5), &observation).unwrap();
             let text = serde_json::to_string(&line).unwrap();
             assert!(text.starts_with(r#"{"t":5,"event":""#), "{text}");
             assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);

@@ -98,7 +98,9 @@ fn write_all(
         match message {
             Message::Observed(now, observation) => {
                 last = now;
-                write_line(&mut writer, &Line::new(now, &observation))?;
+                if let Some(line) = Line::new(now, &observation) {
+                    write_line(&mut writer, &line)?;
+                }
             }
             Message::Finish(missed) => {
                 let line = Line { t: last.as_nanos(), entry: Entry::End { missed } };
@@ -135,6 +137,10 @@ impl core::fmt::Debug for Message {
 
 impl Observer for Tap {
     fn observe(&mut self, now: Time, observation: &Observation) {
+        // The queue is for what is recorded.
+        if observation.is_about_packets() {
+            return;
+        }
         if self.sender.try_send(Message::Observed(now, *observation)).is_err() {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }

@@ -203,7 +203,7 @@ Examples:
   anabranch sim plot bonded --format pdf --format png
 
 The figures of the scenario come first, in files figure-1.svg and so on; index.html beside them shows
-all there are. PNG and PDF are written beside the SVG, which the page shows; their texts need fonts on this machine. What else is drawn follows from
+all there are. PNG and PDF are written beside the SVG, and the page links them; their texts need fonts on this machine. What else is drawn follows from
 the data: a figure over a sweep is lines with 95 % intervals, without a
 sweep bars; what was recorded over time is drawn over time, rates of a flow's paths as shares of their
 sum too; what was kept value by value is drawn as distributions.

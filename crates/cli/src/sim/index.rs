@@ -21,7 +21,12 @@ struct Shown {
     file: String,
     /// Its title, escaped as in the SVG.
     title: String,
+    /// The same figure in other formats.
+    others: Vec<String>,
 }
+
+/// Formats in which a figure can be there besides SVG.
+const OTHERS: [&str; 2] = ["png", "pdf"];
 
 /// Writes the page of all figures in `directory`, those of earlier calls too.
 ///
@@ -34,7 +39,11 @@ pub(super) fn write(directory: &Path, scenario: &str) -> io::Result<()> {
         if file.ends_with(".svg") {
             // One that cannot be read is shown under its name all the same.
             let svg = fs::read_to_string(directory.join(&file)).unwrap_or_default();
-            figures.push(Shown { title: title(&svg).unwrap_or_else(|| escape_html(&file)), file });
+            let title = title(&svg).unwrap_or_else(|| escape_html(&file));
+            let others = OTHERS.map(|format| Path::new(&file).with_extension(format));
+            let made = others.iter().filter(|other| directory.join(other).is_file());
+            let others = made.map(|other| other.to_string_lossy().into_owned()).collect();
+            figures.push(Shown { file, title, others });
         }
     }
     figures.sort_by_key(|shown| order(&shown.file));
@@ -74,17 +83,22 @@ fn page(scenario: &str, figures: &[Shown]) -> String {
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{scenario}</title>\n\
          <style>{STYLE}</style>\n<h1>{scenario}</h1>\n<nav><ul>\n"
     );
-    for Shown { file, title } in figures {
+    for Shown { file, title, .. } in figures {
         let file = escape_html(file);
         let _ = writeln!(html, "<li><a href=\"#{file}\">{title}</a> <small>{file}</small>");
     }
     html.push_str("</ul></nav>\n<main>\n");
-    for Shown { file, title } in figures {
+    for Shown { file, title, others } in figures {
         let file = escape_html(file);
+        let link = |other: &String| {
+            let other = escape_html(other);
+            format!(", <a href=\"{other}\">{other}</a>")
+        };
+        let others: String = others.iter().map(link).collect();
         let _ = writeln!(
             html,
             "<figure id=\"{file}\"><a href=\"{file}\"><img src=\"{file}\" alt=\"{title}\" \
-             loading=\"lazy\"></a><figcaption>{title} (<a href=\"{file}\">{file}</a>)</figcaption></figure>"
+             loading=\"lazy\"></a><figcaption>{title} (<a href=\"{file}\">{file}</a>{others})</figcaption></figure>"
         );
     }
     html + "</main>\n</html>\n"
@@ -105,6 +119,10 @@ mod tests {
             ("figure-2.svg", svg("Two")),
             ("a_empty.svg", String::new()),
             ("notes.txt", svg("not a figure")),
+            ("figure-2.pdf", String::new()),
+            ("figure-10.png", String::new()),
+            ("figure-10.pdf", String::new()),
+            ("goodput-point11.png", String::new()),
         ] {
             fs::write(dir.path().join(file), text).unwrap();
         }
@@ -123,6 +141,10 @@ mod tests {
         assert_eq!(html.matches("<li><a href=\"#").count(), 5);
         assert!(html.contains("<h1>a &lt;b&gt; &amp; c</h1>") && html.contains(">a_empty.svg</a>"));
         assert!(html.contains("alt=\"Goodput &lt;10&gt; &quot;q\""), "{html}");
+        // Only what is there is linked.
+        let links = |file: &str| html.matches(&format!("<a href=\"{file}\">")).count();
+        let files = ["figure-2.pdf", "figure-10.png", "figure-10.pdf"].map(links);
+        assert_eq!((files, links("figure-2.png"), links("goodput-point11.png")), ([1; 3], 0, 0));
         // Writing it again shows the same.
         write(dir.path(), "a <b> & c").unwrap();
         assert_eq!(fs::read_to_string(dir.path().join(INDEX)).unwrap(), html);

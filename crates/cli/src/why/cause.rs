@@ -1,11 +1,12 @@
 //! Finds what kept a recorded sender from being faster.
 //!
 //! Each cause has a share of what the sender could have sent, as far as the events show: pauses have their share of the
-//! time, repairs their share of the symbols, and a path that was down or held back has what it would have carried at
+//! time, as have waits for something that the sender knows, repairs their share of the symbols, and a path that was down or held back has what it would have carried at
 //! its rate in the rest of the time. Causes overlap, so their shares do not add up to 100 %.
 
 use std::collections::BTreeMap;
 
+use anabranch_core::observe::waits;
 use serde::Serialize;
 
 use super::summary::{SECOND, path_name};
@@ -20,7 +21,8 @@ pub(super) const LEAST: f64 = 0.05;
 /// Something that made it slower.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Cause {
-    /// `pause`, `no-answer`, `path-down`, `path-held` or `overhead`.
+    /// `no-data`, `slow-reader`, `credit`, `late-acknowledgements`, `pause`, `no-answer`, `path-down`, `path-held` or
+    /// `overhead`.
     pub(super) kind: &'static str,
     /// Part of what could have been sent that it took, 0 to 1.
     pub(super) share: f64,
@@ -35,8 +37,14 @@ pub(super) struct Causes {
     paths: BTreeMap<String, Path>,
     /// When the first and the last symbol were sent.
     sent: Option<(u64, u64)>,
-    /// Pauses in which no probe timer fired, and those in which some did.
+    /// Pauses in which no probe timer fired, and those in which some did, without the waits below.
     pauses: [Pauses; 2],
+    /// Waits by what was waited for, and the part of them since the last symbol.
+    waits: BTreeMap<String, Pauses>,
+    explained: u64,
+    /// The wait for acknowledgements since the last symbol.
+    unacknowledged: u64,
+    late: Pauses,
     /// Probe timeouts since the last symbol.
     timeouts: u64,
     repairs: u64,
@@ -49,6 +57,25 @@ struct Pauses {
     total: u64,
     longest: u64,
     timeouts: u64,
+}
+
+impl Pauses {
+    fn add(&mut self, pause: u64, timeouts: u64) {
+        self.total = self.total.saturating_add(pause);
+        self.longest = self.longest.max(pause);
+        self.timeouts += timeouts;
+    }
+
+    /// How long, of `span`.
+    fn spent(&self, span: u64) -> String {
+        let (share, longest) = (percent(self.share(span)), seconds(self.longest));
+        format!("{} ({share}), at most {longest} at once", of(self.total, span))
+    }
+
+    fn share(&self, span: u64) -> f64 {
+        // The times of a file may be anything.
+        (self.total as f64 / span as f64).min(1.0)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -109,6 +136,7 @@ impl Causes {
                     _ => {}
                 }
             }
+            Entry::Waited { since, what } => self.waited(what, t.saturating_sub(*since)),
             Entry::Timeout { .. } => self.timeouts += 1,
             Entry::Lost { packets, .. } => self.lost += u64::from(*packets),
             _ => {}
@@ -119,16 +147,33 @@ impl Causes {
         self.paths.entry(path_name(header, path)).or_default()
     }
 
+    /// The sender knows what it waited for. For acknowledgements it always does, for a while.
+    fn waited(&mut self, what: &str, wait: u64) {
+        if self.sent.is_none() {
+            return;
+        }
+        if what == waits::ACKNOWLEDGEMENTS {
+            self.unacknowledged = self.unacknowledged.saturating_add(wait);
+        } else {
+            self.explained = self.explained.saturating_add(wait);
+            self.waits.entry(what.to_owned()).or_default().add(wait, 0);
+        }
+    }
+
     fn end_pause(&mut self, t: u64) {
         let timeouts = std::mem::take(&mut self.timeouts);
+        let explained = std::mem::take(&mut self.explained);
+        let unacknowledged = std::mem::take(&mut self.unacknowledged);
         let (_, last) = self.sent.get_or_insert((t, t));
-        let pause = t.saturating_sub(*last);
+        let pause = t.saturating_sub(*last).saturating_sub(explained);
         *last = t.max(*last);
-        if pause >= PAUSE {
-            let pauses = &mut self.pauses[usize::from(timeouts > 0)];
-            pauses.total += pause;
-            pauses.longest = pauses.longest.max(pause);
-            pauses.timeouts += timeouts;
+        if pause < PAUSE {
+            return;
+        }
+        if timeouts == 0 && unacknowledged >= pause / 2 {
+            self.late.add(pause, 0);
+        } else {
+            self.pauses[usize::from(timeouts > 0)].add(pause, timeouts);
         }
     }
 
@@ -148,29 +193,33 @@ impl Causes {
     }
 
     fn pauses(&self, span: u64) -> Vec<Cause> {
-        let share = |pauses: &Pauses| pauses.total as f64 / span as f64;
-        let spent = |pauses: &Pauses| {
-            let longest = seconds(pauses.longest);
-            format!(
-                "{} ({}), at most {longest} at once",
-                of(pauses.total, span),
-                percent(share(pauses))
-            )
-        };
         let [quiet, unanswered] = &self.pauses;
+        let cause =
+            |kind, pauses: &Pauses, sentence| Cause { kind, share: pauses.share(span), sentence };
         let pause = format!(
             "nothing was sent for {}: there was no data, the receiver had no room, or acknowledgements were late",
-            spent(quiet)
+            quiet.spent(span)
         );
         let no_answer = format!(
             "the peer did not answer and nothing was sent for {}, with {}",
-            spent(unanswered),
+            unanswered.spent(span),
             counted(unanswered.timeouts, "probe timeout")
         );
-        vec![
-            Cause { kind: "pause", share: share(quiet), sentence: pause },
-            Cause { kind: "no-answer", share: share(unanswered), sentence: no_answer },
-        ]
+        let late = format!(
+            "acknowledgements were late: the congestion windows were full and nothing was sent for {}",
+            self.late.spent(span)
+        );
+        let waits = self.waits.iter().map(|(what, pauses)| {
+            let (kind, sentence) = awaited(what);
+            cause(kind, pauses, format!("{sentence}: nothing was sent for {}", pauses.spent(span)))
+        });
+        let mut causes = vec![
+            cause("pause", quiet, pause),
+            cause("no-answer", unanswered, no_answer),
+            cause("late-acknowledgements", &self.late, late),
+        ];
+        causes.extend(waits);
+        causes
     }
 
     fn overhead(&self, symbols: u64) -> Cause {
@@ -212,6 +261,23 @@ impl Path {
             cause("path-down", "down", down, String::new()),
             cause("path-held", "held back", held, why.unwrap_or_default()),
         ]
+    }
+}
+
+/// The cause that a wait is, and what is to be said about it.
+fn awaited(what: &str) -> (&'static str, String) {
+    match what {
+        waits::APPLICATION => ("no-data", "the application gave nothing to send".to_owned()),
+        waits::READER => (
+            "slow-reader",
+            "the receiver's application reads more slowly than data arrives".to_owned(),
+        ),
+        waits::CREDIT => (
+            "credit",
+            "the receiver grants less than the paths hold: its buffers are small for them"
+                .to_owned(),
+        ),
+        other => ("pause", format!("the sender waited for {other}")),
     }
 }
 

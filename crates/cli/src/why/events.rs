@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use anabranch_core::observe::waits;
+
 use super::summary::path_name;
 use crate::format;
 use crate::record::{Entry, Header, Line};
@@ -20,6 +22,20 @@ fn scheduled(what: &str, symbol: u64) -> String {
         "resend" => format!("symbol {symbol} again"),
         other => format!("{other} {symbol}"),
     }
+}
+
+/// How long nothing was sent, and why.
+fn awaited(nanos: u64, what: &str) -> String {
+    let why = match what {
+        waits::APPLICATION => "the application gave nothing to send".to_owned(),
+        waits::READER => "the receiver's application had not read what it has".to_owned(),
+        waits::CREDIT => "what is under way had used up the receiver's grant".to_owned(),
+        waits::ACKNOWLEDGEMENTS => {
+            "the congestion windows were full, and acknowledgements were due".to_owned()
+        }
+        other => format!("waiting for {other}"),
+    };
+    format!("nothing was sent for {}: {why}", format::millis(Duration::from_nanos(nanos)))
 }
 
 fn sentence(header: &Header, line: &Line) -> String {
@@ -73,6 +89,7 @@ fn sentence(header: &Header, line: &Line) -> String {
             };
             format!("{}: window {}{pacing} ({phase})", name(path), format::bytes(*cwnd))
         }
+        Entry::Waited { since, what } => awaited(line.t.saturating_sub(*since), what),
         Entry::End { missed: 0 } => "the recording ends".to_owned(),
         Entry::End { missed } => format!(
             "the recording ends; {} came too fast to be recorded",

@@ -41,7 +41,7 @@ pub(super) enum Said {
     Event(Line),
     /// A path's name.
     Name(u32, String),
-    /// Something that a summary does not need.
+    /// Something that a summary does not need, such as a packet.
     Nothing,
 }
 
@@ -52,16 +52,20 @@ impl Qlog {
         let time = value.get("time")?.as_f64().filter(|time| *time >= 0.0)?;
         let path =
             value.get("path_id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
+        let t = (time * 1e6) as u64;
+        let t = t.saturating_sub(*self.begun.get_or_insert(t));
         let (name, data) = (value.get("name")?.as_str()?, Data(value.get("data")?));
         let entry = match (name, path) {
             ("anabranch:path_named", Some(path)) => {
                 return Some(Said::Name(path, data.word("name")?.into_owned()));
             }
             (_, Some(path)) => self.about(path, name, &data)?,
+            ("anabranch:waited", None) => {
+                let since = self.since(&data, "since")?;
+                Some(Entry::Waited { since, what: data.word("for")? })
+            }
             (_, None) => of_connection(name, &data)?,
         };
-        let t = (time * 1e6) as u64;
-        let t = t.saturating_sub(*self.begun.get_or_insert(t));
         Some(entry.map_or(Said::Nothing, |entry| Said::Event(Line { t, entry })))
     }
 
@@ -75,13 +79,12 @@ impl Qlog {
                 reason: data.word("reason")?,
             },
             "anabranch:held" => {
-                let until = (data.0.get("until")?.as_f64()? * 1e6) as u64;
-                let until = until.saturating_sub(self.begun.unwrap_or(0));
+                let until = self.since(data, "until")?;
                 Entry::Held { path, until, reason: data.word("reason")? }
             }
             "anabranch:packets_lost" => Entry::Lost { path, packets: data.small("packets")? },
             "anabranch:reinjected" => Entry::Reinjected { path, packets: data.small("packets")? },
-            "quic:mtu_updated" => {
+            "connectivity:mtu_updated" | "quic:mtu_updated" => {
                 Entry::PathMtu { path, bytes: data.small("new")?, reason: data.word("reason")? }
             }
             "anabranch:shared_bottleneck" => Entry::SharedBottleneck {
@@ -92,21 +95,37 @@ impl Qlog {
             "anabranch:path_state_updated" => {
                 Entry::PathState { path, state: data.word("new")?, reason: data.word("reason")? }
             }
-            "quic:congestion_state_updated" => {
+            "recovery:congestion_state_updated" | "quic:congestion_state_updated" => {
                 self.phases.insert(path, data.word("new")?.into_owned());
                 return Some(None);
             }
-            "quic:recovery_metrics_updated" => match data.count("pto_count") {
-                Some(_) => Entry::Timeout { path, consecutive: data.small("pto_count")? },
-                None => Entry::Congestion {
-                    path,
-                    cwnd: data.count("congestion_window")?,
-                    pacing_bps: data.count("pacing_rate").unwrap_or(0),
-                    phase: Cow::Owned(self.phases.get(&path).cloned().unwrap_or_default()),
-                },
-            },
+            "recovery:metrics_updated" | "quic:recovery_metrics_updated" => {
+                return self.metrics(path, data);
+            }
             _ => return Some(None),
         }))
+    }
+
+    /// The event about windows and timeouts; others of its name tell of round-trip times.
+    fn metrics(&self, path: u32, data: &Data<'_>) -> Option<Option<Entry>> {
+        Some(if data.0.get("pto_count").is_some() {
+            Some(Entry::Timeout { path, consecutive: data.small("pto_count")? })
+        } else if data.0.get("congestion_window").is_some() {
+            Some(Entry::Congestion {
+                path,
+                cwnd: data.count("congestion_window")?,
+                pacing_bps: data.count("pacing_rate").unwrap_or(0),
+                phase: Cow::Owned(self.phases.get(&path).cloned().unwrap_or_default()),
+            })
+        } else {
+            None
+        })
+    }
+
+    /// A time of the file, from its first event on.
+    fn since(&self, data: &Data<'_>, key: &str) -> Option<u64> {
+        let time = (data.0.get(key)?.as_f64()? * 1e6) as u64;
+        Some(time.saturating_sub(self.begun.unwrap_or(0)))
     }
 }
 

@@ -267,6 +267,7 @@ impl Summary {
             | Entry::RepairsDue { .. }
             | Entry::PathMtu { .. }
             | Entry::SharedBottleneck { .. }
+            | Entry::Waited { .. }
             | Entry::End { .. } => {}
         }
     }

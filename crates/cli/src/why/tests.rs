@@ -1,3 +1,5 @@
+mod waiting;
+
 use super::*;
 use std::io::Write as _;
 
@@ -155,18 +157,17 @@ fn a_qlog_file_says_what_a_recording_says() {
         .iter()
         .map(|observation| match observation {
             // Times count from the first event.
-            Observation::Held { until, .. } => {
-                let until = until.as_nanos() - 5_000_000;
-                let Line { entry, .. } = Line::new(Time::ZERO, observation);
-                match entry {
-                    crate::record::Entry::Held { path, reason, .. } => {
-                        crate::record::Entry::Held { path, until, reason }
-                    }
-                    other => other,
-                }
+            Observation::Held { path, until, reason } => {
+                let until = Time::from_nanos(until.as_nanos() - 5_000_000);
+                Observation::Held { path: *path, until, reason }
             }
-            other => Line::new(Time::ZERO, other).entry,
+            Observation::Waited { since, what } => {
+                let since = Time::from_nanos(since.as_nanos() - 5_000_000);
+                Observation::Waited { since, what }
+            }
+            other => *other,
         })
+        .map(|observation| Line::new(Time::ZERO, &observation).unwrap().entry)
         .collect();
     assert_eq!(lines, expected);
     let bad = report("\u{1e}{\"trace\":{}}\n").unwrap_err().to_string();

@@ -29,6 +29,7 @@ impl Connection {
             }
             runs.clear();
             self.paths[slot].sent.acknowledge(range, |run| runs.push(run));
+            self.watch_acknowledged(now, slot, &runs);
             outcome.largest_is_news |= runs.last().is_some_and(|run| run.contains(&ack.largest));
             for number in runs.iter().rev().flat_map(|run| run.clone().rev()) {
                 let resolved = self.paths[slot].sent.resolve(number, Fate::Acked);

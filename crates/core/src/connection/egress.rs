@@ -88,6 +88,7 @@ impl Connection {
             }
         }
         self.paths.set_turn(self.paths.at_turn(1));
+        self.watch_wait(now);
         None
     }
 

@@ -100,6 +100,7 @@ impl Connection {
             self.inform_congestion(now, slot, &outcome);
         }
         if outcome.acked_packets > 0 {
+            self.watch_metrics(now, slot);
             self.look_for_bottlenecks(now, slot, outcome.largest_acked_sent);
             self.heard(now, slot);
         }
@@ -149,6 +150,8 @@ impl Connection {
     ) {
         let path = &mut self.paths[slot];
         let Some(packet) = path.sent.resolve(number, Fate::Lost) else { return };
+        self.watch_lost(now, slot, number, &packet);
+        let path = &mut self.paths[slot];
         let payload = (u64::from(packet.bytes) - UDP_OVERHEAD) as u16;
         if packet.mtu_probe {
             path.mtu.on_probe_lost(now, payload, path.loss.mean);

@@ -96,6 +96,9 @@ impl Connection {
                 return;
             }
         };
+        if self.observer.is_some() {
+            self.watch_received(now, slot, (number, &packet[HEADER_LEN..end]), packet.len());
+        }
         let (path, pending) = (self.paths[slot].id, 0);
         let (ack_eliciting, ce) = (eliciting, ecn == Ecn::Ce);
         let event = ReceivedEvent { now, path, ack_eliciting, out_of_order, ce, pending };

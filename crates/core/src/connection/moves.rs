@@ -228,6 +228,10 @@ impl Connection {
         let (id, number) = (path.id, path.on_sent_aside(now, packet.len()));
         let bytes = packet.into_bytes();
         let (len, connection) = (bytes.len(), path.remote_id());
+        if self.observer.is_some() {
+            let frames = bytes.get(HEADER_LEN..len.saturating_sub(TAG_LEN)).unwrap_or_default();
+            self.watch_sent(now, slot, (number, frames), len);
+        }
         self.keys.seal_train(connection, id, number, bytes, len);
         let PathAddress { socket, remote } = address;
         Transmit { socket, remote, ecn: Ecn::NotEct, len, segment: len, mtu_probe: false }

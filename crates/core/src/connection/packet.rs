@@ -192,7 +192,12 @@ impl Connection {
         let sent =
             PacketSent { payload, ecn, ack_eliciting, has_control, mtu_probe, early, carried };
         let number = path.on_sent(now, sent);
+        if self.observer.is_some() {
+            let frames = packet.buffer.get(HEADER_LEN..end).unwrap_or_default();
+            self.watch_sent(now, slot, (number, frames), len);
+        }
         if let Some(carried) = carried {
+            let path = &self.paths[slot];
             self.policies.estimator.on_sent(path.id, Some(carried.block()), 1);
         }
         Departed { slot, number, len, ecn }

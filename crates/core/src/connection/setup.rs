@@ -142,6 +142,7 @@ impl Connection {
             rng: Rng::new(random.next_u64()),
             random,
             observer: None,
+            wait: Default::default(),
             scratch: Scratch::default(),
             dropped: statistics::Dropped::default(),
             response: Vec::new(),

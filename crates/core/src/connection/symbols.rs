@@ -225,6 +225,7 @@ impl Connection {
         if self.observer.is_none() {
             return;
         }
+        self.watch_work(now);
         let what = match sent.symbol.carried {
             Carried::Repair(..) => "repair",
             Carried::Source(..) if sent.symbol.again => "resend",

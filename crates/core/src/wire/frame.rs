@@ -62,6 +62,62 @@ pub enum Frame<'a> {
 }
 
 impl Frame<'_> {
+    /// The frames' names, by [`ordinal`](Self::ordinal); those that QUIC has too are called as there.
+    pub const NAMES: [&'static str; 22] = [
+        "padding",
+        "ping",
+        "ack",
+        "ack_floor",
+        "rank",
+        "symbol",
+        "repair",
+        "abandon",
+        "max_data",
+        "max_stream_data",
+        "max_symbols",
+        "max_streams",
+        "path_challenge",
+        "path_response",
+        "path_status",
+        "path_abandon",
+        "reset_stream",
+        "stop_sending",
+        "connection_close",
+        "add_address",
+        "rekey",
+        "new_connection_id",
+    ];
+
+    /// Where the frame's name is in [`NAMES`](Self::NAMES).
+    pub const fn ordinal(&self) -> usize {
+        match self {
+            Frame::Padding { .. } => 0,
+            Frame::Ack(_) => 2,
+            Frame::Rank(_) => 4,
+            Frame::Symbol(_) => 5,
+            Frame::Repair(_) => 6,
+            Frame::Close(_) => 18,
+            Frame::Control(control) => match control {
+                ControlFrame::Ping => 1,
+                ControlFrame::AckFloor { .. } => 3,
+                ControlFrame::Abandon { .. } => 7,
+                ControlFrame::MaxData { .. } => 8,
+                ControlFrame::MaxStreamData { .. } => 9,
+                ControlFrame::MaxSymbols { .. } => 10,
+                ControlFrame::MaxStreams { .. } => 11,
+                ControlFrame::PathChallenge { .. } => 12,
+                ControlFrame::PathResponse { .. } => 13,
+                ControlFrame::PathStatus { .. } => 14,
+                ControlFrame::PathAbandon { .. } => 15,
+                ControlFrame::ResetStream { .. } => 16,
+                ControlFrame::StopSending { .. } => 17,
+                ControlFrame::AddAddress { .. } => 19,
+                ControlFrame::Rekey { .. } => 20,
+                ControlFrame::NewConnectionId { .. } => 21,
+            },
+        }
+    }
+
     /// Whether a packet with this frame asks for an acknowledgement.
     pub const fn is_ack_eliciting(&self) -> bool {
         match self {

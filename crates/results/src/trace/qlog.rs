@@ -1,5 +1,7 @@
-//! A connection's decisions and their reasons as qlog (draft-ietf-quic-qlog-main-schema, JSON text sequences of RFC
-//! 7464).
+//! A connection's packets, its decisions and their reasons as qlog 0.3 (draft-ietf-quic-qlog-main-schema-03 and
+//! -quic-events-03, JSON text sequences of RFC 7464), the version that qvis reads.
+
+mod events;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anabranch_core::observe::{Observation, Observer};
-use anabranch_policy::view::PathState;
 use anabranch_types::{PathId, Time};
 use serde_json::{Value, json};
 
@@ -18,17 +19,15 @@ use crate::{ResultsError, VERSION};
 
 /// Namespace of events that no other schema has.
 const SCHEMA: &str = "urn:anabranch:qlog:events";
-/// Controllers' states remembered at most.
-const MOST_PHASES: usize = 64;
-/// The schema of the congestion and timer events.
-const QUIC_SCHEMA: &str = "urn:ietf:params:qlog:events:quic-14";
+/// Paths of which something is remembered, at most.
+const MOST_PATHS: usize = 64;
 
 /// The qlog files of one connection: one for each of its paths and one for what concerns no path, or one
 /// for all.
 ///
-/// A viewer draws one congestion graph a file, so that a path has to be a file to be drawn. Events that
-/// QUIC has too carry its names; decisions that only this protocol makes are in the namespace
-/// `anabranch`. Every event names its path as `tuple` and `path_id`.
+/// Packet numbers count on each path, so a viewer has to be given each path as a connection of its own: as a
+/// file, or in the one file by `group_id`. Events that QUIC has too carry its names; what only this protocol
+/// decides is in the namespace `anabranch`. Every event names its path as `path_id`.
 #[derive(Clone, Debug)]
 pub struct Qlog {
     files: Arc<Mutex<Files>>,
@@ -52,9 +51,20 @@ struct Files {
     /// By path id; the one of the connection is last to be named but kept apart.
     paths: Vec<Option<Trace>>,
     connection: Option<Trace>,
-    /// The controllers' states by path id, which are told only when they change.
-    phases: BTreeMap<u64, &'static str>,
+    /// What is remembered of the paths, by path id.
+    known: BTreeMap<u64, Known>,
+    /// Newly acknowledged packets, for the packet that is reported as received next.
+    acknowledged: Vec<Acknowledged>,
     failed: Option<ResultsError>,
+}
+
+/// What is remembered of a path.
+#[derive(Debug, Default)]
+struct Known {
+    /// The controller's state, which is told only when it changes.
+    phase: Option<&'static str>,
+    /// What the group of its events is called, from the first of them on.
+    group: Option<String>,
 }
 
 #[derive(Debug)]
@@ -75,7 +85,8 @@ impl Qlog {
             single: false,
             paths: Vec::new(),
             connection: None,
-            phases: BTreeMap::new(),
+            known: BTreeMap::new(),
+            acknowledged: Vec::new(),
             failed: None,
         };
         Qlog { files: Arc::new(Mutex::new(files)) }
@@ -94,14 +105,12 @@ impl Qlog {
 
     /// Says what a path is called.
     pub fn name_path(&self, now: Time, path: PathId, name: &str) {
-        if let Ok(mut files) = self.files.lock()
-            && files.failed.is_none()
-            && let Err(error) = files.write(
-                Some(path.0.into()),
-                now,
-                "anabranch:path_named",
-                json!({ "name": name }),
-            )
+        let Ok(mut files) = self.files.lock() else { return };
+        let path = u64::from(path.0);
+        files.known(path).group.get_or_insert_with(|| format!("{name} (path {path})"));
+        if files.failed.is_none()
+            && let Err(error) =
+                files.write(Some(path), now, "anabranch:path_named", json!({ "name": name }))
         {
             files.failed = Some(error);
         }
@@ -146,18 +155,33 @@ impl Observer for QlogTrace {
 
 impl Files {
     fn take(&mut self, now: Time, observation: &Observation) -> Result<(), ResultsError> {
-        let (path, events) = events(observation);
-        if let (Some(path), Observation::Congestion { phase, .. }) = (path, observation)
-            && self.phases.insert(path, phase) != Some(phase)
-        {
-            // Identifiers rise for as long as the peer opens paths; the lowest are closed by now.
-            if self.phases.len() > MOST_PHASES {
-                self.phases.pop_first();
+        if let Observation::Acknowledged { path, first, last } = *observation {
+            // As many as one packet can acknowledge at most, unless what received it stopped in between.
+            if self.acknowledged.len() < MOST_RANGES {
+                self.acknowledged.push(Acknowledged { path, first, last });
             }
+            return Ok(());
+        }
+        let acknowledged = match observation {
+            Observation::PacketReceived { .. } => std::mem::take(&mut self.acknowledged),
+            _ => Vec::new(),
+        };
+        let (path, events) = events::of(observation, &acknowledged);
+        if let (Some(path), Observation::Congestion { phase, .. }) = (path, observation)
+            && self.known(path).phase.replace(phase) != Some(phase)
+        {
             let event = json!({ "new": phase });
-            self.write(Some(path), now, "quic:congestion_state_updated", event)?;
+            self.write(Some(path), now, "recovery:congestion_state_updated", event)?;
         }
         events.into_iter().try_for_each(|(name, data)| self.write(path, now, name, data))
+    }
+
+    /// Identifiers rise for as long as the peer opens paths; the lowest are closed by now and forgotten.
+    fn known(&mut self, path: u64) -> &mut Known {
+        if self.known.len() >= MOST_PATHS && !self.known.contains_key(&path) {
+            self.known.pop_first();
+        }
+        self.known.entry(path).or_default()
     }
 
     fn write(
@@ -168,9 +192,20 @@ impl Files {
         data: Value,
     ) -> Result<(), ResultsError> {
         let mut event = json!({ "time": now.as_nanos() as f64 / 1e6, "name": name, "data": data });
-        if let (Some(path), Some(event)) = (path, event.as_object_mut()) {
-            event.insert("tuple".to_owned(), json!(path.to_string()));
-            event.insert("path_id".to_owned(), json!(path));
+        if let Some(event) = event.as_object_mut() {
+            if self.single {
+                let group = match path {
+                    Some(path) => {
+                        let group = &mut self.known(path).group;
+                        group.get_or_insert_with(|| format!("path {path}")).clone()
+                    }
+                    None => "connection".to_owned(),
+                };
+                event.insert("group_id".to_owned(), json!(group));
+            }
+            if let Some(path) = path {
+                event.insert("path_id".to_owned(), json!(path));
+            }
         }
         let trace = self.of(path)?;
         record(&mut trace.out, &event).map_err(ResultsError::io(trace.whole.path(), "write"))
@@ -219,17 +254,18 @@ impl Trace {
         let whole = Whole::begin(path)?;
         let mut out = BufWriter::new(whole.writer()?);
         let header = json!({
-            "file_schema": "urn:ietf:params:qlog:file:sequential",
-            "serialization_format": "application/qlog+json-seq",
+            "qlog_version": "0.3",
+            "qlog_format": "JSON-SEQ",
             "title": title,
             "trace": {
-                "common_fields": {
-                    "protocol_types": ["UDP"],
-                    "time_format": "relative_to_epoch",
-                    "reference_time": { "clock_type": "monotonic", "epoch": "unknown" },
-                },
-                "event_schemas": [QUIC_SCHEMA, SCHEMA],
+                "title": title,
                 "vantage_point": { "name": format!("anabranch {VERSION}"), "type": side },
+                "common_fields": {
+                    "protocol_type": ["anabranch"],
+                    "time_format": "relative",
+                    "reference_time": 0,
+                },
+                "event_schemas": [SCHEMA],
             },
         });
         record(&mut out, &header).map_err(ResultsError::io(path, "write"))?;
@@ -237,82 +273,20 @@ impl Trace {
     }
 }
 
+/// Ranges that a packet acknowledges, at most: an ACK has 64, and a packet one for each path.
+const MOST_RANGES: usize = 16 * 64;
+
+/// Packets of a path acknowledged for the first time.
+#[derive(Clone, Copy, Debug)]
+struct Acknowledged {
+    path: PathId,
+    first: u64,
+    last: u64,
+}
+
 /// One text of the sequence: a record separator before it and a line feed behind it.
 fn record(out: &mut impl Write, value: &Value) -> io::Result<()> {
     out.write_all(b"\x1e")?;
     serde_json::to_writer(&mut *out, value).map_err(io::Error::from)?;
     out.write_all(b"\n")
-}
-
-type Event = (&'static str, Value);
-
-/// One event about a path.
-fn about(path: PathId, event: &'static str, data: Value) -> (Option<u64>, Vec<Event>) {
-    (Some(u64::from(path.0)), vec![(event, data)])
-}
-
-/// Which path an observation is about, and the events it is in qlog.
-fn events(observation: &Observation) -> (Option<u64>, Vec<Event>) {
-    match *observation {
-        Observation::Scheduled { path, what, symbol, reason } => about(
-            path,
-            "anabranch:scheduled",
-            json!({ "what": what, "symbol": symbol, "reason": reason }),
-        ),
-        Observation::Held { path, until, reason } => {
-            let until = until.as_nanos() as f64 / 1e6;
-            let data = json!({ "until": until, "reason": reason });
-            (Some(u64::from(path.0)), vec![("anabranch:held", data)])
-        }
-        Observation::BlockClosed { first, sources, repairs, loss_permille } => {
-            let data = json!({
-                "first_symbol": first,
-                "sources": sources,
-                "repairs": repairs,
-                "loss": f64::from(loss_permille) / 1000.0,
-            });
-            (None, vec![("anabranch:block_closed", data)])
-        }
-        Observation::RepairsDue { first, count } => {
-            let data = json!({ "first_symbol": first, "count": count });
-            (None, vec![("anabranch:repairs_due", data)])
-        }
-        Observation::Lost { path, packets } => {
-            about(path, "anabranch:packets_lost", json!({ "packets": packets }))
-        }
-        Observation::Timeout { path, consecutive } => {
-            let expired = json!({ "timer_type": "pto", "event_type": "expired" });
-            let count = json!({ "pto_count": consecutive });
-            let events =
-                vec![("quic:timer_updated", expired), ("quic:recovery_metrics_updated", count)];
-            (Some(u64::from(path.0)), events)
-        }
-        Observation::Reinjected { path, packets } => {
-            about(path, "anabranch:reinjected", json!({ "packets": packets }))
-        }
-        Observation::PathMtu { path, bytes, reason } => {
-            about(path, "quic:mtu_updated", json!({ "new": bytes, "reason": reason }))
-        }
-        Observation::SharedBottleneck { path, with, shared } => {
-            about(path, "anabranch:shared_bottleneck", json!({ "with": with.0, "shared": shared }))
-        }
-        Observation::PathState { path, state, reason } => about(
-            path,
-            "anabranch:path_state_updated",
-            json!({ "new": name(state), "reason": reason }),
-        ),
-        Observation::Congestion { path, cwnd, pacing_bps, .. } => {
-            let mut data = json!({ "congestion_window": cwnd });
-            if pacing_bps > 0
-                && let Some(data) = data.as_object_mut()
-            {
-                data.insert("pacing_rate".to_owned(), json!(pacing_bps));
-            }
-            (Some(u64::from(path.0)), vec![("quic:recovery_metrics_updated", data)])
-        }
-    }
-}
-
-fn name(state: PathState) -> String {
-    format!("{state:?}").to_lowercase()
 }

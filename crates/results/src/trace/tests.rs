@@ -73,10 +73,10 @@ fn decisions_are_a_sequence_of_json_texts_for_each_path() {
         texts.map(|text| serde_json::from_str(text.strip_suffix('\n').unwrap()).unwrap()).collect()
     };
     let path = texts("run-path1.sqlog");
-    assert_eq!(path[0]["serialization_format"], "application/qlog+json-seq");
+    assert_eq!(path[0]["qlog_format"], "JSON-SEQ");
     let names: Vec<&str> = path[1..].iter().map(|event| event["name"].as_str().unwrap()).collect();
-    let metrics = "quic:recovery_metrics_updated";
-    assert_eq!(names, ["quic:congestion_state_updated", metrics, metrics]);
+    let metrics = "recovery:metrics_updated";
+    assert_eq!(names, ["recovery:congestion_state_updated", metrics, metrics]);
     assert_eq!(path[3]["data"]["congestion_window"], 6000);
     assert_eq!((&path[3]["path_id"], &path[3]["time"]), (&1.into(), &1.5.into()));
     assert_eq!(texts("run-connection.sqlog")[1]["data"]["count"], 2);
@@ -101,7 +101,7 @@ fn a_connection_can_be_one_file_in_which_paths_stay_apart() {
     let texts: Vec<serde_json::Value> =
         text.split('\u{1e}').skip(1).map(|text| serde_json::from_str(text).unwrap()).collect();
     assert_eq!(texts[0]["trace"]["vantage_point"]["type"], "server");
-    let (metrics, state) = ("quic:recovery_metrics_updated", "quic:congestion_state_updated");
+    let (metrics, state) = ("recovery:metrics_updated", "recovery:congestion_state_updated");
     let names: Vec<&str> = texts[1..].iter().map(|event| event["name"].as_str().unwrap()).collect();
     assert_eq!(names, [state, metrics, state, metrics, metrics, "anabranch:repairs_due"]);
     let paths: Vec<Option<u64>> =
