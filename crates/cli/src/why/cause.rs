@@ -1,8 +1,9 @@
 //! Finds what kept a recorded sender from being faster.
 //!
 //! Each cause has a share of what the sender could have sent, as far as the events show: pauses have their share of the
-//! time, as have waits for something that the sender knows, repairs their share of the symbols, and a path that was down or held back has what it would have carried at
-//! its rate in the rest of the time. Causes overlap, so their shares do not add up to 100 %.
+//! time, as have waits for something that the sender knows, repairs their share of the symbols, and a path that was
+//! down or held back has what it would have carried at its rate in the rest of the time. Causes overlap, so their shares
+//! do not add up to 100 %.
 
 use std::collections::BTreeMap;
 

@@ -56,6 +56,7 @@ async fn explained(case: Case) -> summary::Report {
     config.permitted = Permitted::Anyone;
     config.transport.streams.max_data = case.grant;
     config.transport.streams.max_stream_data = case.grant;
+    config.transport.streams.growth = 1;
     let receiver =
         Endpoint::bind(config, ["127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap()]).unwrap();
     let link = format!("name=a,rate=100mbit,delay={}", case.delay).parse().unwrap();
