@@ -6,9 +6,18 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::Value;
+
+/// Held by a test that measures: what runs beside it would delay its packets.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// Waits until no other test measures.
+fn alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
 
 /// Why nothing can be compared here, if so.
 fn cannot_compare() -> Option<&'static str> {
@@ -48,6 +57,7 @@ fn both_transports_fill_two_links() {
         println!("skipped: {why}");
         return;
     }
+    let _alone = alone();
     let (program, folder) = (anabranch(), tempfile::tempdir().expect("a folder"));
     let out = folder.path().join("out");
     let words = ["--only", "pairs/bloated", "--time", "3", "--warm-up", "1", "--seeds", "1"];
@@ -94,6 +104,7 @@ fn short_flows_gaps_and_messages_are_measured_beside_the_models() {
         println!("skipped: {why}");
         return;
     }
+    let _alone = alone();
     let (program, folder) = (anabranch(), tempfile::tempdir().expect("a folder"));
     let json = folder.path().join("kernel.json");
     let words = ["--only", "pairs/bloated", "--time", "3", "--warm-up", "1", "--seeds", "1"];
@@ -131,6 +142,7 @@ fn an_interruption_keeps_what_was_measured() {
         println!("skipped: {why}");
         return;
     }
+    let _alone = alone();
     let (program, folder) = (anabranch(), tempfile::tempdir().expect("a folder"));
     let json = folder.path().join("kernel.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_kernel"));
