@@ -8,7 +8,7 @@ use support::{bulk, links};
 
 const SECONDS: u64 = 12;
 
-/// What is carried beyond 4 s, as a share of what the links' losses leave.
+/// Goodput after the first 4 s, as a share of what the links' losses leave.
 fn carried(texts: &[&str]) -> f64 {
     let plan = Plan::parallel(links(texts)).flow(bulk("anabranch", SECONDS));
     let plan = plan.after(core::time::Duration::from_secs(4));

@@ -17,7 +17,8 @@ const LEAST_TIME: Duration = Duration::from_millis(5);
 pub(super) struct Growth {
     factor: u64,
     most: u64,
-    /// When the measurement under way ends, and the bytes that had been read when it began.
+    /// When the measurement under way began and ends, and the bytes that had been read at its beginning.
+    since: Time,
     until: Time,
     read: u64,
 }
@@ -25,10 +26,10 @@ pub(super) struct Growth {
 impl Growth {
     /// Credit that grows to `most` times what it is at first.
     pub(super) const fn new(most: u64) -> Self {
-        Growth { factor: 1, most, until: Time::ZERO, read: 0 }
+        Growth { factor: 1, most, since: Time::ZERO, until: Time::ZERO, read: 0 }
     }
 
-    /// How many times the first credit it is now.
+    /// The present credit as a multiple of the first.
     pub(super) const fn factor(&self) -> u64 {
         self.factor
     }
@@ -39,8 +40,8 @@ impl Growth {
         self.factor < self.most && now >= self.until
     }
 
-    /// Takes in that `read` bytes have been read by `now` in all, while `credit` bytes were the credit of a stream.
-    /// Doubles the credit if so much was read since the last time that it covers too few round trips. True if it did.
+    /// Ends a measurement at `now`, with `read` bytes read in all, while `credit` bytes were the credit of a stream.
+    /// Doubles the credit if it covers too few round trips at the rate of reading. True if it did.
     pub(super) fn measure(
         &mut self,
         now: Time,
@@ -48,8 +49,10 @@ impl Growth {
         read: u64,
         credit: u64,
     ) -> bool {
-        let grows = (read - self.read).saturating_mul(ROUND_TRIPS) > credit;
-        (self.until, self.read) = (now + round_trip.max(LEAST_TIME), read);
+        let elapsed = now.since(self.since).max(Duration::from_nanos(1));
+        let bytes = u128::from(read - self.read) * u128::from(ROUND_TRIPS);
+        let grows = bytes * round_trip.as_nanos() > u128::from(credit) * elapsed.as_nanos();
+        (self.since, self.until, self.read) = (now, now + round_trip.max(LEAST_TIME), read);
         if grows {
             self.factor = self.factor.saturating_mul(2).min(self.most);
         }

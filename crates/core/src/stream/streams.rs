@@ -25,9 +25,9 @@ pub struct StreamLimits {
     pub max_data: u64,
     /// Credit for the peer on each stream at first, bytes received and not read yet.
     pub max_stream_data: u64,
-    /// How many times these two and the credit for symbols grow at most, from 1, where the application reads more
-    /// in a round trip than a quarter of a stream's credit. The default lets a stream have 32 MiB under way: 400 Mb/s
-    /// over a satellite's round trip of 600 ms, or four of its round trips at 100 Mb/s.
+    /// Largest factor, at least 1, by which these two and the decoder credit grow. They grow while the application reads
+    /// more than a quarter of a stream's credit in a round trip. With the default, the credit of a stream grows to 32
+    /// MiB, which covers four round trips of a satellite link of 100 Mb/s and 600 ms.
     pub growth: u64,
     /// Streams that the peer may have open at a time.
     pub max_streams: u64,

@@ -114,6 +114,22 @@ fn credit_grows_while_a_quarter_of_it_is_read_in_a_round_trip() {
     assert!(!streams.is_measurement_due(time(9)), "it has grown as far as it may");
 }
 
+/// Measurements on a short path last longer than its round trip, which the credit has to cover.
+#[test]
+fn credit_does_not_grow_where_round_trips_are_short() {
+    let mut streams = responder();
+    let round_trip = Duration::from_micros(400);
+    for piece in 0..40_u32 {
+        for part in 0..2 {
+            pass_on(&mut streams, 100 * u64::from(2 * piece + part));
+            controls(&mut streams);
+        }
+        let now = Time::ZERO + (piece + 1) * Duration::from_millis(5);
+        assert!(streams.is_measurement_due(now));
+        assert_eq!(streams.measure_reading(now, round_trip), None);
+    }
+}
+
 #[test]
 fn credit_does_not_grow_for_a_reader_that_lags_behind() {
     let mut streams = responder();
