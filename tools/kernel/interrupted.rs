@@ -31,7 +31,8 @@ impl Interrupted {
         Ok(interrupted)
     }
 
-    /// Whether it was, so far. The programs of a run hear it at the same time and fail of it.
+    /// Whether Ctrl-C was pressed. After a failure this waits a moment, since the programs of a run hear Ctrl-C too and
+    /// may have failed before this one heard it.
     pub fn is_so(&self, after_failure: bool) -> bool {
         if after_failure {
             thread::sleep(Duration::from_millis(100));

@@ -7,6 +7,7 @@
 
 #[path = "../arguments.rs"]
 mod arguments;
+mod cpu;
 mod facts;
 mod figures;
 #[path = "../roads/files.rs"]
@@ -134,7 +135,7 @@ fn row(
             None => bench.run(road, system, seed, options),
         };
         let is_whole = run.as_ref().is_ok_and(|outcome| outcome.failures.is_empty());
-        // What fails then does so for that.
+        // Ctrl-C ends the programs of a run too, which then fails.
         if interrupted.is_so(!is_whole) && !is_whole {
             break;
         }

@@ -15,7 +15,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Of a system, if that is one.
+    /// The model that `system` names; `None` for a system that is none.
     pub fn of(options: &Options, road: &Road, system: System) -> Option<Result<Self, String>> {
         let (of, path) = match system {
             System::TcpModel { profile, congestion, path, .. } => {
@@ -27,7 +27,7 @@ impl Model {
         Some(Model::new(options, road, of, path))
     }
 
-    /// With a congestion control, over one path, from 0, or all.
+    /// A profile with a congestion control, over one path, counted from 0, or over all.
     ///
     /// # Errors
     /// When the scenario does not take it.

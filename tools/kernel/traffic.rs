@@ -7,10 +7,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::json;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::cpu::cpu_seconds;
 
 /// What is run between the namespaces; both sides are told the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,13 +159,6 @@ pub fn send(words: &[String]) -> Result<(), String> {
     let congestion = traffic.congestion;
     println!("{}", json!({ "congestion": congestion, "subflows": subflows, "cpu_seconds": cpu }));
     Ok(())
-}
-
-/// What this process has used of the processor, in the kernel too.
-fn cpu_seconds() -> Option<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
-    let seconds = |time: TimeVal| time.num_microseconds() as f64 * 1e-6;
-    Some(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
 /// A connection to the receiver, which may come later; none if the links let nothing through for this long.

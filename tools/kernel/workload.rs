@@ -182,7 +182,7 @@ async fn answer(transport: &impl Transport, time: Duration) -> Result<Value, Str
         // A sender that gave a flow up ends it too.
         while let Ok(1..) = stream.read(&mut buffer).await {}
         let _ = stream.shutdown().await;
-        // The end of the stream is on its way as long as this is kept.
+        // Dropping the stream now would cut off its end, which is still being delivered.
         done.push((stream, guard));
     }
     Ok(json!({}))

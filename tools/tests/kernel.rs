@@ -51,6 +51,22 @@ fn kernel(words: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
+/// Compares over the pair `bloated` for 3 s with one seed. `words` end with an option whose value is `place`; returns
+/// what is printed.
+fn compared(words: &[&str], place: &Path) -> String {
+    let (program, place) = (anabranch(), place.to_str().expect("text"));
+    let road = ["--only", "pairs/bloated", "--time", "3", "--warm-up", "1", "--seeds", "1"];
+    let program = [program.to_str().expect("text")];
+    let (code, text, errors) = kernel(&[&program[..], &road, words, &[place]].concat());
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
+    text
+}
+
+fn report(json: &Path) -> Value {
+    let text = fs::read_to_string(json).expect("written");
+    serde_json::from_str(&text).expect("JSON")
+}
+
 #[test]
 fn both_transports_fill_two_links() {
     if let Some(why) = cannot_compare() {
@@ -58,16 +74,11 @@ fn both_transports_fill_two_links() {
         return;
     }
     let _alone = alone();
-    let (program, folder) = (anabranch(), tempfile::tempdir().expect("a folder"));
+    let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
-    let words = ["--only", "pairs/bloated", "--time", "3", "--warm-up", "1", "--seeds", "1"];
-    let systems = ["--system", "mptcp:reno", "--system", "anabranch", "--out"];
-    let paths = [program.to_str().expect("text"), out.to_str().expect("text")];
-    let (code, text, errors) = kernel(&[&paths[..1], &words, &systems, &paths[1..]].concat());
-    assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
+    let text = compared(&["--system", "mptcp:reno", "--system", "anabranch", "--out"], &out);
     assert!(text.contains("mptcp:reno") && text.contains("of the kernel's best"), "{text}");
-    let json = fs::read_to_string(out.join("kernel.json")).expect("written");
-    let report: Value = serde_json::from_str(&json).expect("JSON");
+    let report = report(&out.join("kernel.json"));
     for system in report["roads"][0]["systems"].as_array().expect("systems") {
         let figures = &system["runs"][0]["figures"];
         // The links carry 20 Mb/s each.
@@ -105,17 +116,12 @@ fn short_flows_gaps_and_messages_are_measured_beside_the_models() {
         return;
     }
     let _alone = alone();
-    let (program, folder) = (anabranch(), tempfile::tempdir().expect("a folder"));
+    let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("kernel.json");
-    let words = ["--only", "pairs/bloated", "--time", "3", "--warm-up", "1", "--seeds", "1"];
     let systems = ["--system", "mptcp:cubic", "--system", "anabranch"];
     let model = ["--system", "tcp:mptcp-linux:cubic", "--json"];
-    let paths = [program.to_str().expect("text"), json.to_str().expect("text")];
-    let (code, text, errors) =
-        kernel(&[&paths[..1], &words, &systems, &model, &paths[1..]].concat());
-    assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
-    let report = fs::read_to_string(&json).expect("written");
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    compared(&[&systems[..], &model].concat(), &json);
+    let report = report(&json);
     let systems = report["roads"][0]["systems"].as_array().expect("systems");
     assert_eq!(systems.len(), 3);
     let number = |system: &Value, key: &str| {

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
+use crate::cpu::cpu_seconds;
 use crate::workload::Transport;
 
 const PIECE: usize = 1 << 17;
@@ -45,11 +44,4 @@ pub async fn receive(
     }
     let mbps = counted as f64 * 8e-6 / time.as_secs_f64();
     Ok(json!({ "goodput_mbps": mbps, "all_bytes": all, "cpu_seconds": cpu_seconds() }))
-}
-
-/// What this process has used of the processor, in the kernel too.
-fn cpu_seconds() -> Option<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
-    let seconds = |time: TimeVal| time.num_microseconds() as f64 * 1e-6;
-    Some(seconds(usage.user_time()) + seconds(usage.system_time()))
 }

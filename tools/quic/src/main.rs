@@ -3,6 +3,8 @@
 //! the folder; each path is from the client's to the server's address of that path.
 
 mod bulk;
+#[path = "../../kernel/cpu.rs"]
+mod cpu;
 #[path = "../../kernel/workload.rs"]
 mod workload;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::packages::Content;
-use super::{copy, failed, write};
+use super::{copy, failed, tools, write};
 use crate::process;
 
 /// Makes the image as a tar file in `out`, in the layout of the Open Container Initiative and, for older versions of
@@ -24,7 +24,7 @@ pub fn make(content: Content<'_>, out: &Path) -> Result<PathBuf, String> {
     let (root, layout) = (work.join("root"), work.join("layout"));
     copy(&tree.join("bin/anabranch"), &root.join("usr/bin/anabranch"))?;
     let layer_file = work.join("layer.tar");
-    tar(&root, &layer_file, "usr", time)?;
+    tools::tar(&root, "usr", &layer_file, time)?;
     let layer = blob(&layout, &layer_file)?;
     let config = json!({
         "architecture": "amd64",
@@ -58,7 +58,7 @@ pub fn make(content: Content<'_>, out: &Path) -> Result<PathBuf, String> {
     let old = json!([{ "Config": config.path(), "RepoTags": [tag], "Layers": [layer.path()] }]);
     write(&layout.join("manifest.json"), &old.to_string())?;
     let image = out.join(format!("anabranch-{version}-image.tar"));
-    tar(&layout, &image, ".", time)?;
+    tools::tar(&layout, ".", &image, time)?;
     Ok(image)
 }
 
@@ -92,14 +92,4 @@ fn text(work: &Path, layout: &Path, value: &Value) -> Result<Blob, String> {
     let file = work.join("blob.json");
     write(&file, &value.to_string())?;
     blob(layout, &file)
-}
-
-/// Packs `what` below `from`: the same content gives the same bytes.
-fn tar(from: &Path, to: &Path, what: &str, time: &str) -> Result<(), String> {
-    let mut tar = Command::new("tar");
-    tar.current_dir(from).args(["--create", "--format=ustar", "--sort=name", "--numeric-owner"]);
-    tar.args(["--owner=0", "--group=0", "--mode=u=rwX,go=rX"]);
-    process::run(
-        tar.arg(format!("--mtime=@{time}")).arg(format!("--file={}", to.display())).arg(what),
-    )
 }

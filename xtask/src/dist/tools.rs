@@ -49,15 +49,22 @@ pub fn commit_time(workspace: &Workspace) -> Result<String, String> {
 /// If a program fails.
 pub fn pack(workspace: &Workspace, out: &Path, name: &str) -> Result<String, String> {
     let time = commit_time(workspace)?;
-    let mut tar = Command::new("tar");
-    tar.current_dir(out).args(["--create", "--format=ustar", "--sort=name", "--numeric-owner"]);
-    tar.args(["--owner=0", "--group=0", "--mode=u=rwX,go=rX"]);
-    tar.arg(format!("--mtime=@{time}")).arg(format!("--file={name}.tar")).arg(name);
-    process::run(&mut tar)?;
+    tar(out, name, &out.join(format!("{name}.tar")), &time)?;
     // Without -n, gzip would write down a time.
     let mut gzip = Command::new("gzip");
     process::run(gzip.current_dir(out).args(["-9n", "--force"]).arg(format!("{name}.tar")))?;
     Ok(format!("{name}.tar.gz"))
+}
+
+/// Packs `what` below the directory `from` into the file `to`: the same content gives the same bytes.
+///
+/// # Errors
+/// If tar fails.
+pub fn tar(from: &Path, what: &str, to: &Path, time: &str) -> Result<(), String> {
+    let mut tar = Command::new("tar");
+    tar.current_dir(from).args(["--create", "--format=ustar", "--sort=name", "--numeric-owner"]);
+    tar.args(["--owner=0", "--group=0", "--mode=u=rwX,go=rX"]).arg(format!("--mtime=@{time}"));
+    process::run(tar.arg("--file").arg(to).arg(what))
 }
 
 /// Writes the SHA-256 sum of `archive` beside it, as `sha256sum --check` reads it, and returns it.

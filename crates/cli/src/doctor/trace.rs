@@ -128,9 +128,7 @@ impl Recording {
 
     /// The summary, with the path of the scenario file.
     pub(super) fn summary(&self, scenario: String) -> Trace {
-        let mut sorted: Vec<f64> = self.rates.iter().map(|(_, mbps)| *mbps).collect();
-        sorted.sort_by(f64::total_cmp);
-        let quantile = |part: usize| sorted.get(sorted.len() * part / 10).copied().unwrap_or(0.0);
+        let [low, high] = outer_deciles(&self.rates).unwrap_or_default();
         let delays = self.delays.iter().map(|(_, delay)| *delay);
         let ends = self.rates.iter().skip(1).map(|(at, _)| *at).chain([self.seconds]);
         let carried =
@@ -139,8 +137,8 @@ impl Recording {
         Trace {
             seconds: self.seconds,
             mbps: carried / self.seconds,
-            mbps_p10: quantile(1),
-            mbps_p90: quantile(9),
+            mbps_p10: low,
+            mbps_p90: high,
             delay_ms: [least, delays.max_by(f64::total_cmp).unwrap_or(0.0)],
             loss: self.loss,
             policed: self.policed,
@@ -194,6 +192,14 @@ fn losses(record: &Record, time: Duration) -> Vec<(f64, f64)> {
         from = to;
     }
     found
+}
+
+/// The 10th and 90th percentiles of rates, Mb/s; `None` if there are no rates.
+fn outer_deciles(rates: &[(f64, f64)]) -> Option<[f64; 2]> {
+    let mut sorted: Vec<f64> = rates.iter().map(|(_, mbps)| *mbps).collect();
+    sorted.sort_by(f64::total_cmp);
+    let part = |tenths: usize| sorted.get(sorted.len() * tenths / 10).copied();
+    Some([part(1)?, part(9)?])
 }
 
 /// The share lost, from the numbers of packets acknowledged and lost.

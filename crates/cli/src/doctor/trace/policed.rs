@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::outer_deciles;
 use super::record::{Record, STEP};
 
 /// Steps over which a rate is taken: a policer lets bursts pass, and then nothing for a while.
@@ -41,10 +42,8 @@ pub(super) fn rates(
         let at = if rates.is_empty() { 0.0 } else { (number * WINDOW) as f64 * STEP.as_secs_f64() };
         rates.push((at, mbps));
     }
-    let mut sorted: Vec<f64> = rates.iter().map(|(_, mbps)| *mbps).collect();
-    sorted.sort_by(f64::total_cmp);
-    let (low, high) = (sorted.get(sorted.len() / 10)?, sorted.get(sorted.len() * 9 / 10)?);
-    (*high <= STEADY * low).then_some(rates)
+    let [low, high] = outer_deciles(&rates)?;
+    (high <= STEADY * low).then_some(rates)
 }
 
 #[cfg(test)]
