@@ -47,7 +47,7 @@ impl Serving {
         async { connecting.await.unwrap() }
     }
 
-    /// What it says until it has been silent for a second.
+    /// What it prints until it has printed nothing for a second.
     fn said(&self) -> Vec<String> {
         std::iter::from_fn(|| self.lines.recv_timeout(Duration::from_secs(1)).ok()).collect()
     }

@@ -124,7 +124,7 @@ pub struct Connection {
     /// For choices that anyone may foresee.
     rng: Rng,
     observer: Option<Box<dyn Observer>>,
-    /// For the observer: what is waited for.
+    /// What the sender waits for, kept for the observer.
     wait: watch::Wait,
     scratch: Scratch,
     dropped: statistics::Dropped,

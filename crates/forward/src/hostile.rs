@@ -34,7 +34,7 @@ async fn listener(events: &mut UnboundedReceiver<ForwardEvent>) -> SocketAddr {
     }
 }
 
-/// Serves a connection; what it tells.
+/// Serves a connection, and returns its events.
 fn served(far: Connection, grant: Grant) -> UnboundedReceiver<ForwardEvent> {
     let (told, events) = unbounded_channel();
     let tell = Arc::new(move |event| drop(told.send(event)));
@@ -42,7 +42,7 @@ fn served(far: Connection, grant: Grant) -> UnboundedReceiver<ForwardEvent> {
     events
 }
 
-/// Whether the other side of a TCP connection ends it within a time that is long for this.
+/// Whether the other side of a TCP connection ends it within three seconds.
 async fn ends(tcp: &mut TcpStream) -> bool {
     tokio::time::timeout(Duration::from_secs(3), tcp.read(&mut [0; 9])).await.is_ok()
 }
@@ -60,7 +60,7 @@ async fn accepted_connections_end_with_the_permission_even_after_their_request()
     soon(read_message(&mut carried)).await.unwrap();
     send.finish().unwrap();
     drop(receive);
-    // It is heard of no more, and goes on.
+    // The far side listens no more, and the accepted connection goes on.
     soon(async { while TcpStream::connect(address).await.is_ok() {} }).await;
     tcp.write_all(b"on").await.unwrap();
     let mut back = [0; 2];

@@ -4,26 +4,26 @@ use core::time::Duration;
 
 use crate::Time;
 
-/// Lines about one thing in each minute, at most.
+/// Most lines about one subject in a minute.
 const MOST: u32 = 60;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Whether a line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is. This many were left out before it.
+    /// The line is written, after others were left out or not.
     Write {
-        /// How many, in the minute before.
+        /// Lines left out in the minute before.
         left_out: u64,
     },
-    /// It is left out, and is the first for which that is so.
+    /// The line is the first in this minute that is left out.
     FirstLeftOut,
-    /// It is left out.
+    /// The line is left out, as others before it.
     LeftOut,
 }
 
-/// What was written about one thing, such as a peer, in the present minute: 60 lines at most, so that nobody who makes
-/// things happen can fill a disk.
+/// The lines about one subject, such as a peer, in the present minute: 60 at most, so that a peer that causes events
+/// without end cannot fill a disk.
 #[derive(Debug, Default)]
 pub struct Lines {
     began: Time,
@@ -32,7 +32,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// One more line.
+    /// Counts a line, and says whether it is written.
     pub fn take(&mut self, now: Time) -> Verdict {
         let mut left_out = 0;
         if self.is_over(now) {

@@ -74,7 +74,7 @@ pub enum Entry {
         pacing_bps: u64,
         phase: Word,
     },
-    /// Nothing was sent since then, for want of something.
+    /// Nothing was sent from `since` on, because something was missing.
     Waited {
         since: u64,
         #[serde(rename = "for")]

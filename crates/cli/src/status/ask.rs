@@ -48,13 +48,13 @@ fn those_in(directory: &Path) -> Result<Vec<State>, Failure> {
 
 fn one(path: &Path) -> std::io::Result<State> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // A process that is stopped accepts nobody, and once its queue is full nobody is connected.
+    // A stopped process accepts no connection. Once its backlog is full, connecting does not return.
     socket.set_write_timeout(Some(PATIENCE))?;
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.connect(&SockAddr::unix(path)?)?;
     let mut text = String::new();
     socket.take(MOST).read_to_string(&mut text)?;
     let state: State = serde_json::from_str(&text).map_err(std::io::Error::from)?;
-    // It may have been taken over, and who asks may be root.
+    // The answering process may be compromised, and the user who asks may be root.
     Ok(state.escaped())
 }

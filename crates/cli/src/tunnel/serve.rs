@@ -93,7 +93,7 @@ struct Server {
     service: Service,
     metrics: Metrics,
     reporter: Reporter,
-    /// What reports about each peer that has connected.
+    /// A reporter for each peer that has connected.
     voices: BTreeMap<PublicKey, Voice>,
 }
 

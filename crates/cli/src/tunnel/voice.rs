@@ -25,7 +25,7 @@ impl Voice {
         Voice { reporter, peer, lines: Arc::default(), since: Instant::now() }
     }
 
-    /// Says it, if there may be a line. As JSON all is said: programs count events.
+    /// Reports an event, unless the peer has had its lines for this minute. JSON is complete, since programs count events.
     pub(super) fn say(&self, event: &TunnelEvent<'_>) {
         if self.reporter.json || self.reporter.quiet || event.text().is_none() {
             return self.reporter.say(event);

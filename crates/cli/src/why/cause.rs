@@ -67,14 +67,14 @@ impl Pauses {
         self.timeouts += timeouts;
     }
 
-    /// How long, of `span`.
+    /// How long it was, as a part of `span`, in words.
     fn spent(&self, span: u64) -> String {
         let (share, longest) = (percent(self.share(span)), seconds(self.longest));
         format!("{} ({share}), at most {longest} at once", of(self.total, span))
     }
 
     fn share(&self, span: u64) -> f64 {
-        // The times of a file may be anything.
+        // A damaged file can hold any times.
         (self.total as f64 / span as f64).min(1.0)
     }
 }
@@ -148,7 +148,8 @@ impl Causes {
         self.paths.entry(path_name(header, path)).or_default()
     }
 
-    /// The sender knows what it waited for. For acknowledgements it always does, for a while.
+    /// Adds a wait whose reason the sender has recorded. Every sender waits for acknowledgements now and then, so these
+    /// waits count only where they make up a pause.
     fn waited(&mut self, what: &str, wait: u64) {
         if self.sent.is_none() {
             return;
@@ -265,7 +266,7 @@ impl Path {
     }
 }
 
-/// The cause that a wait is, and what is to be said about it.
+/// The kind of cause that a wait for `what` is, and how its sentence begins.
 fn awaited(what: &str) -> (&'static str, String) {
     match what {
         waits::APPLICATION => ("no-data", "the application gave nothing to send".to_owned()),

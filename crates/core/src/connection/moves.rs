@@ -207,12 +207,12 @@ impl Connection {
         slot: PathIndex,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
-        let wire = INQUIRY_WIRE;
-        let (at, address) = self.paths[slot].candidates.next(wire)?;
+        let (at, address) = self.paths[slot].candidates.next(INQUIRY_WIRE)?;
         let again = self.ask_again_at(now, slot);
         let random = &mut self.random;
-        let inquiry =
-            self.paths[slot].candidates.take(at, wire, again, || random.next_u64().to_le_bytes());
+        let inquiry = self.paths[slot]
+            .candidates
+            .take(at, INQUIRY_WIRE, again, || random.next_u64().to_le_bytes());
         let mut packet = PacketBuilder::new(now, slot, buffer, INQUIRY_LEN as u16);
         let challenge = inquiry.challenge.map(|data| ControlFrame::PathChallenge { data });
         let response = inquiry.response.map(|data| ControlFrame::PathResponse { data });

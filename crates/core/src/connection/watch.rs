@@ -18,7 +18,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 pub(super) struct Wait(Option<(Time, &'static str)>);
 
 impl Connection {
-    /// A packet was entered into the books, its frames still readable.
+    /// A packet has its number and is about to be encrypted.
     #[cold]
     pub(super) fn watch_sent(
         &mut self,
@@ -31,7 +31,7 @@ impl Connection {
         self.observe(now, Observation::PacketSent { path, number, bytes, frames });
     }
 
-    /// A packet was opened and its frames are applied.
+    /// A packet was decrypted and its frames have been processed.
     #[cold]
     pub(super) fn watch_received(
         &mut self,
