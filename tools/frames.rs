@@ -2,33 +2,68 @@
 
 use anabranch_core::testing::written;
 use anabranch_core::wire::codec::NoSpace;
-use anabranch_core::wire::{ControlFrame, RepairFrame, SourceFrame, StreamId, SymbolFrame, Writer};
+use anabranch_core::wire::{
+    BYTES_PER_FRAME, ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId, SymbolFrame,
+    Writer,
+};
 use anabranch_policy::view::SymbolId;
 
 /// Frames of a full packet.
 const FRAMES: usize = 1400;
-/// Frames that a packet may hold, and repairs.
+/// Frames that a packet may hold, and how many of them may be source symbols and repairs.
 const MOST: usize = 128;
+const MOST_SOURCES: usize = 16;
 pub const MOST_REPAIRS: usize = 8;
+/// Bytes of a symbol that has a packet for itself.
+pub const LONGEST_SYMBOL: usize = FRAMES - 20;
 
 /// The frames of one packet.
-pub type Frames = Vec<u8>;
+pub type Packet = Vec<u8>;
 
-/// As many of these frames, one after the other, as fit into one packet.
-pub fn full<'a>(frames: impl IntoIterator<Item = Written<'a>>) -> Frames {
-    fill(FRAMES, frames)
+/// As many of these frames, one after the other, as one packet may hold.
+pub fn full<'a>(frames: impl IntoIterator<Item = Written<'a>>) -> Packet {
+    packed(frames).next().unwrap_or_default()
 }
 
-fn fill<'a>(most: usize, frames: impl IntoIterator<Item = Written<'a>>) -> Frames {
-    let mut packet = Vec::new();
-    for frame in frames.into_iter().take(MOST) {
-        let bytes = written(|writer| (frame)(writer).expect("a frame fits"));
-        if packet.len() + bytes.len() > most {
+/// Packets of these frames, each as full as may be.
+pub fn packed<'a>(frames: impl IntoIterator<Item = Written<'a>>) -> impl Iterator<Item = Packet> {
+    let mut frames = frames.into_iter().map(bytes).peekable();
+    core::iter::from_fn(move || {
+        let mut packet = Vec::new();
+        let (mut count, mut sources, mut repairs) = (0, 0, 0);
+        while let Some(next) = frames.next_if(|next| {
+            match Frames::new(next).next() {
+                Some(Ok(Frame::Symbol(_))) => sources += 1,
+                Some(Ok(Frame::Repair(_))) => repairs += 1,
+                _ => {}
+            }
+            count += 1;
+            let fits = packet.len() + next.len() <= FRAMES;
+            fits && count <= MOST && sources <= MOST_SOURCES && repairs <= MOST_REPAIRS
+        }) {
+            packet.extend(next);
+        }
+        (!packet.is_empty()).then_some(packet)
+    })
+}
+
+/// As many of these frames as a symbol of so many bytes may hold, and the padding that it needs for them.
+pub fn full_symbol<'a>(most: usize, frames: impl IntoIterator<Item = Written<'a>>) -> Vec<u8> {
+    let mut payload = Vec::new();
+    let mut count = 0;
+    for frame in frames.into_iter().take(1 + most / BYTES_PER_FRAME).map(bytes) {
+        if payload.len() + frame.len() > most {
             break;
         }
-        packet.extend(bytes);
+        payload.extend(frame);
+        count += 1;
     }
-    packet
+    payload.resize(payload.len().max((count - 1) * BYTES_PER_FRAME), 0);
+    payload
+}
+
+fn bytes(frame: Written<'_>) -> Vec<u8> {
+    written(|writer| frame(writer).expect("a frame fits"))
 }
 
 /// Writes a frame.
@@ -47,9 +82,15 @@ pub fn repair(first: u64, count: u16, key: u32, length: usize) -> Written<'stati
     })
 }
 
-/// As many repairs as a packet may hold.
-pub fn full_of_repairs(repairs: impl IntoIterator<Item = Written<'static>>) -> Frames {
-    full(repairs.into_iter().take(MOST_REPAIRS))
+/// A Reed-Solomon repair from which a receiver recovers the symbol that it alone covers.
+pub fn recovering(id: u64, symbol: &[u8]) -> Written<'static> {
+    // The repair of this key is the symbol divided by 2 over GF(2^8).
+    let half = |byte: &u8| if byte & 1 == 0 { byte >> 1 } else { (byte ^ 0x1d) >> 1 | 0x80 };
+    let payload: Vec<u8> = symbol.iter().map(half).collect();
+    let first = SymbolId(id);
+    Box::new(move |writer| {
+        RepairFrame { first, floor: first, count: 1, key: 253, payload: &payload }.encode(writer)
+    })
 }
 
 /// A source symbol.
@@ -60,17 +101,25 @@ pub fn source(id: u64, payload: Vec<u8>) -> Written<'static> {
     })
 }
 
+/// A piece of a stream, for a symbol.
+pub fn stream(id: u64, offset: u64, length: usize, fin: bool) -> Written<'static> {
+    let (stream, data) = (StreamId(id), vec![7; length]);
+    Box::new(move |writer| SymbolFrame::Stream { stream, offset, fin, data: &data }.encode(writer))
+}
+
+/// The payload of a symbol of at most `most` bytes, full of datagrams of this length.
+pub fn datagrams(most: usize, length: usize) -> Vec<u8> {
+    let datagram = move |_| -> Written<'static> {
+        let data = vec![7; length];
+        Box::new(move |writer| SymbolFrame::Datagram(&data).encode(writer))
+    };
+    full_symbol(most, (0..).map(datagram))
+}
+
 /// The payload of a symbol with pieces of a stream.
 pub fn pieces(stream: u64, offsets: impl IntoIterator<Item = u64>, length: usize) -> Vec<u8> {
-    let data = vec![7; length];
-    fill(
-        FRAMES - 20,
-        offsets.into_iter().map(|offset| -> Written<'_> {
-            let stream = StreamId(stream);
-            let data = &data;
-            Box::new(move |writer| {
-                SymbolFrame::Stream { stream, offset, fin: false, data }.encode(writer)
-            })
-        }),
+    full_symbol(
+        LONGEST_SYMBOL,
+        offsets.into_iter().map(|offset| self::stream(stream, offset, length, false)),
     )
 }

@@ -5,7 +5,10 @@ use anabranch_policy::view::SymbolId;
 use anabranch_types::PathId;
 
 use crate::Failure;
-use crate::frames::{Frames, control, full, full_of_repairs, pieces, repair, source};
+use crate::frames::{
+    LONGEST_SYMBOL, Packet, control, datagrams as datagrams_of, full, full_symbol, pieces,
+    recovering, repair, source, stream,
+};
 use crate::hostile::Hostile;
 
 /// Bytes of a stream in a packet of a peer that keeps to the rules.
@@ -48,6 +51,23 @@ pub const ATTACKS: &[Attack] = &[
     },
     Attack { name: "pieces of a stream", strike: leave_pieces, code: None, lasts: 200 },
     Attack { name: "streams opened and reset", strike: reset_streams, code: None, lasts: 2 },
+    Attack { name: "streams of one byte", strike: tiny_streams, code: None, lasts: u64::MAX },
+    Attack { name: "pieces without bytes", strike: empty_pieces, code: None, lasts: u64::MAX },
+    Attack {
+        name: "datagrams without bytes",
+        strike: empty_datagrams,
+        code: None,
+        lasts: u64::MAX,
+    },
+    Attack {
+        name: "datagrams without bytes, in repairs",
+        strike: recovered_datagrams,
+        code: None,
+        lasts: u64::MAX,
+    },
+    Attack { name: "datagrams that nobody reads", strike: datagrams, code: None, lasts: u64::MAX },
+    Attack { name: "limits that rise by one", strike: raise_limits, code: None, lasts: u64::MAX },
+    Attack { name: "streams far ahead, which close", strike: far_ahead, code: None, lasts: 1 },
     Attack { name: "questions", strike: ask_questions, code: None, lasts: u64::MAX },
     Attack { name: "paths opened and abandoned", strike: churn_paths, code: None, lasts: u64::MAX },
     Attack { name: "packets from many addresses", strike: move_about, code: None, lasts: u64::MAX },
@@ -72,7 +92,7 @@ pub const ATTACKS: &[Attack] = &[
     },
 ];
 
-fn on_path_0(hostile: &mut Hostile, frames: Frames) -> Result<(), Failure> {
+fn on_path_0(hostile: &mut Hostile, frames: Packet) -> Result<(), Failure> {
     hostile.send(0, 0, &frames)
 }
 
@@ -87,14 +107,14 @@ fn give_up(hostile: &mut Hostile, _: u64) -> Result<(), Failure> {
 
 fn begin_blocks(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     let first = |k: u64| (16_382 - 2 * (8 * n + k) % 16_000).max(2);
-    on_path_0(hostile, full_of_repairs((0..).map(|k| repair(first(k), 2, 0, 1))))
+    on_path_0(hostile, full((0..).map(|k| repair(first(k), 2, 0, 1))))
 }
 
 /// Repairs of a window that is never recovered. Every second packet has a long one, which raises the budget for the short.
 fn slide(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     let length = if n.is_multiple_of(2) { 1300 } else { 1 };
     let frame = |k: u64| repair((n + k) % 6 * 50, 250, (8 * n + k) as u32, length);
-    on_path_0(hostile, full_of_repairs((0..).map(frame)))
+    on_path_0(hostile, full((0..).map(frame)))
 }
 
 fn leave_pieces(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
@@ -113,6 +133,39 @@ fn reset_streams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
         }
     };
     on_path_0(hostile, full((0..100).map(reset)))
+}
+
+/// As many streams as the victim allows, each with a byte and its end; then those that it allows for them.
+fn tiny_streams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let pieces = (0..40).map(|k| stream(4 * (n * 40 + k), 0, 1, true));
+    on_path_0(hostile, full([source(n, full_symbol(LONGEST_SYMBOL, pieces))]))
+}
+
+fn empty_pieces(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    on_path_0(hostile, full([source(n, pieces(0, (0..).map(|_| 0), 0))]))
+}
+
+fn empty_datagrams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    on_path_0(hostile, full([source(n, datagrams_of(LONGEST_SYMBOL, 0))]))
+}
+
+fn datagrams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    on_path_0(hostile, full([source(n, datagrams_of(LONGEST_SYMBOL, 20))]))
+}
+
+fn recovered_datagrams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let repairs = (8 * n..).map(|id| recovering(id, &datagrams_of(160, 0)));
+    on_path_0(hostile, full(repairs))
+}
+
+fn raise_limits(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let frame = |k: u64| control(ControlFrame::MaxData { limit: (1 << 30) + n * 128 + k });
+    on_path_0(hostile, full((0..).map(frame)))
+}
+
+/// Breaks a rule in the first packet of each connection.
+fn far_ahead(hostile: &mut Hostile, _: u64) -> Result<(), Failure> {
+    on_path_0(hostile, full([source(0, full_symbol(100, [stream(1 << 60, 0, 1, false)]))]))
 }
 
 fn ask_questions(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {

@@ -7,7 +7,8 @@ use anabranch_types::PathId;
 use core::time::Duration;
 
 use crate::peer::{
-    Frames, MOST_REPAIRS, after, connect, control, full, full_of_repairs, pieces, repair, source,
+    LONGEST_SYMBOL, MOST_REPAIRS, Packet, after, connect, control, datagrams, full, full_symbol,
+    packed, pieces, recovering, repair, source, stream,
 };
 use crate::prepared::Prepared;
 
@@ -54,6 +55,7 @@ const fn repairs(name: &'static str, like: &'static str, prepare: fn() -> Prepar
 }
 
 const DATA: &str = "stream data in order";
+const REED_SOLOMON: &str = "a repair, Reed-Solomon";
 const LINEAR: &str = "a repair, random linear";
 const LT: &str = "a repair, LT";
 const RAPTORQ: &str = "a block of RaptorQ, for each packet";
@@ -62,7 +64,7 @@ const SLIDING: &str = "a repair of a sliding window";
 /// All of them. The first is what the others are compared with.
 pub const CASES: &[Case] = &[
     honest(DATA, data_in_order),
-    honest("a repair, Reed-Solomon", || honest_repairs(None)),
+    honest(REED_SOLOMON, || honest_repairs(None)),
     honest(LINEAR, || honest_repairs(Some("random-linear"))),
     Case { packets: 1, ..honest(SLIDING, || honest_repairs(Some("sliding-window"))) },
     honest(LT, || honest_repairs(Some("lt"))),
@@ -86,9 +88,11 @@ pub const CASES: &[Case] = &[
         ..repairs("empty symbols and a long repair, RaptorQ", RAPTORQ, empty_blocks)
     },
     hostile("pieces of a stream before many others", pieces_before_others),
-    uneven("pieces that make one buffer after the other grow", growing_buffers),
+    Case { packets: 28, ..hostile("pieces that make buffers grow", growing_buffers) },
     uneven("buffers that double, with nothing in them", doubling_buffers),
     hostile("empty pieces", empty_pieces),
+    hostile("empty datagrams", || datagram_flood(0)),
+    hostile("datagrams of a byte", || datagram_flood(1)),
     hostile("tiny symbols with a hole before each", tiny_symbols),
     hostile("copies of symbols", copied_symbols),
     hostile("RANK, again and again", ranks),
@@ -96,6 +100,10 @@ pub const CASES: &[Case] = &[
     hostile("ACK of many ranges", ack_ranges),
     hostile("limits that rise", limits),
     uneven("streams opened and reset", resets),
+    Case { packets: 1, ..hostile("streams of a byte", tiny_streams) },
+    Case { packets: 1, ..hostile("streams of a byte, in many symbols", tiny_streams_of_symbols) },
+    repairs("streams of a byte, in repairs", REED_SOLOMON, recovered_streams),
+    repairs("empty datagrams, in repairs", REED_SOLOMON, recovered_datagrams),
     hostile("questions", questions),
     hostile("path states", path_states),
     hostile("acknowledgement floors", floors),
@@ -134,21 +142,22 @@ fn raptorq_block() -> Prepared {
     })
 }
 
-/// As many blocks in each packet as repairs may be, of symbols of one byte. What a connection may do at first has been done.
+/// As many blocks in each packet as may be, of symbols of one byte. What a connection may do at first has been done.
 fn short_blocks() -> Prepared {
     let block = |first: u64| {
         let sources = (1..BLOCK).map(move |n| source(first + n, vec![0; 1]));
         sources.chain([repair(first, BLOCK as u16, 0, 1)])
     };
-    let packet = |n: u64| full((0..8).flat_map(|k| block((8 * n + k) * BLOCK)));
-    after(connect(Some("raptorq")), (0..4).map(packet), |n| packet(4 + n as u64))
+    let mut packets = packed((0..).map(|n| n * BLOCK).flat_map(block));
+    let before: Vec<Packet> = packets.by_ref().take(20).collect();
+    after(connect(Some("raptorq")), before, |_| packets.next().unwrap_or_default())
 }
 
 /// A block in each packet, of symbols without bytes and a long repair.
 fn empty_blocks() -> Prepared {
     let packet = |n: u64| {
-        let sources = (1..2 * BLOCK).map(|k| source(2 * BLOCK * n + k, Vec::new()));
-        full(sources.chain([repair(2 * BLOCK * n, 2 * BLOCK as u16, 0, 1000)]))
+        let sources = (1..17).map(|k| source(17 * n + k, Vec::new()));
+        full(sources.chain([repair(17 * n, 17, 0, 1000)]))
     };
     after(connect(Some("raptorq")), (0..10).map(packet), |n| packet(10 + n as u64))
 }
@@ -182,7 +191,7 @@ fn open_window(rogue: &mut Rogue, rounds: usize) {
     rogue.listen();
 }
 
-fn ack(ranges: &[(u64, u64)]) -> Frames {
+fn ack(ranges: &[(u64, u64)]) -> Packet {
     let header = AckHeader { path: PathId(0), received_at: 1, ..AckHeader::default() };
     anabranch_core::testing::written(|writer| {
         let ranges = ranges.iter().map(|(low, high)| *low..=*high);
@@ -206,8 +215,7 @@ fn acknowledgements() -> Prepared {
 fn abandon_singles() -> Prepared {
     let rogue = connect(None);
     let blocks: Vec<u64> = (1..CREDIT / 2).map(|n| 2 * n).collect();
-    let packet =
-        |firsts: &[u64]| full_of_repairs(firsts.iter().map(|first| repair(*first, 2, 0, 1)));
+    let packet = |firsts: &[u64]| full(firsts.iter().map(|first| repair(*first, 2, 0, 1)));
     after(rogue, blocks.chunks(MOST_REPAIRS).map(packet), |_| full((0..).map(|_| abandon(1, 1))))
 }
 
@@ -222,7 +230,7 @@ fn abandon_runs() -> Prepared {
 fn repairs_of_new_blocks() -> Prepared {
     let rogue = connect(None);
     let block = |n: usize| (CREDIT - 2 - 2 * n as u64).max(2);
-    let packet = |from: usize| full_of_repairs((from..).map(|n| repair(block(n), 2, 0, 1)));
+    let packet = |from: usize| full((from..).map(|n| repair(block(n), 2, 0, 1)));
     after(rogue, (0..880).map(|n| packet(n * 8)), |n| packet(7040 + n * 8))
 }
 
@@ -230,20 +238,18 @@ fn short_repairs(code: &str, count: u16, held: u64) -> Prepared {
     let rogue = connect(Some(code));
     let symbol = |n: u64| full([source(n, pieces(0, [n * 1200], 1200))]);
     let held = (1..=held).map(symbol);
-    after(rogue, held, |n| {
-        full_of_repairs((0..).map(|k| repair(0, count, (n * 8 + k) as u32 % 55, 1)))
-    })
+    after(rogue, held, |n| full((0..).map(|k| repair(0, count, (n * 8 + k) as u32 % 55, 1))))
 }
 
 /// Sources of one byte of a block that nearly this many repairs wait for.
 fn awaited_sources() -> Prepared {
-    let repairs = |n: u32| full_of_repairs((0..).map(|k| repair(0, 500, n * 8 + k, 1)));
-    let sources = |n: u64| full((0..120).map(|k| source(n * 120 + k, vec![0; 1])));
-    after(connect(Some("lt")), (0..50).map(repairs), |n| sources(n as u64 % 4))
+    let repairs = |n: u32| full((0..).map(|k| repair(0, 500, n * 8 + k, 1)));
+    let sources = |n: u64| full((16 * n..500).map(|id| source(id, vec![0; 1])));
+    after(connect(Some("lt")), (0..50).map(repairs), |n| sources(n as u64 % 30))
 }
 
 /// A window of 500 missing sources, and so many repairs of them that not one is recovered.
-fn full_window() -> (Rogue, impl Iterator<Item = Frames>) {
+fn full_window() -> (Rogue, impl Iterator<Item = Packet>) {
     let long = |n: u64| full([repair(n % 6 * 50, 250, n as u32, 1300)]);
     (connect(Some("sliding-window")), (0..480).map(long))
 }
@@ -251,14 +257,14 @@ fn full_window() -> (Rogue, impl Iterator<Item = Frames>) {
 fn short_repairs_of_a_window() -> Prepared {
     let (rogue, before) = full_window();
     let frame = |n: u64| repair(n % 6 * 50, 250, 1000 + n as u32, 1);
-    after(rogue, before, |n| full_of_repairs((0..).map(|k| frame(n as u64 * 8 + k))))
+    after(rogue, before, |n| full((0..).map(|k| frame(n as u64 * 8 + k))))
 }
 
 /// Sources of one byte that all repairs of the window wait for.
 fn short_sources_of_a_window() -> Prepared {
     let (rogue, before) = full_window();
     let each = |n: u64| source(499 - n, vec![0; 1]);
-    after(rogue, before, |n| full((0..50).map(|k| each(n as u64 % 10 * 50 + k))))
+    after(rogue, before, |n| full((n as u64 % 30 * 16..).map(each)))
 }
 
 /// Every second source of the window is given up.
@@ -282,18 +288,11 @@ fn pieces_before_others() -> Prepared {
 fn growing_buffers() -> Prepared {
     let rogue = connect(None);
     let symbol = |n: usize| {
-        let mut payload = Vec::new();
-        for k in 0..150_u64 {
-            let stream = 4 * ((n as u64 * 150 + k) % 100);
-            let offset = 1000 + (n as u64 * 150 + k) / 100 * 500;
-            let piece = pieces(stream, [offset], 1);
-            if payload.len() + piece.len() < 1350 {
-                payload.extend(piece);
-            }
-        }
+        let piece = |k: u64| stream(4 * (k % 100), 1000 + k / 100 * 500, 1, false);
+        let payload = full_symbol(LONGEST_SYMBOL, (40 * n as u64..).map(piece));
         full([source(n as u64, payload)])
     };
-    after(rogue, (0..100).map(symbol), |n| symbol(n + 100))
+    after(rogue, [], symbol)
 }
 
 /// A byte twice as far from the beginning of a stream each time.
@@ -310,8 +309,14 @@ fn empty_pieces() -> Prepared {
     after(connect(None), [], |n| full([source(n as u64, payload())]))
 }
 
+fn datagram_flood(length: usize) -> Prepared {
+    // Nobody reads them, and the queue is full after the first few.
+    let packet = move |n: usize| full([source(n as u64, datagrams(LONGEST_SYMBOL, length))]);
+    after(connect(None), (0..40).map(packet), move |n| packet(40 + n))
+}
+
 fn tiny_symbols() -> Prepared {
-    let symbols = |n: u64| (0..200).map(move |k| source(2 * (n * 200 + k) + 1, Vec::new()));
+    let symbols = |n: u64| (16 * n..).map(|k| source(2 * k + 1, Vec::new()));
     after(connect(None), [], |n| full(symbols(n as u64)))
 }
 
@@ -370,6 +375,33 @@ fn resets() -> Prepared {
         }
     };
     after(connect(None), [], |n| full((0..300).map(|k| frame(n as u64 * 300 + k))))
+}
+
+/// Streams that are opened and ended with a byte.
+fn tiny_streams() -> Prepared {
+    after(connect(None), [], |_| full([source(0, tiny_streams_from(0, LONGEST_SYMBOL))]))
+}
+
+/// The payload of a symbol of so many bytes that opens and ends streams.
+fn tiny_streams_from(first: u64, length: usize) -> Vec<u8> {
+    full_symbol(length, (first..).map(|n| stream(4 * n, 0, 1, true)))
+}
+
+/// As many in as many symbols as a packet may hold.
+fn tiny_streams_of_symbols() -> Prepared {
+    let symbol = |k: u64| source(k, tiny_streams_from(3 * k, 64));
+    after(connect(None), [], |_| full((0..).map(symbol)))
+}
+
+/// As many in as many repairs.
+fn recovered_streams() -> Prepared {
+    let repair = |k: u64| recovering(k, &tiny_streams_from(6 * k, 160));
+    after(connect(None), [], |_| full((0..).map(repair)))
+}
+
+fn recovered_datagrams() -> Prepared {
+    let repair = |id: u64| recovering(id, &datagrams(160, 0));
+    after(connect(None), [], |n| full((8 * n as u64..).map(repair)))
 }
 
 fn questions() -> Prepared {

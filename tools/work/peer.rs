@@ -5,7 +5,8 @@ use anabranch_core::testing::Rogue;
 use anabranch_core::wire::TransportParameters;
 
 pub use crate::frames::{
-    Frames, MOST_REPAIRS, Written, control, full, full_of_repairs, pieces, repair, source,
+    LONGEST_SYMBOL, MOST_REPAIRS, Packet, Written, control, datagrams, full, full_symbol, packed,
+    pieces, recovering, repair, source, stream,
 };
 use crate::prepared::Prepared;
 
@@ -29,8 +30,8 @@ pub fn connect(code: Option<&str>) -> Rogue {
 /// Delivers packets on path 0 at once, and prepares others.
 pub fn after(
     mut rogue: Rogue,
-    before: impl IntoIterator<Item = Frames>,
-    then: impl FnMut(usize) -> Frames,
+    before: impl IntoIterator<Item = Packet>,
+    then: impl FnMut(usize) -> Packet,
 ) -> Prepared {
     for frames in before {
         rogue.send(0, &frames);
@@ -39,7 +40,7 @@ pub fn after(
     }
     assert_eq!(rogue.closed(), None, "a mistake in the preparation");
     let frames = (0..PACKETS).map(then).filter(|frames| !frames.is_empty());
-    let frames: Vec<Frames> = frames.collect();
+    let frames: Vec<Packet> = frames.collect();
     let packets = frames.iter().map(|frames| (0, rogue.prepare(0, frames))).collect();
     Prepared::new(rogue, packets)
 }

@@ -24,8 +24,8 @@ pub use header::{ConnectionId, DataHeader, HEADER_LEN, PacketKind, expand_number
 pub use id::{Direction, Role, StreamId};
 pub use reports::{AckFrame, AckHeader, AckRanges, RankEntries, RankEntry, RankFrame};
 pub use symbol::{
-    MAX_REPAIR_KEY, REPAIR_OVERHEAD, RepairFrame, SYMBOL_OVERHEAD, SourceFrame, SymbolFrame,
-    SymbolFrames,
+    BYTES_PER_FRAME, MAX_REPAIR_KEY, REPAIR_OVERHEAD, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
+    SymbolFrame, SymbolFrames, SymbolWriter,
 };
 pub use transport_parameters::{MAX_CODE_NAMES, TransportParameters};
 

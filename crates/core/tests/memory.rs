@@ -7,7 +7,8 @@ use allocator::{LIVE, MOST};
 use anabranch_core::config::TransportConfig;
 use anabranch_core::testing::{Heard, Rogue, rogue_address, written};
 use anabranch_core::wire::{
-    AckHeader, ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId, SymbolFrame,
+    AckHeader, BYTES_PER_FRAME, ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId,
+    SymbolFrame,
 };
 use anabranch_policy::view::{SymbolId, TrafficClass};
 use anabranch_types::PathId;
@@ -97,12 +98,16 @@ impl Abuser {
 
     /// The next symbol carries these pieces of a stream.
     fn pieces(&mut self, stream: StreamId, offsets: impl Iterator<Item = u64>, data: &[u8]) {
-        let payload = written(|writer| {
+        let mut frames = 0;
+        let mut payload = written(|writer| {
             for offset in offsets {
                 let fin = false;
                 SymbolFrame::Stream { stream, offset, fin, data }.encode(writer).unwrap();
+                frames += 1;
             }
         });
+        // As long as it has to be for so many frames.
+        payload.resize(payload.len().max(frames * BYTES_PER_FRAME), 0);
         self.source(self.next, &payload);
         self.next += 1;
     }
@@ -225,8 +230,8 @@ fn streams_in_pieces() {
     const EACH: u64 = 40_000;
     measure(0, |abuser| {
         for stream in (0..STREAMS).step_by(10).map(stream_of_peer) {
-            for part in 0..EACH / 200 {
-                let offsets = (0..100).map(|n| part * 200 + 2 * n + 1);
+            for part in 0..EACH / 50 {
+                let offsets = (0..25).map(|n| part * 50 + 2 * n + 1);
                 abuser.pieces(stream, offsets, &[1]);
             }
             for part in 0..EACH / 1000 {

@@ -118,6 +118,31 @@ fn packets_of_more_frames_than_they_may_hold_close() {
     closes(&[ack(0, 0..=0), ack(0, 0..=0).repeat(2)], code);
 }
 
+/// The payload of a symbol of so many bytes: datagrams without bytes, of which each is `datagram`, and padding.
+fn crowded(datagram: [u8; 2], frames: usize, length: usize) -> Vec<u8> {
+    let mut payload = datagram.repeat(frames);
+    payload.resize(length, 0);
+    payload
+}
+
+#[test]
+fn symbols_of_more_frames_than_their_length_is_worth_close() {
+    let code = CloseCode::FRAME_ENCODING;
+    for (most, length) in [(1, 31), (2, 32), (2, 63), (3, 64), (32, 1023), (33, 1024)] {
+        let symbol = |id: u64, frames: usize| source(id, &crowded([0x22, 0], frames, length));
+        closes(&[symbol(0, most), symbol(1, most + 1)], code);
+        // One that is decoded has no more either. This repair is the symbol divided by 2.
+        let half = |id: u64, frames: usize| repair(id, 1, 253, &crowded([0x11, 0], frames, length));
+        closes(&[half(0, most), half(1, most + 1)], code);
+    }
+}
+
+#[test]
+fn packets_of_more_symbols_than_they_may_hold_close() {
+    let symbols = |ids: core::ops::Range<u64>| ids.flat_map(|id| source(id, &[])).collect();
+    closes(&[symbols(0..16), symbols(16..33)], CloseCode::FRAME_ENCODING);
+}
+
 #[test]
 fn frames_that_do_not_parse_close() {
     closes(&[vec![0x7f]], CloseCode::FRAME_ENCODING);

@@ -4,10 +4,12 @@ use anabranch_core::connection::ConnectionStats;
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Network, Pair, Sent};
+use anabranch_policy::view::TrafficClass;
 use anabranch_policy::{Axis, code};
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 const DELAY: Duration = Duration::from_millis(10);
 
@@ -88,6 +90,34 @@ fn many_short_symbols_keep_to_what_a_packet_may_hold() {
         let (packets, symbols) =
             (stats.paths[0].counters.sent_packets, stats.sent.sources + stats.sent.repairs);
         assert!(symbols > packets, "share {share}: {packets} packets of {symbols} symbols");
+    }
+}
+
+/// However short what the application writes is, neither a symbol nor a packet holds more of it than it may, or the peer
+/// would close.
+#[test]
+fn many_short_messages_keep_to_what_symbols_and_packets_may_hold() {
+    const MESSAGES: u16 = 3000;
+    for shape in ["", ",symbol=200", ",symbol=200,together=8", ",symbol=64,together=64"] {
+        let redundancy = format!("fixed:share=0.2,sources=20{shape}");
+        let mut pair = Pair::new(&profile(&[(Axis::Redundancy, &redundancy)]), 1, perfect);
+        (0..20).for_each(|_| pair.round(Duration::from_millis(10)));
+        let (mut sent, mut arrived) = (0_u16, BTreeSet::new());
+        for _ in 0..500 {
+            let connection = pair.ends[0].connection().expect("the sender's end is open");
+            while sent < MESSAGES
+                && connection.send_datagram(&sent.to_be_bytes(), TrafficClass::Bulk).is_ok()
+            {
+                sent += 1;
+            }
+            pair.round(Duration::from_millis(1));
+            let connection = pair.ends[1].connection().expect("the receiver's end is open");
+            let mut message = [0; 2];
+            while connection.recv_datagram(&mut message) == Some(2) {
+                arrived.insert(u16::from_be_bytes(message));
+            }
+        }
+        assert_eq!(arrived.len(), usize::from(MESSAGES), "{shape}");
     }
 }
 

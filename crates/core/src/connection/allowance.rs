@@ -6,6 +6,8 @@ use crate::wire::{CloseCode, Frame};
 
 /// Most frames of a packet, a run of PADDING counted as one.
 pub(super) const MAX_FRAMES: u16 = 128;
+/// Most of them that are source symbols.
+pub(super) const MAX_SOURCES: u16 = 16;
 /// Most of them that are repairs: what each says has to be compared with all that is known of its block.
 pub(super) const MAX_REPAIRS: u16 = 8;
 
@@ -13,6 +15,7 @@ pub(super) const MAX_REPAIRS: u16 = 8;
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
     frames: u16,
+    sources: u16,
     repairs: u16,
     ranked: bool,
     /// The slots of the paths that an ACK was about, bit by bit.
@@ -24,6 +27,10 @@ impl Allowance {
     pub(super) fn take(&mut self, frame: &Frame<'_>) -> Result<(), Broken> {
         self.frames += 1;
         let again = match frame {
+            Frame::Symbol(_) => {
+                self.sources += 1;
+                self.sources > MAX_SOURCES
+            }
             Frame::Repair(_) => {
                 self.repairs += 1;
                 self.repairs > MAX_REPAIRS

@@ -3,7 +3,7 @@
 use anabranch_types::Time;
 
 use super::Connection;
-use super::allowance::{MAX_FRAMES, MAX_REPAIRS};
+use super::allowance::{MAX_FRAMES, MAX_REPAIRS, MAX_SOURCES};
 use super::egress::Transmit;
 use super::paths::PathIndex;
 use crate::crypto::TAG_LEN;
@@ -37,8 +37,9 @@ pub(super) struct PacketBuilder<'a> {
     /// It belongs to a train: what the scheduler gives this path goes into the packet, without the path's queue.
     pub(super) in_train: bool,
     buffer: &'a mut [u8],
-    /// Frames that may still join, and how many of them may be repairs.
+    /// Frames that may still join, and how many of them may be source symbols and repairs.
     frames_left: u16,
+    sources_left: u16,
     repairs_left: u16,
     /// Where the frames written so far end, counted from the start of the header.
     end: usize,
@@ -60,6 +61,7 @@ impl<'a> PacketBuilder<'a> {
             symbols_left: 1,
             in_train: false,
             frames_left: MAX_FRAMES,
+            sources_left: MAX_SOURCES,
             repairs_left: MAX_REPAIRS,
             end: HEADER_LEN,
             limit: usize::from(size).min(buffer.len()).saturating_sub(TAG_LEN),
@@ -91,14 +93,15 @@ impl<'a> PacketBuilder<'a> {
         self.append_up_to(self.small_limit(), write)
     }
 
-    /// Whether one more repair may join.
-    pub(super) fn takes_repair(&self) -> bool {
-        self.repairs_left > 0
-    }
-
-    /// A repair has joined.
-    pub(super) fn count_repair(&mut self) {
-        self.repairs_left = self.repairs_left.saturating_sub(1);
+    /// Counts a symbol that joins. False if it may not.
+    pub(super) fn takes(&mut self, symbol: Carried) -> bool {
+        let left = match symbol {
+            Carried::Source(..) => &mut self.sources_left,
+            Carried::Repair(..) => &mut self.repairs_left,
+        };
+        let takes = *left > 0;
+        *left = left.saturating_sub(1);
+        takes
     }
 
     /// Bytes of the packet as it is, header and tag included.

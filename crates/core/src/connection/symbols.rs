@@ -242,8 +242,7 @@ impl Connection {
         symbol: &OutgoingSymbol,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
-        let is_repair = matches!(symbol.carried, Carried::Repair(..));
-        if is_repair && !packet.takes_repair() {
+        if !packet.takes(symbol.carried) {
             return false;
         }
         let length = usize::from(symbol.length);
@@ -271,9 +270,6 @@ impl Connection {
         });
         let Ok(written) = written else { return false };
         self.credit.on_told(floor);
-        if is_repair {
-            packet.count_repair();
-        }
         packet.ack_eliciting = true;
         packet.symbols_left = if prefix { packet.symbols_left - 1 } else { 0 };
         match packet.carried {

@@ -9,10 +9,8 @@ use super::events::EventSet;
 use super::returned::Returned;
 use super::send::SendSide;
 use super::streams::Streams;
-use crate::wire::symbol::{
-    datagram_len, encode_datagram_head, encode_stream_head, stream_data_room,
-};
-use crate::wire::{StreamId, Writer};
+use crate::wire::symbol::{datagram_len, stream_data_room};
+use crate::wire::{StreamId, SymbolWriter};
 
 /// A stream's bytes are not split for less than this, unless the symbol has nothing else.
 const MIN_PIECE: u64 = 16;
@@ -173,12 +171,12 @@ impl Streams {
         symbol: SymbolId,
         buffer: &mut [u8],
     ) -> usize {
-        let mut writer = Writer::new(buffer);
+        let mut writer = SymbolWriter::new(buffer);
         self.fill_returned(class, symbol, &mut writer);
         let queue = &mut self.classes[class as usize];
         if queue.datagrams.is_empty() {
             self.fill_streams(class, symbol, &mut writer);
-            return writer.position();
+            return writer.finish();
         }
         let datagrams_first = queue.datagrams_first;
         queue.datagrams_first = !datagrams_first;
@@ -189,7 +187,7 @@ impl Streams {
         if !datagrams_first {
             self.fill_datagrams(class, &mut writer);
         }
-        writer.position()
+        writer.finish()
     }
 
     /// Everything below `floor` has been recovered by the peer.
@@ -206,12 +204,12 @@ impl Streams {
         }
     }
 
-    fn fill_datagrams(&mut self, class: TrafficClass, writer: &mut Writer<'_>) {
+    fn fill_datagrams(&mut self, class: TrafficClass, writer: &mut SymbolWriter<'_>) {
         let queue = &mut self.classes[class as usize].datagrams;
         let mut popped = false;
         while let Some(length) = queue.next_length() {
-            if datagram_len(length) > writer.remaining() {
-                if writer.position() > 0 {
+            if datagram_len(length) > writer.room() {
+                if !writer.is_empty() {
                     break;
                 }
                 // Symbols have become shorter since it was queued: no symbol will ever hold it.
@@ -220,8 +218,9 @@ impl Streams {
                 popped = true;
                 continue;
             }
-            let written = encode_datagram_head(length, writer)
-                .and_then(|()| writer.reserve(length).map(|target| queue.pop(target)));
+            let written = writer.datagram(length, |target| {
+                queue.pop(target);
+            });
             if written.is_err() {
                 break;
             }
@@ -232,7 +231,12 @@ impl Streams {
         }
     }
 
-    fn fill_streams(&mut self, class: TrafficClass, symbol: SymbolId, writer: &mut Writer<'_>) {
+    fn fill_streams(
+        &mut self,
+        class: TrafficClass,
+        symbol: SymbolId,
+        writer: &mut SymbolWriter<'_>,
+    ) {
         for _ in 0..self.classes[class as usize].turns.len() {
             let Some(turn) = self.classes[class as usize].turns.front() else { break };
             if !self.fill_stream(class, turn.stream, symbol, writer) {
@@ -249,7 +253,7 @@ impl Streams {
         class: TrafficClass,
         id: StreamId,
         symbol: SymbolId,
-        writer: &mut Writer<'_>,
+        writer: &mut SymbolWriter<'_>,
     ) -> bool {
         let turns = &mut self.classes[class as usize].turns;
         let Some(stream) = self.streams.get_mut(&id) else {
@@ -265,19 +269,16 @@ impl Streams {
             count(&mut self.classes, id, send);
             return true;
         }
-        let Some(room) = stream_data_room(id, send.sent, writer.remaining()) else {
+        let Some(room) = stream_data_room(id, send.sent, writer.room()) else {
             return false;
         };
         let piece = length.min(room as u64);
-        if piece < length.min(MIN_PIECE) && (writer.position() > 0 || piece == 0) {
+        if piece < length.min(MIN_PIECE) && (!writer.is_empty() || piece == 0) {
             return false;
         }
         let fin = send.ends_after(piece);
-        let written = writer.whole(|writer| {
-            encode_stream_head(id, send.sent, fin, piece as usize, writer)?;
-            writer.reserve(piece as usize).map(|target| send.take(target))
-        });
-        if written.is_err() {
+        let at = (id, send.sent);
+        if writer.stream(at, fin, piece as usize, |target| send.take(target)).is_err() {
             return false;
         }
         self.sent += piece;

@@ -35,19 +35,17 @@ impl Streams {
 
     /// Copies what was left in a symbol and has not been read.
     pub fn keep(&mut self, id: SymbolId, payload: &[u8]) {
-        let mut grown = false;
+        let mut grown = 0;
         for frame in SymbolFrames::new(payload).flatten() {
             if let SymbolFrame::Stream { stream, offset, .. } = frame
                 && let Some(stream) = self.streams.get_mut(&stream)
             {
                 let capacity = stream.receive.capacity();
                 stream.receive.keep(offset, id, payload);
-                grown |= stream.receive.capacity() > capacity;
+                grown += stream.receive.capacity() - capacity;
             }
         }
-        if grown {
-            self.bound_buffers();
-        }
+        self.bound_buffers(grown);
     }
 
     fn apply(&mut self, payload: &[u8], held: Option<SymbolId>) -> Result<u16, Violation> {
@@ -99,7 +97,7 @@ impl Streams {
         if self.pieces > MAX_GAPS {
             return Err(Violation::Gaps);
         }
-        let grown = receive.capacity() > capacity;
+        let grown = receive.capacity() - capacity;
         if receive.discards() {
             self.consumed += receive.discard();
             self.refresh_max_data();
@@ -107,21 +105,28 @@ impl Streams {
         } else if news {
             stream.notify(id, EventSet::READABLE, &mut self.eventful);
         }
-        if grown {
-            self.bound_buffers();
-        }
+        self.bound_buffers(grown);
         Ok(false)
     }
 
     /// Lets no peer make the buffers of one stream after the other large: once there is more room in them
-    /// than `StreamLimits::most_room` says, what they do not need is given back.
-    fn bound_buffers(&mut self) {
-        let room: u64 = self.streams.values().map(|stream| stream.receive.capacity()).sum();
-        if room > self.limits.most_room(self.streams.len() as u64) {
+    /// than `StreamLimits::most_room` says, what they do not need is given back. One has `grown` by so many bytes.
+    fn bound_buffers(&mut self, grown: u64) {
+        self.room += grown;
+        let most = self.limits.most_room(self.streams.len() as u64);
+        if self.room > most {
+            self.room = self.counted_room();
+        }
+        if self.room > most {
             for stream in self.streams.values_mut() {
                 stream.receive.fit();
             }
+            self.room = self.counted_room();
         }
+    }
+
+    fn counted_room(&self) -> u64 {
+        self.streams.values().map(|stream| stream.receive.capacity()).sum()
     }
 
     fn on_datagram(&mut self, data: &[u8]) {

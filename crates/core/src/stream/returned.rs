@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use anabranch_policy::view::{SymbolId, TrafficClass};
 
 use super::streams::Streams;
-use crate::wire::symbol::{SymbolFrame, SymbolFrames, encode_stream_head, stream_data_room};
-use crate::wire::{StreamId, Writer};
+use crate::wire::symbol::stream_data_room;
+use crate::wire::{StreamId, SymbolFrame, SymbolFrames, SymbolWriter};
 
 /// Symbol under which a stream's end is noted while bytes of the stream wait here.
 const LATER: SymbolId = SymbolId(u64::MAX);
@@ -80,14 +80,14 @@ impl Streams {
         &mut self,
         class: TrafficClass,
         symbol: SymbolId,
-        writer: &mut Writer<'_>,
+        writer: &mut SymbolWriter<'_>,
     ) {
         loop {
             let returned = &mut self.classes[class as usize].returned;
             let Some(piece) = returned.pieces.front_mut() else { return };
             let rest = piece.bytes.get(piece.taken..).unwrap_or_default();
             let offset = piece.offset + piece.taken as u64;
-            let Some(room) = stream_data_room(piece.stream, offset, writer.remaining()) else {
+            let Some(room) = stream_data_room(piece.stream, offset, writer.room()) else {
                 return;
             };
             let length = rest.len().min(room);
@@ -95,11 +95,9 @@ impl Streams {
                 return;
             }
             let fin = piece.fin && length == rest.len();
-            let written = writer.whole(|writer| {
-                encode_stream_head(piece.stream, offset, fin, length, writer)?;
-                writer.bytes(rest.get(..length).unwrap_or_default())
-            });
-            if written.is_err() {
+            let part = rest.get(..length).unwrap_or_default();
+            let copy = |target: &mut [u8]| target.copy_from_slice(part);
+            if writer.stream((piece.stream, offset), fin, length, copy).is_err() {
                 return;
             }
             piece.taken += length;

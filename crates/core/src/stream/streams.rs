@@ -97,6 +97,8 @@ pub struct Streams {
     pub(super) growth: Growth,
     /// Pieces kept beyond holes, over all streams.
     pub(super) pieces: usize,
+    /// Bytes that the receive buffers have room for, or more: what they give back is counted when it matters.
+    pub(super) room: u64,
     /// Bytes in send buffers, sendable or not.
     pub(super) unsent: u64,
     pub(super) classes: [ClassQueue; 3],
@@ -190,6 +192,7 @@ impl Streams {
             consumed: 0,
             growth: Growth::new(limits.growth),
             pieces: 0,
+            room: 0,
             unsent: 0,
             classes: [class(), class(), class()],
             ends: BTreeSet::new(),

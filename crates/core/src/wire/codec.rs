@@ -27,6 +27,8 @@ pub enum WireError {
     UnknownFrame(u8),
     /// The named field has a value that the specification excludes.
     Value(&'static str),
+    /// More frames than may be there.
+    TooManyFrames,
 }
 
 impl fmt::Display for WireError {
@@ -35,6 +37,7 @@ impl fmt::Display for WireError {
             WireError::Truncated => f.write_str("a field runs past the end"),
             WireError::UnknownFrame(kind) => write!(f, "frame type {kind:#04x} is not known here"),
             WireError::Value(field) => write!(f, "{field} is out of range"),
+            WireError::TooManyFrames => f.write_str("more frames than may be there"),
         }
     }
 }

@@ -17,6 +17,9 @@ pub const REPAIR_OVERHEAD: usize = 1 + 4 + 4 + 4 + 4;
 /// Largest key of a repair: its encoding has at most four bytes.
 pub const MAX_REPAIR_KEY: u32 = anabranch_policy::code::MAX_KEY;
 
+/// A source symbol holds one frame, and one more for each so many bytes that it is long.
+pub const BYTES_PER_FRAME: usize = 32;
+
 /// SYMBOL: a source symbol, cut after its last frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceFrame<'a> {
@@ -245,7 +248,7 @@ pub const fn stream_data_room(stream: StreamId, offset: u64, space: usize) -> Op
 
 /// Writes what stands before the `length` data bytes of a STREAM frame.
 #[inline]
-pub fn encode_stream_head(
+fn encode_stream_head(
     stream: StreamId,
     offset: u64,
     fin: bool,
@@ -261,7 +264,7 @@ pub fn encode_stream_head(
 }
 
 /// Writes what stands before the `length` bytes of a DATAGRAM frame.
-pub fn encode_datagram_head(length: usize, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+fn encode_datagram_head(length: usize, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
     writer.whole(|writer| {
         writer.u8(kind::DATAGRAM)?;
         writer.varint(length as u64)
@@ -273,16 +276,90 @@ pub const fn datagram_len(length: usize) -> usize {
     1 + varint_len(length as u64) + length
 }
 
-/// Reads the frames of a source symbol, in order, past any padding. After an error it ends.
+/// Fills a source symbol with frames: no more than it may hold for its length.
+#[derive(Debug)]
+pub struct SymbolWriter<'a> {
+    writer: Writer<'a>,
+    /// The least length of the symbol if one more frame joins.
+    least_length: usize,
+}
+
+impl<'a> SymbolWriter<'a> {
+    /// Fills `buffer` from its front.
+    pub const fn new(buffer: &'a mut [u8]) -> Self {
+        SymbolWriter { writer: Writer::new(buffer), least_length: 0 }
+    }
+
+    /// Whether nothing has been written.
+    pub const fn is_empty(&self) -> bool {
+        self.writer.position() == 0
+    }
+
+    /// Bytes that a further frame can have; 0 if none may follow.
+    pub const fn room(&self) -> usize {
+        let left = self.writer.remaining();
+        if self.writer.position() + left < self.least_length { 0 } else { left }
+    }
+
+    /// The symbol's length, with the padding that short frames need.
+    pub fn finish(mut self) -> usize {
+        let needed = self.least_length.saturating_sub(BYTES_PER_FRAME);
+        let padding = needed.saturating_sub(self.writer.position());
+        // `room` has seen to it that there is space.
+        let _ = self.writer.reserve(padding).map(|padding| padding.fill(0));
+        self.writer.position()
+    }
+
+    /// Writes a STREAM frame of `length` bytes, which `fill` puts into place.
+    #[inline]
+    pub fn stream(
+        &mut self,
+        (stream, offset): (StreamId, u64),
+        fin: bool,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), NoSpace> {
+        self.frame(|writer| {
+            encode_stream_head(stream, offset, fin, length, writer)?;
+            writer.reserve(length).map(fill)
+        })
+    }
+
+    /// Writes a DATAGRAM frame of `length` bytes, which `fill` puts into place.
+    pub fn datagram(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> Result<(), NoSpace> {
+        self.frame(|writer| {
+            encode_datagram_head(length, writer)?;
+            writer.reserve(length).map(fill)
+        })
+    }
+
+    #[inline]
+    fn frame(
+        &mut self,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), NoSpace>,
+    ) -> Result<(), NoSpace> {
+        if self.room() == 0 {
+            return Err(NoSpace);
+        }
+        self.writer.whole(write)?;
+        self.least_length += BYTES_PER_FRAME;
+        Ok(())
+    }
+}
+
+/// Reads the frames of a source symbol, in order, past any padding. After an error it ends. More frames than
+/// the symbol may hold for its length are one.
 #[derive(Clone, Debug)]
 pub struct SymbolFrames<'a> {
     reader: Reader<'a>,
+    frames_left: usize,
 }
 
 impl<'a> SymbolFrames<'a> {
     /// The frames of the symbol `payload`.
     pub const fn new(payload: &'a [u8]) -> Self {
-        SymbolFrames { reader: Reader::new(payload) }
+        let frames_left = 1 + payload.len() / BYTES_PER_FRAME;
+        SymbolFrames { reader: Reader::new(payload), frames_left }
     }
 
     /// Bytes behind the last frame read.
@@ -296,7 +373,11 @@ impl<'a> Iterator for SymbolFrames<'a> {
 
     #[inline(always)] // once for each symbol
     fn next(&mut self) -> Option<Self::Item> {
-        let frame = decode(&mut self.reader).transpose()?;
+        let mut frame = decode(&mut self.reader).transpose()?;
+        match self.frames_left.checked_sub(1) {
+            Some(left) => self.frames_left = left,
+            None => frame = Err(WireError::TooManyFrames),
+        }
         if frame.is_err() {
             self.reader = Reader::new(&[]);
         }
