@@ -206,6 +206,7 @@ pub fn audit(streams: &Streams) {
         assert!(mine().all(|send| send.counted == send.sendable()));
         assert!(mine().all(|send| send.queued || send.counted.is_none()));
     }
+    assert!(streams.room >= streams.counted_room());
     for (id, stream) in &streams.streams {
         let receive = &stream.receive;
         assert!(receive.read + receive.readable() <= receive.highest);
@@ -246,7 +247,9 @@ pub fn symbol_seeds() -> Vec<Vec<u8>> {
         frame(8, 0, true, &[7; 105]),
         vec![0xe0, 100, 0xe0, 101, 0xb0, 0],
     ];
-    let datagrams = [vec![6, 0x22, 1, b'a', 0x22, 1, b'b', 3, 0x22, 9, b'c']];
+    let mut two_datagrams = vec![32, 0x22, 1, b'a', 0x22, 1, b'b'];
+    two_datagrams.resize(33, 0);
+    let datagrams = [two_datagrams, vec![3, 0x22, 9, b'c']];
     with_mutants(vec![
         in_order.concat(),
         holes.concat(),

@@ -125,7 +125,8 @@ impl Streams {
         }
     }
 
-    fn counted_room(&self) -> u64 {
+    /// Bytes that the receive buffers have room for.
+    pub(super) fn counted_room(&self) -> u64 {
         self.streams.values().map(|stream| stream.receive.capacity()).sum()
     }
 

@@ -122,6 +122,29 @@ fn padding_is_merged() {
 }
 
 #[test]
+fn symbols_are_as_long_as_their_frames_are_many() {
+    for capacity in [31, 32, 95, 96, 1000] {
+        let mut buffer = vec![0xee; capacity];
+        let mut writer = SymbolWriter::new(&mut buffer);
+        let mut count = 0;
+        while writer.room() > 0 {
+            writer.datagram(0, |_| {}).unwrap();
+            count += 1;
+        }
+        assert_eq!(writer.datagram(0, |_| {}), Err(NoSpace));
+        assert_eq!(count, 1 + capacity / BYTES_PER_FRAME);
+        let length = writer.finish();
+        assert_eq!(length, (2 * count).max((count - 1) * BYTES_PER_FRAME));
+        let symbol = &buffer[..length];
+        assert!(SymbolFrames::new(symbol).eq((0..count).map(|_| Ok(SymbolFrame::Datagram(&[])))));
+        if count > 1 {
+            let errors = SymbolFrames::new(&symbol[..length - 1]).filter(Result::is_err);
+            assert!(errors.eq([Err(WireError::TooManyFrames)]), "one byte less is too short");
+        }
+    }
+}
+
+#[test]
 fn values_out_of_range() {
     let cases: [(&[u8], &str); 18] = [
         (&[0x02, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 64, 0], "ACK range count"),
