@@ -181,7 +181,8 @@ async fn connecting(
             ));
         }
         let route = paths::to_addresses(&ticket.addresses, &args.paths).await?;
-        let (secrets, peer) = (ticket.holder().into(), ticket.peer);
+        let (key, peer) = (ticket.holder(), ticket.peer);
+        let secrets = Secrets { key, shared: [(peer, ticket.preshared())].into() };
         // The maker's clock decides; this one's only tells when to give up.
         let left = Duration::from_secs(ticket.expires.saturating_sub(listen::wall_clock()));
         let patience = args.patience.unwrap_or(PATIENCE.max(left));

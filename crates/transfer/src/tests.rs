@@ -287,6 +287,31 @@ fn tickets_survive_copying_and_nothing_else() {
     assert_eq!(Ticket::parse(&"anabranch1".repeat(500)), Err(TicketError::Damaged));
 }
 
+/// The keys of a ticket as Python's `hmac` derives them from its secret by `docs/spec/transfer-0.md`.
+#[test]
+fn the_keys_of_a_ticket_are_those_of_the_specification() {
+    for (text, holder, preshared) in [
+        (
+            include_str!("tickets.txt").lines().next().unwrap(),
+            "c8d04bf32429c19832cacd8ec913ef1af09cd3b26989ab97130a9e898e670c78",
+            "30359ad7b7fabd486a67d27a03330b16596117060c32e9c52bd5e8e4876a9684",
+        ),
+        (
+            include_str!("tickets.txt").lines().nth(1).unwrap(),
+            "83dd869e7664f63f51d7777e735b34cefb639ef6776a9307df255bba01abfaba",
+            "6c23cbc9df2207f801013ae640a15d28686cbb79f4679b22a5e417bced20201d",
+        ),
+    ] {
+        let ticket = Ticket::parse(text).unwrap();
+        assert_eq!(hex(ticket.holder().as_bytes()), holder);
+        assert_eq!(hex(ticket.preshared().as_bytes()), preshared);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[test]
 fn tickets_are_secret_and_unlike_each_other() {
     let (one, two) = (ticket(), ticket());
@@ -295,6 +320,7 @@ fn tickets_are_secret_and_unlike_each_other() {
         one.holder().public_key(),
         Ticket::parse(&one.to_text()).unwrap().holder().public_key()
     );
+    assert_ne!(one.preshared().as_bytes(), two.preshared().as_bytes());
     let shown = format!("{one:?}");
     assert!(!shown.contains("secret"), "{shown}");
     let key = one.peer;

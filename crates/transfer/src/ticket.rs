@@ -6,8 +6,7 @@
 //! (`docs/spec/wire-0.md`, Initiation).
 
 use super::frame::Role;
-use anabranch::PublicKey;
-use anabranch::SecretKey;
+use anabranch::{PresharedKey, PublicKey, SecretKey};
 use base64::engine::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -94,9 +93,18 @@ impl Ticket {
 
     /// The key that its holder connects with, and the only one that its maker permits.
     pub fn holder(&self) -> SecretKey {
-        let label = hmac::Key::new(hmac::HMAC_SHA256, b"anabranch ticket 1 holder");
-        let tag = hmac::sign(&label, &self.secret.0);
-        SecretKey::from_bytes(tag.as_ref().first_chunk().copied().unwrap_or_default())
+        SecretKey::from_bytes(self.derive(b"anabranch ticket 1 holder"))
+    }
+
+    /// The secret that its maker and its holder share beside their keys. Who breaks X25519 one day finds the holder's
+    /// key, and from that neither the ticket's secret nor this.
+    pub fn preshared(&self) -> PresharedKey {
+        PresharedKey::from_bytes(self.derive(b"anabranch ticket 1 preshared"))
+    }
+
+    fn derive(&self, label: &[u8]) -> [u8; 32] {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, label), &self.secret.0);
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 
     /// The ticket's text: one word of letters, digits, `-` and `_`. As secret as the ticket.

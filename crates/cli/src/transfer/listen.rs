@@ -106,7 +106,9 @@ impl Listening<'_> {
             ));
         }
         let (endpoint, kept) = self.ticket()?;
-        endpoint.set_permitted(Permitted::Only([kept.ticket.holder().public_key()].into()));
+        let holder = kept.ticket.holder().public_key();
+        endpoint.set_preshared([(holder, kept.ticket.preshared())].into());
+        endpoint.set_permitted(Permitted::Only([holder].into()));
         Ok((endpoint, Some(kept)))
     }
 

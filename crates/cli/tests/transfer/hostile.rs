@@ -8,8 +8,8 @@ use anabranch_transfer::{Code, Entry, Frame, Kind, Modified, Name, Preface, Role
 use ring::digest::{SHA256, digest};
 use tokio::time::timeout;
 
-use super::Sides;
 use super::process::Running;
+use super::{Sides, as_holder};
 
 /// Escape sequences, a line of its own, an override of direction, a C1 control, and a lot of text.
 fn nasty() -> String {
@@ -25,13 +25,13 @@ fn is_plain(text: &str) -> bool {
 
 /// Connects, says `bytes`, and closes with `reason` if there is one; what was heard meanwhile.
 async fn say(
-    key: SecretKey,
+    config: Config,
     (peer, remote): (PublicKey, SocketAddr),
     bytes: Vec<u8>,
     reason: Option<&str>,
 ) -> Vec<u8> {
     let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let endpoint = Endpoint::bind(Config::new(key), [local]).unwrap();
+    let endpoint = Endpoint::bind(config, [local]).unwrap();
     let paths = [PathSpec { local, remote }];
     let connection = endpoint.connect(peer, &paths[..]).await.unwrap();
     let (mut send, mut receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
@@ -79,7 +79,7 @@ fn no_hash_of_what_is_here_is_sent() {
     std::fs::write(sides.to().join("diary"), b"dear diary").unwrap();
     let (receiver, ticket) = ticket(&sides);
     let to = (ticket.peer, ticket.addresses[0]);
-    let heard = run(say(ticket.holder(), to, offer("diary", 10), None));
+    let heard = run(say(as_holder(&ticket), to, offer("diary", 10), None));
     receiver.kill();
     assert!(heard.len() > 8, "{heard:?}");
     let sum = digest(&SHA256, b"dear diary");
@@ -98,7 +98,7 @@ fn a_failure_that_a_peer_tells_is_one_plain_line() {
     let peer = server.parse::<PublicKey>().unwrap();
     let key = SecretKey::load(&client_key).unwrap();
     let failed = Frame::Failed { code: Code::Storage, text: nasty().into() };
-    run(say(key, (peer, remote), frames(&[failed]), None));
+    run(say(Config::new(key), (peer, remote), frames(&[failed]), None));
     let stderr = receiver.interrupted().stderr;
     assert!(is_plain(&stderr), "{stderr:?}");
     assert_eq!(stderr.lines().count(), 1, "{stderr:?}");
@@ -110,7 +110,7 @@ fn a_reason_to_close_is_one_plain_line() {
     let sides = Sides::new();
     let (receiver, ticket) = ticket(&sides);
     let to = (ticket.peer, ticket.addresses[0]);
-    run(say(ticket.holder(), to, offer("a", 5), Some(&nasty())));
+    run(say(as_holder(&ticket), to, offer("a", 5), Some(&nasty())));
     let stderr = receiver.interrupted().stderr;
     assert!(is_plain(&stderr), "{stderr:?}");
     assert!(stderr.contains("all is well"), "{stderr:?}");
@@ -160,7 +160,7 @@ fn links_that_lead_out_are_refused_before_anything_is_stored() {
         std::fs::write(sides.to().with_file_name("secret"), b"secret").unwrap();
         let (receiver, ticket) = ticket(&sides);
         let to = (ticket.peer, ticket.addresses[0]);
-        run(say(ticket.holder(), to, offer_with_link(link, target, further), None));
+        run(say(as_holder(&ticket), to, offer_with_link(link, target, further), None));
         let line = receiver.end().failed(1);
         assert!(line.contains("broke the protocol") && line.contains(word), "{target}: {line}");
         assert_eq!(sides.names(), ["mine"], "{target}");
@@ -177,7 +177,7 @@ fn a_link_over_a_file_is_refused() {
     let mut bytes = offer_with_link("mine", "a", "");
     let sum = digest(&SHA256, b"x").as_ref().try_into().unwrap();
     Frame::Sum { index: 0, offset: 1, sum }.encode(&mut bytes);
-    run(say(ticket.holder(), to, bytes, None));
+    run(say(as_holder(&ticket), to, bytes, None));
     let line = receiver.end().failed(1);
     assert!(line.contains("mine exists already"), "{line}");
     assert_eq!(sides.arrived("mine"), b"mine");
@@ -190,7 +190,7 @@ fn a_name_is_shown_as_data() {
     std::fs::write(sides.to().join("a\u{202e}gpj.exe"), b"mine").unwrap();
     let (receiver, ticket) = ticket(&sides);
     let to = (ticket.peer, ticket.addresses[0]);
-    run(say(ticket.holder(), to, offer("a\u{202e}gpj.exe", 5), None));
+    run(say(as_holder(&ticket), to, offer("a\u{202e}gpj.exe", 5), None));
     let ended = receiver.end();
     assert!(is_plain(&ended.stderr), "{:?}", ended.stderr);
     assert!(ended.failed(1).contains("a\\u{202e}gpj.exe"));

@@ -16,6 +16,8 @@ mod whole;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anabranch::Config;
+use anabranch_transfer::Ticket;
 use process::run;
 use tempfile::TempDir;
 
@@ -77,6 +79,13 @@ impl Sides {
         run("genpsk --out", &[&path]).succeeded();
         path
     }
+}
+
+/// What a holder of the ticket connects with.
+fn as_holder(ticket: &Ticket) -> Config {
+    let mut config = Config::new(ticket.holder());
+    config.preshared = [(ticket.peer, ticket.preshared())].into();
+    config
 }
 
 /// Bytes that are not all alike.

@@ -4,11 +4,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use anabranch::{Config, Endpoint, PathSpec, TrafficClass};
+use anabranch::{Config, Endpoint, PathSpec, PresharedKey, TrafficClass};
 use anabranch_transfer::{Entry, Frame, Header, Kind, Modified, Name, Preface, Role, Ticket};
 
 use super::process::{Running, run};
-use super::{Sides, text};
+use super::{Sides, as_holder, text};
 
 fn receiver(sides: &Sides) -> (Running, Ticket, String) {
     let mut receiver = Running::start("recv --json --listen 127.0.0.1 --out", &[&sides.to()]);
@@ -85,6 +85,45 @@ fn a_peer_without_the_shared_secret_gets_no_byte() {
     }
 }
 
+/// The key that is derived from a ticket's secret does not suffice: whoever finds it by breaking X25519 lacks the
+/// pre-shared key, which is derived from the secret too. `send` and `get` are listened to the same way.
+#[test]
+fn the_key_of_a_ticket_without_its_shared_secret_is_of_no_use() {
+    let sides = Sides::new();
+    let file = sides.write("a", b"bytes");
+    let to = sides.to();
+    let listen = "--json --listen 127.0.0.1";
+    for (maker, holder) in [
+        (format!("recv --out {} {listen}", text(&to)), format!("send {}", text(&file))),
+        (format!("send {} {listen}", text(&file)), format!("get --out {}", text(&to))),
+    ] {
+        let mut maker = Running::start(&maker, &[]);
+        let (text_of_ticket, _) = maker.ticket();
+        let ticket = Ticket::parse(&text_of_ticket).unwrap();
+        for wrong in [None, Some(PresharedKey::from_bytes([7; 32]))] {
+            let mut config = Config::new(ticket.holder());
+            config.preshared = wrong.into_iter().map(|key| (ticket.peer, key)).collect();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let connected = runtime.unwrap().block_on(connects(config, &ticket));
+            assert!(!connected, "the maker of a ticket believed the key alone");
+        }
+        assert!(maker.is_running() && sides.names().is_empty());
+        run(&format!("{holder} {text_of_ticket}"), &[]).succeeded();
+        maker.end().succeeded();
+        assert_eq!(sides.arrived("a"), b"bytes");
+        std::fs::remove_file(to.join("a")).unwrap();
+    }
+}
+
+/// Whether the ticket's maker accepts a connection within a second of who has these keys.
+async fn connects(config: Config, ticket: &Ticket) -> bool {
+    let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let endpoint = Endpoint::bind(config, [local]).unwrap();
+    let paths = [PathSpec { local, remote: ticket.addresses[0] }];
+    let connection = endpoint.connect(ticket.peer, &paths[..]);
+    tokio::time::timeout(Duration::from_secs(1), connection).await.is_ok_and(|end| end.is_ok())
+}
+
 #[test]
 fn a_ticket_expires() {
     let sides = Sides::new();
@@ -101,7 +140,7 @@ fn a_ticket_expires() {
 /// Connects as the ticket's holder, says `bytes` and ends.
 async fn say(ticket: &Ticket, bytes: Vec<u8>) -> Option<()> {
     let local: SocketAddr = "127.0.0.1:0".parse().ok()?;
-    let endpoint = Endpoint::bind(Config::new(ticket.holder()), [local]).ok()?;
+    let endpoint = Endpoint::bind(as_holder(ticket), [local]).ok()?;
     let paths = [PathSpec { local, remote: ticket.addresses[0] }];
     let connection = endpoint.connect(ticket.peer, &paths[..]).await.ok()?;
     let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.ok()?;
