@@ -21,9 +21,9 @@ fn local(last: u8) -> SocketAddr {
 }
 
 /// A server on one address, a client on two.
-struct Pair {
-    server: Endpoint,
-    client: Endpoint,
+pub(crate) struct Pair {
+    pub(crate) server: Endpoint,
+    pub(crate) client: Endpoint,
 }
 
 impl Pair {
@@ -31,7 +31,7 @@ impl Pair {
         Pair::with(config(1), Config { permitted: Permitted::Anyone, ..config(2) })
     }
 
-    fn with(client: Config, server: Config) -> Self {
+    pub(crate) fn with(client: Config, server: Config) -> Self {
         let server = Endpoint::bind(server, [local(1)]).unwrap();
         let client = Endpoint::bind(client, [local(1), local(2)]).unwrap();
         Pair { server, client }
@@ -42,7 +42,7 @@ impl Pair {
         self.client.local_addrs().iter().map(|local| PathSpec { local: *local, remote }).collect()
     }
 
-    async fn connect(&self) -> (Connection, Connection) {
+    pub(crate) async fn connect(&self) -> (Connection, Connection) {
         let (paths, key) = (self.paths(), self.server.public_key());
         let (client, server) =
             tokio::join!(self.client.connect(key, &paths[..]), accepted(&self.server));
@@ -56,7 +56,7 @@ pub(crate) async fn accepted(server: &Endpoint) -> Connection {
 }
 
 /// Fails a test that hangs, long after any machine would have finished it.
-async fn soon<T>(future: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(60), future).await.expect("the test hangs")
 }
 

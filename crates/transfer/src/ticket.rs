@@ -13,7 +13,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
 /// How a ticket's text begins; the digit is the version.
 pub const PREFIX: &str = "anabranch1";
@@ -43,8 +43,15 @@ pub struct Ticket {
     secret: Secret,
 }
 
-#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
-struct Secret([u8; SECRET_LEN]);
+/// In a place of its own, since a move would leave a copy in the old one.
+#[derive(Clone, PartialEq, Eq)]
+struct Secret(Box<Zeroizing<[u8; SECRET_LEN]>>);
+
+impl From<[u8; SECRET_LEN]> for Secret {
+    fn from(bytes: [u8; SECRET_LEN]) -> Self {
+        Secret(Box::new(Zeroizing::new(bytes)))
+    }
+}
 
 /// Why a text is no ticket, or one cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,8 +93,8 @@ impl Ticket {
         if !(1..=MAX_ADDRESSES).contains(&addresses.len()) {
             return Err(TicketError::Addresses);
         }
-        let mut secret = Secret([0; SECRET_LEN]);
-        SystemRandom::new().fill(&mut secret.0).map_err(|_| TicketError::Randomness)?;
+        let mut secret = Secret::from([0; SECRET_LEN]);
+        SystemRandom::new().fill(secret.0.as_mut_slice()).map_err(|_| TicketError::Randomness)?;
         Ok(Ticket { role, peer, expires, addresses, secret })
     }
 
@@ -103,16 +110,17 @@ impl Ticket {
     }
 
     fn derive(&self, label: &[u8]) -> [u8; 32] {
-        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, label), &self.secret.0);
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, label), self.secret.0.as_slice());
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 
     /// The ticket's text: one word of letters, digits, `-` and `_`. As secret as the ticket.
     pub fn to_text(&self) -> Zeroizing<String> {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(128));
+        // Buffers that grew would leave copies behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_TEXT));
         bytes.push(self.role as u8);
         bytes.extend_from_slice(&self.peer.0);
-        bytes.extend_from_slice(&self.secret.0);
+        bytes.extend_from_slice(self.secret.0.as_slice());
         bytes.extend_from_slice(&self.expires.to_be_bytes());
         for address in &self.addresses {
             match address.ip() {
@@ -129,7 +137,7 @@ impl Ticket {
         }
         let check = checksum(&bytes);
         bytes.extend_from_slice(&check);
-        let mut text = Zeroizing::new(String::with_capacity(256));
+        let mut text = Zeroizing::new(String::with_capacity(MAX_TEXT));
         text.push_str(PREFIX);
         URL_SAFE_NO_PAD.encode_string(bytes.as_slice(), &mut text);
         text
@@ -149,10 +157,11 @@ impl Ticket {
         if text.len() > MAX_TEXT {
             return Err(TicketError::Damaged);
         }
-        let text: Zeroizing<String> =
-            Zeroizing::new(text.chars().filter(|c| !c.is_whitespace()).collect());
-        let Some(encoded) = text.strip_prefix(PREFIX) else {
-            let other = text.strip_prefix(FAMILY);
+        // A text that grew would leave copies behind.
+        let mut joined = Zeroizing::new(String::with_capacity(text.len()));
+        joined.extend(text.split_whitespace());
+        let Some(encoded) = joined.strip_prefix(PREFIX) else {
+            let other = joined.strip_prefix(FAMILY);
             let versioned = other.is_some_and(|o| o.starts_with(|c: char| c.is_ascii_digit()));
             return Err(if versioned { TicketError::Version } else { TicketError::Prefix });
         };
@@ -205,7 +214,7 @@ fn decode(bytes: &[u8]) -> Option<Ticket> {
         peer: PublicKey(*peer),
         expires: u64::from_be_bytes(*expires),
         addresses,
-        secret: Secret(*secret),
+        secret: Secret::from(*secret),
     })
 }
 

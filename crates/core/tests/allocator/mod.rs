@@ -1,4 +1,5 @@
-//! The system's allocator with counts for each thread; tests run on threads of their own.
+//! The system's allocator with counts for each thread, and with a look at what a thread frees; tests run on threads of
+//! their own.
 
 #![allow(
     unsafe_code,
@@ -6,8 +7,14 @@
 )]
 #![allow(dead_code, reason = "each test that includes this reads some of the counts")]
 
+pub mod search;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::hint::black_box;
+
+/// Looks at a block of memory.
+pub type Look = fn(&[u8]);
 
 thread_local! {
     /// Allocations and growths by this thread.
@@ -16,6 +23,8 @@ thread_local! {
     pub static LIVE: Cell<i64> = const { Cell::new(0) };
     /// The most there were since it was last set.
     pub static MOST: Cell<i64> = const { Cell::new(0) };
+    /// Is shown each block that this thread frees, before it is freed. It must not allocate.
+    pub static LOOK: Cell<Option<Look>> = const { Cell::new(None) };
 }
 
 fn allocated(size: usize) {
@@ -28,6 +37,14 @@ fn freed(size: usize) {
     LIVE.set(LIVE.get() - size as i64);
 }
 
+/// Shows a block that is about to be freed to whoever looks.
+unsafe fn look(pointer: *mut u8, size: usize) {
+    if let Some(look) = LOOK.get() {
+        // The compiler cannot know which of the block's bytes were ever written.
+        look(unsafe { std::slice::from_raw_parts(black_box(pointer), size) });
+    }
+}
+
 struct Counting;
 
 unsafe impl GlobalAlloc for Counting {
@@ -38,14 +55,30 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         freed(layout.size());
-        unsafe { System.dealloc(pointer, layout) }
+        unsafe {
+            look(pointer, layout.size());
+            System.dealloc(pointer, layout);
+        }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // Both are there while one is copied into the other.
         allocated(size);
         freed(layout.size());
-        unsafe { System.realloc(pointer, layout, size) }
+        if LOOK.get().is_none() {
+            return unsafe { System.realloc(pointer, layout, size) };
+        }
+        // The system may free the old block, or go on with it where there is room. Here it is always freed, so that it is
+        // seen.
+        unsafe {
+            let new = System.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !new.is_null() {
+                pointer.copy_to_nonoverlapping(new, size.min(layout.size()));
+                look(pointer, layout.size());
+                System.dealloc(pointer, layout);
+            }
+            new
+        }
     }
 }
 

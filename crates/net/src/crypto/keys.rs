@@ -10,7 +10,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
 /// Bytes of a key.
 pub const KEY_LEN: usize = 32;
@@ -18,8 +18,10 @@ pub const KEY_LEN: usize = 32;
 const MAX_FILE_LEN: u64 = 1024;
 
 /// A static secret key. Erased from memory when dropped; `Debug` and `Display` do not show it.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct SecretKey([u8; KEY_LEN]);
+///
+/// Its bytes have a place of their own, since Rust moves values by copying them and leaves the old copy as it is.
+#[derive(Clone)]
+pub struct SecretKey(Box<Zeroizing<[u8; KEY_LEN]>>);
 
 /// What is wrong with a key, or with the file it should be in.
 #[derive(Debug, thiserror::Error)]
@@ -45,36 +47,39 @@ pub enum KeyError {
 impl SecretKey {
     /// A new key from the system's randomness.
     pub fn generate() -> Result<Self, KeyError> {
-        let mut key = SecretKey([0; KEY_LEN]);
-        SystemRandom::new().fill(&mut key.0).map_err(|_| KeyError::Randomness)?;
+        let mut key = SecretKey::from_bytes([0; KEY_LEN]);
+        SystemRandom::new().fill(key.0.as_mut_slice()).map_err(|_| KeyError::Randomness)?;
+        #[cfg(test)]
+        super::tests::erasure::learn("secret key", key.0.as_slice());
         Ok(key)
     }
 
     /// The key with these bytes; any 32 bytes are a key (RFC 7748 §5 clamps them in use).
-    pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
-        SecretKey(bytes)
+    pub fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
+        SecretKey(Box::new(Zeroizing::new(bytes)))
     }
 
     /// The key's bytes.
-    pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
+    pub fn as_bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
 
     /// The public key that belongs to this one.
     pub fn public_key(&self) -> PublicKey {
-        PublicKey(curve25519_dalek::MontgomeryPoint::mul_base_clamped(self.0).to_bytes())
+        PublicKey(curve25519_dalek::MontgomeryPoint::mul_base_clamped(**self.0).to_bytes())
     }
 
     /// The key's text, which [`FromStr`] reads.
     pub fn to_base64(&self) -> Zeroizing<String> {
-        Zeroizing::new(STANDARD.encode(self.0))
+        Zeroizing::new(STANDARD.encode(self.as_bytes()))
     }
 
     /// Reads a key file. On Unix, one that others than its owner may read is refused.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let mut file = File::open(path).map_err(KeyError::Io)?;
         check_mode(&file)?;
-        let mut text = Zeroizing::new(String::new());
+        // A text that grew would leave copies behind.
+        let mut text = Zeroizing::new(String::with_capacity(2 * MAX_FILE_LEN as usize));
         Read::by_ref(&mut file)
             .take(MAX_FILE_LEN)
             .read_to_string(&mut text)
@@ -104,7 +109,7 @@ impl FromStr for SecretKey {
     /// Blank space around the text does not count.
     fn from_str(text: &str) -> Result<Self, ParseKeyError> {
         let mut bytes = Zeroizing::new([0; KEY_LEN + 1]);
-        decode_key(text, &mut bytes).map(SecretKey)
+        decode_key(text, &mut bytes).map(SecretKey::from_bytes)
     }
 }
 

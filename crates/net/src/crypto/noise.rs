@@ -78,11 +78,11 @@ pub(super) fn initiate(
     let public = ephemeral.public_key().0;
     message.extend_from_slice(&public);
     state.mix_public(&public)?;
-    state.mix_key(&*agree(&ephemeral, &peer.0)?)?;
+    state.mix_key(&**agree(&ephemeral, &peer.0)?)?;
     if pattern == Pattern::Ik {
         state.seal(&own, message)?;
     }
-    state.mix_key(&*agree(secret, &peer.0)?)?;
+    state.mix_key(&**agree(secret, &peer.0)?)?;
     state.seal(payload, message)?;
     Ok(Initiated { state, ephemeral })
 }
@@ -102,7 +102,7 @@ pub(super) fn receive(
     state.mix_hash(&secret.public_key().0);
     let (ephemeral, mut rest) = message.split_first_chunk().ok_or(CryptoError)?;
     state.mix_public(ephemeral)?;
-    state.mix_key(&*agree(secret, ephemeral)?)?;
+    state.mix_key(&**agree(secret, ephemeral)?)?;
     let peer = match peer {
         Some(peer) => peer,
         None => {
@@ -112,7 +112,7 @@ pub(super) fn receive(
             PublicKey(state.open(sealed)?.try_into().map_err(|_| CryptoError)?)
         }
     };
-    state.mix_key(&*agree(secret, &peer.0)?)?;
+    state.mix_key(&**agree(secret, &peer.0)?)?;
     let payload = state.open(rest)?;
     Ok((Received { state, peer, ephemeral: *ephemeral }, payload))
 }
@@ -120,7 +120,7 @@ pub(super) fn receive(
 impl Received {
     /// Appends the second message to `message`: e, ee, se, psk.
     pub(super) fn respond(
-        mut self,
+        &mut self,
         preshared: &[u8; KEY_LEN],
         payload: &[u8],
         message: &mut Vec<u8>,
@@ -129,8 +129,8 @@ impl Received {
         let public = ephemeral.public_key().0;
         message.extend_from_slice(&public);
         self.state.mix_public(&public)?;
-        self.state.mix_key(&*agree(&ephemeral, &self.ephemeral)?)?;
-        self.state.mix_key(&*agree(&ephemeral, &self.peer.0)?)?;
+        self.state.mix_key(&**agree(&ephemeral, &self.ephemeral)?)?;
+        self.state.mix_key(&**agree(&ephemeral, &self.peer.0)?)?;
         self.state.mix_key_and_hash(preshared)?;
         self.state.seal(payload, message)?;
         finish(&self.state)
@@ -148,8 +148,8 @@ impl Initiated {
         let mut state = self.state.clone();
         let (ephemeral, rest) = message.split_first_chunk().ok_or(CryptoError)?;
         state.mix_public(ephemeral)?;
-        state.mix_key(&*agree(&self.ephemeral, ephemeral)?)?;
-        state.mix_key(&*agree(secret, ephemeral)?)?;
+        state.mix_key(&**agree(&self.ephemeral, ephemeral)?)?;
+        state.mix_key(&**agree(secret, ephemeral)?)?;
         state.mix_key_and_hash(preshared)?;
         let payload = state.open(rest)?;
         Ok((payload, finish(&state)?))
@@ -165,10 +165,13 @@ fn finish(state: &Symmetric) -> Result<Finished, CryptoError> {
 fn agree(
     secret: &SecretKey,
     public: &[u8; KEY_LEN],
-) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptoError> {
+) -> Result<Box<Zeroizing<[u8; KEY_LEN]>>, CryptoError> {
     let mut point = MontgomeryPoint(*public).mul_clamped(*secret.as_bytes());
-    let shared = Zeroizing::new(point.to_bytes());
+    let mut shared = Box::new(Zeroizing::new([0; KEY_LEN]));
+    shared.copy_from_slice(point.as_bytes());
     point.zeroize();
+    #[cfg(test)]
+    super::tests::erasure::learn("outcome of X25519", shared.as_slice());
     if shared.iter().fold(0, |any, byte| any | byte) == 0 { Err(CryptoError) } else { Ok(shared) }
 }
 

@@ -129,9 +129,18 @@ pub(super) struct HeaderKey(Aes256);
 
 impl HeaderKey {
     /// The key of a direction, from the first handshake's secret.
-    pub(super) fn new(secret: &Secret) -> Result<Self, CryptoError> {
+    pub(super) fn new(secret: &Secret) -> Result<Arc<Self>, CryptoError> {
         let key = secret.header_key()?;
-        Aes256::new_from_slice(key.as_slice()).map(HeaderKey).map_err(|_| CryptoError)
+        wash_stack();
+        HeaderKey::on_washed_stack(&key)
+    }
+
+    /// `Aes256` has room for the largest of several implementations. On its way to the heap it takes along what lies on the
+    /// stack where the one in use needs less, and it does not erase that.
+    #[inline(never)]
+    fn on_washed_stack(key: &[u8; KEY_LEN]) -> Result<Arc<Self>, CryptoError> {
+        let key = Aes256::new_from_slice(key).map_err(|_| CryptoError)?;
+        Ok(Arc::new(HeaderKey(key)))
     }
 
     fn mask(&self, sample: &[u8; TAG_LEN]) -> [u8; MASK_LEN] {
@@ -154,6 +163,13 @@ impl HeaderKey {
             }
         }
     }
+}
+
+/// Overwrites what earlier calls have left on the stack below the caller's frame, deeper than the derivation of keys
+/// reaches.
+#[inline(never)]
+fn wash_stack() {
+    core::hint::black_box(&mut [0_u8; 16 << 10]);
 }
 
 impl core::fmt::Debug for PacketSealer {
@@ -215,8 +231,8 @@ mod tests {
 
     #[test]
     fn a_key_seals_no_more_than_its_limit() {
-        let secret = Secret::new([7; KEY_LEN]);
-        let header = Arc::new(HeaderKey::new(&secret).unwrap());
+        let secret = Secret::new(&[7; KEY_LEN]);
+        let header = HeaderKey::new(&secret).unwrap();
         let mut sealer = PacketSealer::new(&secret, header).unwrap();
         assert!((1 << 22..1 << 23).contains(&sealer.remaining()), "of the longest packets");
         let mut seal = |blocks| {

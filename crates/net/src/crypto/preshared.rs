@@ -26,12 +26,12 @@ impl PresharedKey {
     }
 
     /// The key with these bytes.
-    pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
+    pub fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
         PresharedKey(SecretKey::from_bytes(bytes))
     }
 
     /// The key's bytes.
-    pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
+    pub fn as_bytes(&self) -> &[u8; KEY_LEN] {
         self.0.as_bytes()
     }
 

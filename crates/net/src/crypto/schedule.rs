@@ -11,12 +11,15 @@ use zeroize::Zeroizing;
 /// Bytes of every secret and key.
 pub(super) const KEY_LEN: usize = 32;
 
-/// One direction's secret of one epoch. Erased from memory when dropped.
-pub(super) struct Secret(Zeroizing<[u8; KEY_LEN]>);
+/// One direction's secret of one epoch. Erased from memory when dropped; in a place of its own, since Rust moves values by
+/// copying them and leaves the old copy as it is.
+pub(super) struct Secret(Box<Zeroizing<[u8; KEY_LEN]>>);
 
 impl Secret {
-    pub(super) fn new(bytes: [u8; KEY_LEN]) -> Self {
-        Secret(Zeroizing::new(bytes))
+    pub(super) fn new(bytes: &[u8; KEY_LEN]) -> Self {
+        let mut secret = Secret(Box::default());
+        secret.0.copy_from_slice(bytes);
+        secret
     }
 
     #[cfg(test)]
@@ -25,22 +28,24 @@ impl Secret {
     }
 
     /// The key of the packets.
-    pub(super) fn packet_key(&self) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptoError> {
+    pub(super) fn packet_key(&self) -> Result<Box<Zeroizing<[u8; KEY_LEN]>>, CryptoError> {
         self.expand(b"packet")
     }
 
     /// The header-protection key, if this is the first handshake's secret.
-    pub(super) fn header_key(&self) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptoError> {
+    pub(super) fn header_key(&self) -> Result<Box<Zeroizing<[u8; KEY_LEN]>>, CryptoError> {
         self.expand(b"header")
     }
 
-    fn expand(&self, label: &[u8]) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptoError> {
+    fn expand(&self, label: &[u8]) -> Result<Box<Zeroizing<[u8; KEY_LEN]>>, CryptoError> {
         let label = labelled(label);
         let info = [label.as_slice()];
         let prk = hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, self.0.as_slice());
         let okm = prk.expand(&info, hkdf::HKDF_SHA256).map_err(|_| CryptoError)?;
-        let mut out = Zeroizing::new([0; KEY_LEN]);
+        let mut out = Box::new(Zeroizing::new([0; KEY_LEN]));
         okm.fill(out.as_mut_slice()).map_err(|_| CryptoError)?;
+        #[cfg(test)]
+        super::tests::erasure::learn("key of packets or headers", out.as_slice());
         Ok(out)
     }
 }

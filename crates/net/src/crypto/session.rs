@@ -76,18 +76,19 @@ struct Responder {
 
 impl ResponderState for Responder {
     fn respond(
-        self: Box<Self>,
+        mut self: Box<Self>,
         payload: &[u8],
         message: &mut Vec<u8>,
     ) -> Result<Session, CryptoError> {
-        let Responder { own, state } = *self;
-        let peer = state.peer;
+        let peer = self.state.peer;
         let start = message.len();
-        let shared = own.preshared.of(&peer);
-        let finished = state
+        let shared = self.own.preshared.of(&peer);
+        // The state stays where it is erased: moved out of its box, it would leave a copy there.
+        let finished = self
+            .state
             .respond(shared.as_bytes(), payload, message)
             .inspect_err(|_| message.truncate(start))?;
-        session(&own, (peer, shared), Role::Responder, finished)
+        session(&self.own, (peer, shared), Role::Responder, finished)
     }
 }
 
@@ -99,8 +100,8 @@ fn session(
     finished: Finished,
 ) -> Result<Session, CryptoError> {
     let headers = Headers {
-        initiator: Arc::new(HeaderKey::new(&finished.initiator)?),
-        responder: Arc::new(HeaderKey::new(&finished.responder)?),
+        initiator: HeaderKey::new(&finished.initiator)?,
+        responder: HeaderKey::new(&finished.responder)?,
     };
     let own = Arc::clone(own);
     let hash = finished.hash;
@@ -172,7 +173,7 @@ impl Rekey for NoiseRekey {
         message: &RekeyMessage,
     ) -> Result<(RekeyMessage, PacketKeys), CryptoError> {
         let (secret, prologue) = (&self.own.secret, self.prologue());
-        let (received, _) = noise::receive(&prologue, secret, Some(self.peer), message)?;
+        let (mut received, _) = noise::receive(&prologue, secret, Some(self.peer), message)?;
         let mut answer = Vec::with_capacity(REKEY_LEN);
         let finished = received.respond(self.shared.as_bytes(), &[], &mut answer)?;
         let answer = answer.try_into().map_err(|_| CryptoError)?;

@@ -1,3 +1,5 @@
+pub(super) mod erasure;
+
 use super::keys::KeyError;
 use super::{NoiseCrypto, PresharedKey, SecretKey};
 use anabranch_core::crypto::{Crypto, MacPurpose, PublicKey, RekeyMessage, Session, TAG_LEN};

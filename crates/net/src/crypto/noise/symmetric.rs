@@ -8,9 +8,13 @@ use ring::digest::{Context, SHA256};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// A handshake's chaining key, hash and present cipher key. Erased from memory when dropped.
+/// A handshake's chaining key, hash and present cipher key, in a place of their own: moved, they would leave a copy behind.
+#[derive(Clone)]
+pub(super) struct Symmetric(Box<State>);
+
+/// Erased from memory when dropped.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(super) struct Symmetric {
+struct State {
     chain: [u8; KEY_LEN],
     hash: [u8; KEY_LEN],
     key: [u8; KEY_LEN],
@@ -21,35 +25,38 @@ pub(super) struct Symmetric {
 impl Symmetric {
     /// The state of the protocol called `name`, whose 32 bytes are the first hash (§5.2).
     pub(super) fn new(name: &[u8; KEY_LEN], prologue: &[u8]) -> Self {
-        let mut state = Symmetric { chain: *name, hash: *name, key: [0; KEY_LEN], sealed: 0 };
+        let state = State { chain: *name, hash: *name, key: [0; KEY_LEN], sealed: 0 };
+        let mut state = Symmetric(Box::new(state));
         state.mix_hash(prologue);
         state
     }
 
     /// The hash of everything so far: equal on both sides, and only for this handshake.
     pub(super) fn hash(&self) -> [u8; KEY_LEN] {
-        self.hash
+        self.0.hash
     }
 
     pub(super) fn mix_hash(&mut self, data: &[u8]) {
         let mut context = Context::new(&SHA256);
-        context.update(&self.hash);
+        context.update(&self.0.hash);
         context.update(data);
-        self.hash.copy_from_slice(context.finish().as_ref());
+        self.0.hash.copy_from_slice(context.finish().as_ref());
     }
 
     pub(super) fn mix_key(&mut self, input: &[u8; KEY_LEN]) -> Result<(), CryptoError> {
-        let derived = derive(&self.chain, input)?;
-        [self.chain, self.key] = *derived;
-        self.sealed = 0;
+        let derived = derive::<2>(&self.0.chain, input)?;
+        self.0.chain.copy_from_slice(&derived[0]);
+        self.0.key.copy_from_slice(&derived[1]);
+        self.0.sealed = 0;
         Ok(())
     }
 
     pub(super) fn mix_key_and_hash(&mut self, input: &[u8; KEY_LEN]) -> Result<(), CryptoError> {
-        let derived = derive(&self.chain, input)?;
-        let [chain, hashed, key] = &*derived;
-        (self.chain, self.key, self.sealed) = (*chain, *key, 0);
-        self.mix_hash(hashed);
+        let derived = derive::<3>(&self.0.chain, input)?;
+        self.0.chain.copy_from_slice(&derived[0]);
+        self.0.key.copy_from_slice(&derived[2]);
+        self.0.sealed = 0;
+        self.mix_hash(&derived[1]);
         Ok(())
     }
 
@@ -65,9 +72,9 @@ impl Symmetric {
         message.extend_from_slice(plain);
         let body = message.get_mut(start..).ok_or(CryptoError)?;
         let tag =
-            self.cipher()?.seal_in_place_separate_tag(self.nonce(), Aad::from(self.hash), body);
+            self.cipher()?.seal_in_place_separate_tag(self.nonce(), Aad::from(self.0.hash), body);
         message.extend_from_slice(tag.map_err(|_| CryptoError)?.as_ref());
-        self.sealed += 1;
+        self.0.sealed += 1;
         self.mix_hash(message.get(start..).ok_or(CryptoError)?);
         Ok(())
     }
@@ -75,29 +82,28 @@ impl Symmetric {
     /// `DecryptAndHash`: what [`seal`](Self::seal) sealed.
     pub(super) fn open(&mut self, sealed: &[u8]) -> Result<Vec<u8>, CryptoError> {
         let mut plain = sealed.to_vec();
-        let opened = self.cipher()?.open_in_place(self.nonce(), Aad::from(self.hash), &mut plain);
+        let opened = self.cipher()?.open_in_place(self.nonce(), Aad::from(self.0.hash), &mut plain);
         opened.map_err(|_| CryptoError)?;
         plain.truncate(sealed.len().saturating_sub(TAG_LEN));
-        self.sealed += 1;
+        self.0.sealed += 1;
         self.mix_hash(sealed);
         Ok(plain)
     }
 
     /// `Split`: the secrets of the initiator's and of the responder's packets.
     pub(super) fn split(&self) -> Result<(Secret, Secret), CryptoError> {
-        let derived = derive(&self.chain, &[])?;
-        let [initiator, responder] = &*derived;
-        Ok((Secret::new(*initiator), Secret::new(*responder)))
+        let derived = derive::<2>(&self.0.chain, &[])?;
+        Ok((Secret::new(&derived[0]), Secret::new(&derived[1])))
     }
 
     fn cipher(&self) -> Result<LessSafeKey, CryptoError> {
-        UnboundKey::new(&AES_256_GCM, &self.key).map(LessSafeKey::new).map_err(|_| CryptoError)
+        UnboundKey::new(&AES_256_GCM, &self.0.key).map(LessSafeKey::new).map_err(|_| CryptoError)
     }
 
     /// Four zero bytes and the counter, big-endian (§12.4).
     fn nonce(&self) -> Nonce {
         let mut bytes = [0; 12];
-        bytes[4..].copy_from_slice(&self.sealed.to_be_bytes());
+        bytes[4..].copy_from_slice(&self.0.sealed.to_be_bytes());
         Nonce::assume_unique_for_key(bytes)
     }
 }
@@ -106,11 +112,13 @@ impl Symmetric {
 fn derive<const N: usize>(
     chain: &[u8; KEY_LEN],
     input: &[u8],
-) -> Result<Zeroizing<[[u8; KEY_LEN]; N]>, CryptoError> {
+) -> Result<Box<Zeroizing<[[u8; KEY_LEN]; N]>>, CryptoError> {
     let prk = Salt::new(HKDF_SHA256, chain).extract(input);
     let okm = prk.expand(&[], Outputs(N)).map_err(|_| CryptoError)?;
-    let mut out = Zeroizing::new([[0; KEY_LEN]; N]);
+    let mut out = Box::new(Zeroizing::new([[0; KEY_LEN]; N]));
     okm.fill(out.as_flattened_mut()).map_err(|_| CryptoError)?;
+    #[cfg(test)]
+    out.iter().for_each(|key| crate::crypto::tests::erasure::learn("key of a handshake", key));
     Ok(out)
 }
 

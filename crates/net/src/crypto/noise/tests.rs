@@ -101,7 +101,7 @@ proptest! {
         for pattern in PATTERNS {
             let mut state = snow(pattern, &ends, true);
             let message = write(&mut state, &ends.payloads.0);
-            let (received, payload) = read_first(pattern, &ends, &message).unwrap();
+            let (mut received, payload) = read_first(pattern, &ends, &message).unwrap();
             prop_assert_eq!(&payload, &ends.payloads.0);
             prop_assert_eq!(received.peer, ends.initiator.public_key());
             let mut answer = Vec::new();
@@ -134,7 +134,7 @@ proptest! {
             // The highest bit of a public key does not count in X25519, but it is part of the hash.
             prop_assert!(read_first(pattern, &ends, &damaged).is_err());
             let answered = |preshared| {
-                let (received, _) = read_first(pattern, &ends, &message).unwrap();
+                let (mut received, _) = read_first(pattern, &ends, &message).unwrap();
                 let mut answer = Vec::new();
                 received.respond(preshared, b"", &mut answer).unwrap();
                 answer

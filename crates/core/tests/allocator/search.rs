@@ -1,0 +1,87 @@
+//! Searches what a thread frees for secrets, which ought to have been erased before.
+
+use super::LOOK;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// Bytes that are looked for: each half of a key.
+const PART: usize = 16;
+/// The most parts of secrets, and the most that are told of when found.
+const MOST: usize = 4096;
+const MOST_FOUND: usize = 64;
+
+/// Everything has its place beforehand, since nothing may be allocated during a look.
+struct Search {
+    parts: [(&'static str, [u8; PART]); MOST],
+    count: usize,
+    /// Whether a part begins with this byte.
+    begins: [bool; 256],
+    found: [&'static str; MOST_FOUND],
+    hits: usize,
+}
+
+thread_local! {
+    static SEARCH: RefCell<Search> = const {
+        RefCell::new(Search {
+            parts: [("", [0; PART]); MOST],
+            count: 0,
+            begins: [false; 256],
+            found: [""; MOST_FOUND],
+            hits: 0,
+        })
+    };
+}
+
+fn look(block: &[u8]) {
+    // Most blocks are too short to hold a part.
+    if block.len() < PART {
+        return;
+    }
+    SEARCH.with_borrow_mut(|search| {
+        for window in block.windows(PART).filter(|window| search.begins[usize::from(window[0])]) {
+            let parts = &search.parts[..search.count];
+            if let Some((name, _)) = parts.iter().find(|(_, part)| part == window) {
+                search.found[search.hits % MOST_FOUND] = name;
+                search.hits += 1;
+            }
+        }
+    });
+}
+
+/// This thread looks for a secret in what it frees from now on, if it looks at all.
+pub fn learn(name: &'static str, secret: &[u8]) {
+    if LOOK.get().is_none() {
+        return;
+    }
+    SEARCH.with_borrow_mut(|search| {
+        for part in secret.chunks_exact(PART) {
+            // An erased secret is all zeros.
+            if part.iter().any(|byte| *byte != 0) {
+                search.begins[usize::from(part[0])] = true;
+                let (named, place) = &mut search.parts[search.count];
+                *named = name;
+                // Not by way of the stack, which the copy would stay on.
+                place.copy_from_slice(part);
+                search.count += 1;
+            }
+        }
+    });
+}
+
+/// Does this while everything that is freed is searched for `secrets` and for what is learnt meanwhile: the names of what
+/// was found, and how many parts were looked for.
+pub fn left_by(
+    secrets: &[(&'static str, &[u8])],
+    work: impl FnOnce(),
+) -> (Vec<&'static str>, usize) {
+    SEARCH.with_borrow(|search| assert_eq!(search.count, 0, "one search in each test"));
+    LOOK.set(Some(look));
+    secrets.iter().for_each(|(name, secret)| learn(name, secret));
+    work();
+    LOOK.set(None);
+    SEARCH.with_borrow(|search| {
+        let found: BTreeSet<_> = search.found[..search.hits.min(MOST_FOUND)].iter().collect();
+        println!("{} parts of secrets, found {} times: {found:?}", search.count, search.hits);
+        (found.into_iter().copied().collect(), search.count)
+    })
+}

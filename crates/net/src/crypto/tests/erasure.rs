@@ -1,0 +1,180 @@
+//! Secrets are erased before the memory that held them is given back: whatever is freed is searched for them.
+//!
+//! Keys that are made on the way are learnt where they are made ([`learn`]), so that none is forgotten here. What is on
+//! the stack is not seen.
+
+#[path = "../../../../core/tests/allocator/mod.rs"]
+mod allocator;
+
+use super::*;
+use crate::tests::{Pair as Sockets, soon};
+use crate::{Config, Permitted as May};
+pub(in crate::crypto) use allocator::search::learn;
+use allocator::search::left_by;
+use anabranch_core::endpoint::{Endpoint, EndpointConfig};
+use anabranch_core::profiles::Profile;
+use anabranch_core::testing::{Pair, Sent};
+use anabranch_core::wire::CloseCode;
+use core::hint::black_box;
+use core::time::Duration;
+use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
+use tokio::runtime::Builder;
+
+/// Secret bytes that are like no others: the key of this number.
+fn bytes(number: u8) -> [u8; 32] {
+    core::array::from_fn(|at| {
+        (at as u8).wrapping_mul(73).wrapping_add(number.wrapping_mul(29)) ^ 0x5a
+    })
+}
+
+#[test]
+fn a_secret_that_is_not_erased_is_found() {
+    let (name, secret) = ("a secret", bytes(1));
+    let (found, _) = left_by(&[(name, &secret)], || drop(black_box(Box::new(secret))));
+    assert_eq!(found, [name]);
+}
+
+#[test]
+fn a_secret_that_a_growing_buffer_leaves_behind_is_found() {
+    let (name, secret) = ("a secret", bytes(1));
+    let (found, _) = left_by(&[(name, &secret)], || {
+        let mut buffer = black_box(secret.to_vec());
+        buffer.reserve(1000);
+        buffer.fill(0);
+        drop(black_box(buffer));
+    });
+    assert_eq!(found, [name]);
+}
+
+/// The processor's instructions for AES take keys that begin with the key's own bytes.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_packet_key_that_is_not_erased_is_found() {
+    if !std::arch::is_x86_feature_detected!("aes") {
+        return;
+    }
+    let (name, secret) = ("a key", bytes(1));
+    let (found, _) = left_by(&[(name, &secret)], || {
+        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &secret).unwrap());
+        drop(black_box(Box::new(key)));
+    });
+    assert_eq!(found, [name]);
+}
+
+/// Pre-shared keys of this many peers besides the other end.
+const OTHERS: u8 = 30;
+
+/// What the end of this number shares with whom: one key with the other end, and one with each of many.
+fn shared(number: u8) -> BTreeMap<PublicKey, PresharedKey> {
+    let public = |number| SecretKey::from_bytes(bytes(number)).public_key();
+    let others = (10..10 + OTHERS)
+        .map(|other| (public(other), PresharedKey::from_bytes(bytes(other + 100))));
+    others.chain([(public(3 - number), PresharedKey::from_bytes(bytes(200)))]).collect()
+}
+
+fn known() -> Vec<(&'static str, Vec<u8>)> {
+    apart(|| {
+        let keys = [1, 2].map(|number| ("static key", bytes(number).to_vec()));
+        let shared = (110..110 + OTHERS).chain([200]);
+        keys.into_iter()
+            .chain(shared.map(|number| ("pre-shared key", bytes(number).to_vec())))
+            .collect()
+    })
+}
+
+/// Makes something on another thread, so that the secrets in it leave no copies on the stack of this one. What is moved to
+/// the heap takes along what lies between its values on the stack.
+fn apart<T: Send>(make: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(make).join().unwrap())
+}
+
+/// Two endpoints connect, send each other bytes for seven minutes, in which their keys are renewed three times, close and
+/// are dropped.
+fn connect_renew_and_close() {
+    let profile = Profile::named("anabranch").unwrap();
+    let ends = [1, 2].map(|number| {
+        let mut config = EndpointConfig::new(profile.clone());
+        config.responder.permitted = Permitted::Anyone;
+        config.transport.keepalive = Some(Duration::from_secs(5));
+        let crypto = apart(|| {
+            let crypto = NoiseCrypto::new(SecretKey::from_bytes(bytes(number))).unwrap();
+            crypto.with_preshared(shared(number))
+        });
+        Endpoint::new(config, Box::new(crypto), Time::ZERO)
+    });
+    let network = |sent: &Sent<'_>| Some((sent.now + Duration::from_millis(10), sent.ecn));
+    let mut pair = Pair::of(ends, &profile, network);
+    pair.connect(2);
+    let end = pair.now + Duration::from_secs(420);
+    while pair.now < end {
+        for side in 0..2 {
+            pair.ends[side].unwritten = 1000;
+        }
+        pair.round(Duration::from_millis(100));
+    }
+    let renewals = pair.ends.each_mut().map(|end| end.connection().unwrap().stats().key_renewals);
+    assert_eq!(renewals, [3, 3]);
+    let now = pair.now;
+    pair.ends[0].connection().unwrap().close(now, CloseCode::FIRST_APPLICATION.0, "");
+    for _ in 0..100 {
+        pair.round(Duration::from_millis(100));
+    }
+    assert!(pair.ends.iter().all(|end| end.closed.is_some()));
+}
+
+#[test]
+fn nothing_secret_of_a_connection_stays_in_memory() {
+    let known = known();
+    let known: Vec<_> = known.iter().map(|(name, key)| (*name, key.as_slice())).collect();
+    let (found, parts) = left_by(&known, connect_renew_and_close);
+    assert!(found.is_empty(), "{found:?}");
+    // Four handshakes, of which each side derives more than ten keys.
+    assert!(parts > 2 * (known.len() + 4 * 2 * 10), "{parts}");
+}
+
+/// The same with sockets and tasks.
+#[test]
+fn nothing_secret_of_endpoints_on_sockets_stays_in_memory() {
+    let known = known();
+    let known: Vec<_> = known.iter().map(|(name, key)| (*name, key.as_slice())).collect();
+    let (found, parts) = left_by(&known, || {
+        let config = |number| {
+            apart(|| {
+                let mut config = Config::new(SecretKey::from_bytes(bytes(number)));
+                config.preshared = shared(number);
+                config.permitted = May::Anyone;
+                config
+            })
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let pair = Sockets::with(config(1), config(2));
+            let (client, server) = soon(pair.connect()).await;
+            client.close(0, "");
+            soon(server.closed()).await;
+            soon(pair.client.wait_idle()).await;
+            soon(pair.server.wait_idle()).await;
+            pair.server.set_preshared(BTreeMap::new());
+        });
+    });
+    assert!(found.is_empty(), "{found:?}");
+    assert!(parts > 2 * (known.len() + 2 * 10), "{parts}");
+}
+
+#[test]
+fn nothing_of_a_key_that_is_written_and_read_stays_in_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("key");
+    let text = SecretKey::from_bytes(bytes(1)).to_base64();
+    let known = [("key", &bytes(1)[..]), ("text of a key", text.as_bytes())];
+    let (found, _) = left_by(&known, || {
+        SecretKey::from_bytes(bytes(1)).save(&file, false).unwrap();
+        // A growing list moves what is in it.
+        let mut keys = Vec::new();
+        for _ in 0..20 {
+            keys.push(SecretKey::load(&file).unwrap());
+        }
+        assert_eq!(keys[19].as_bytes(), &bytes(1));
+    });
+    assert!(found.is_empty(), "{found:?}");
+}
