@@ -21,6 +21,8 @@ const RESPONSE: u8 = 2;
 struct Road {
     loses: fn(&Sent<'_>) -> bool,
     handshakes: Vec<(usize, Vec<u8>)>,
+    /// What comes on top of the delay each way.
+    slow: Duration,
 }
 
 impl Network for Road {
@@ -28,7 +30,7 @@ impl Network for Road {
         if [INITIATION, RESPONSE].contains(&sent.payload[0]) {
             self.handshakes.push((sent.side, sent.payload.to_vec()));
         }
-        (!(self.loses)(sent)).then(|| (sent.now + DELAY, sent.ecn))
+        (!(self.loses)(sent)).then(|| (sent.now + DELAY + self.slow, sent.ecn))
     }
 }
 
@@ -42,7 +44,7 @@ fn config() -> EndpointConfig {
 
 /// A client that has sent something to a server over two paths, and been answered.
 fn pair() -> Pair<Road> {
-    let network = Road { loses: |_| false, handshakes: Vec::new() };
+    let network = Road { loses: |_| false, handshakes: Vec::new(), slow: Duration::ZERO };
     let mut pair = Pair::with(config(), 2, network);
     pair.ends[0].unwritten = 100_000;
     run(&mut pair, 1000);
@@ -123,11 +125,27 @@ fn a_heartbeat_costs_one_packet_and_its_answer() {
     }
 }
 
+/// Where round trips took long, the first timeout does; the peer is asked half a second later, and not after two more.
+#[test]
+fn after_a_long_timeout_the_news_comes_soon() {
+    let network =
+        Road { loses: |_| false, handshakes: Vec::new(), slow: Duration::from_millis(400) };
+    let mut pair = Pair::with(config(), 2, network);
+    pair.ends[0].unwritten = 2_000_000;
+    run(&mut pair, 4000);
+    pair.network.slow = Duration::ZERO;
+    restart(&mut pair);
+    pair.ends[0].unwritten = 1000;
+    let took = until_closed(&mut pair, 8000).expect("it is noticed");
+    // The timeout is 1.5 s.
+    assert!(took < Duration::from_millis(2400), "{took:?}");
+}
+
 /// The peer opens a path and crashes before it has proven its address there. The challenge on that path is repeated more
 /// often than a timeout that has grown; the repetitions must not postpone the timeout for ever.
 #[test]
 fn a_path_that_was_never_proven_hides_no_silence() {
-    let network = Road { loses: |_| false, handshakes: Vec::new() };
+    let network = Road { loses: |_| false, handshakes: Vec::new(), slow: Duration::ZERO };
     let mut pair = Pair::with(config(), 2, network);
     pair.ends[0].unwritten = 100_000;
     let paths = |pair: &mut Pair<Road>| {

@@ -16,11 +16,17 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
-/// How often it is looked whether a peer that was asked for a sign of life has given one, and at most how often.
+/// How often it is looked whether a peer that was asked for a sign of life has given one.
 const ALIVE_TURN: Duration = Duration::from_millis(10);
-const ALIVE_TURNS: u32 = 1000;
+/// After this many of these turns it is asked again, since questions and answers can be lost.
+const ASK_AGAIN: u32 = 15;
 /// Time that a peer has to give a sign of life, at least.
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
+/// Time after which a peer that has given none is taken for dead even where the paths' timeouts are longer, unless round
+/// trips take a third of it: the initial timeout of a path that has just been opened would make it two seconds.
+const ENOUGH_PATIENCE: Duration = Duration::from_millis(750);
+/// The longest time that a peer has, however long round trips take.
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a path begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,28 +346,38 @@ impl Connection {
         self.shared().act(|connection| connection.set_heartbeat(interval));
     }
 
-    /// Asks the peer for a sign of life on every path, and waits for one: for some timeouts of the paths, and ten
-    /// seconds at most. Whether one came.
+    /// Asks the peer for a sign of life on every path, several times, and waits for one: for some timeouts of the paths,
+    /// but no longer than three quarters of a second or three round trips. Whether one came.
     pub async fn is_alive(&self) -> bool {
         let asked = self.now();
         // Who was silent before gets the time of an answer.
         let patience = self.shared().act(|connection| {
             connection.ask_for_signs(asked);
             let paths = connection.stats().paths;
-            paths.iter().map(|path| path.rtt.smoothed * 3).max().unwrap_or_default()
+            // What is not measured is a guess.
+            let measured = paths.iter().filter(|path| path.rtt.samples > 0);
+            measured.map(|path| path.rtt.smoothed * 3).max().unwrap_or_default()
         });
-        let patience = patience.unwrap_or_default().max(LEAST_PATIENCE);
-        for _ in 0..ALIVE_TURNS {
+        let patience = patience.unwrap_or_default().clamp(LEAST_PATIENCE, MOST_PATIENCE);
+        for turn in 1_u32.. {
             tokio::time::sleep(ALIVE_TURN).await;
-            let now = self.now();
-            let state = self.shared().lock();
-            let Some(connection) = &state.connection else { return false };
-            if connection.has_given_sign() {
-                return true;
-            }
-            let silent = connection.silent_since().is_some() && now.since(asked) >= patience;
-            if connection.is_closed() || silent {
-                return false;
+            let waited = self.now().since(asked);
+            let judged = self.shared().act(|connection| {
+                if connection.has_given_sign() {
+                    return Some(true);
+                }
+                let silent = connection.silent_since().is_some() && waited >= patience;
+                if connection.is_closed() || silent || waited >= patience.max(ENOUGH_PATIENCE) {
+                    return Some(false);
+                }
+                if turn.is_multiple_of(ASK_AGAIN) {
+                    connection.ask_again_for_signs();
+                }
+                None
+            });
+            // A connection that is not there any more is not alive.
+            if let Some(alive) = judged.unwrap_or(Some(false)) {
+                return alive;
             }
         }
         false

@@ -23,7 +23,7 @@ use crate::paths::{Route, tell_missing};
 use crate::qlog::Qlogs;
 
 /// Pause before connecting again after a connection that did not last long.
-const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE: Duration = Duration::from_millis(100);
 const SHORT: Duration = Duration::from_secs(1);
 
 /// Whom to connect to, and how.

@@ -9,7 +9,7 @@ use anabranch::{Config, PresharedKey, Profile, PublicKey, Schedule, SecretKey, T
 pub(super) const FLUSH: Duration = Duration::from_secs(3);
 
 /// Silence after which the other side is asked for a sign of life: a screen is to tell soon that nobody is there.
-const HEARTBEAT: Duration = Duration::from_millis(500);
+const HEARTBEAT: Duration = Duration::from_millis(250);
 /// How often somebody who does not answer is asked again: one who comes back is to be found within a second.
 const SCHEDULE: Schedule = Schedule {
     first: Duration::from_millis(200),

@@ -24,6 +24,8 @@ const SILENT_TIMEOUTS: u32 = 2;
 const PATIENCE: u32 = 3;
 /// As [`PATIENCE`], while no path has a round-trip time: the initial timeout is longer than most paths need.
 const FIRST_PATIENCE: u32 = 2;
+/// However long timeouts are, the peer is silent after one and this.
+const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is known of the peer's silence.
 #[derive(Debug, Default)]
@@ -64,6 +66,13 @@ impl Connection {
         for path in self.paths.iter_mut().filter(|path| is_open(path)) {
             let next = path.sent.next_number();
             path.liveness.ask_from(now, next);
+        }
+    }
+
+    /// Repeats the last question on every path, in case it or its answer was lost.
+    pub fn ask_again_for_signs(&mut self) {
+        for path in self.paths.iter_mut().filter(|path| is_open(path)) {
+            path.liveness.add_probes(1);
         }
     }
 
@@ -120,7 +129,8 @@ impl Connection {
         }
         let silent = self.paths.iter().filter(|path| is_open(path)).all(is_silent);
         let known = self.paths.iter().any(|path| path.rtt.view().samples > 0);
-        if silent && silence >= base * if known { PATIENCE } else { FIRST_PATIENCE } {
+        let patience = base * if known { PATIENCE } else { FIRST_PATIENCE };
+        if silent && silence >= patience.min(base + LONGEST_PATIENCE) {
             self.on_silent(now);
         }
     }
