@@ -83,7 +83,11 @@ impl Permits {
                 let found = addresses(target, &self.connect, |_| true, why).await?;
                 Ok(found.into_iter().map(Address::Port).collect())
             }
-            Place::Socket(path) => Ok(vec![socket(path, &self.connect, why)?]),
+            Place::Socket(path) => {
+                let leads =
+                    |permit: &Permit| permit.covers_socket(path) && !permit.is_left_by(path);
+                Ok(vec![socket(path, &self.connect, leads, why)?])
+            }
         }
     }
 
@@ -111,7 +115,9 @@ impl Permits {
                 let found = addresses(bind, &self.listen, good, why).await?.into_iter().next();
                 found.map(Address::Port).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
             }
-            Place::Socket(path) => socket(path, &self.listen, why),
+            Place::Socket(path) => {
+                socket(path, &self.listen, |permit| permit.covers_socket(path), why)
+            }
         }
     }
 
@@ -135,9 +141,14 @@ impl Permits {
     }
 }
 
-/// The file of a Unix socket, if one of `permits` covers it.
-fn socket(path: &SocketPath, permits: &[Permit], why: String) -> io::Result<Address> {
-    if permits.iter().any(|permit| permit.covers_socket(path)) {
+/// The file of a Unix socket, if one of `permits` is `good`.
+fn socket(
+    path: &SocketPath,
+    permits: &[Permit],
+    good: impl Fn(&Permit) -> bool,
+    why: String,
+) -> io::Result<Address> {
+    if permits.iter().any(good) {
         return Ok(Address::Socket(path.absolute()));
     }
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
@@ -199,6 +210,17 @@ impl Permit {
                 path.absolute().parent() == Some(directory.absolute().as_path())
             }
             _ => false,
+        }
+    }
+
+    /// Whether the file of this socket is a link out of the directory that is permitted. Whoever names a directory means
+    /// what is in it, and not what somebody has linked to there; a socket that is named itself may be a link.
+    fn is_left_by(&self, path: &SocketPath) -> bool {
+        let Permit::SocketsIn(directory) = self else { return false };
+        let (path, directory) = (path.absolute(), directory.absolute());
+        match path.canonicalize() {
+            Ok(real) => real.parent() != directory.canonicalize().ok().as_deref(),
+            Err(_) => path.is_symlink(),
         }
     }
 

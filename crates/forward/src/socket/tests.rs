@@ -102,6 +102,44 @@ async fn of_many_at_once_one_gets_it() {
 }
 
 /// Both sides of a forward are sockets. What is not permitted is refused, whatever else is.
+/// A permitted directory stands for the sockets in it. A link in it counts as what it leads to.
+#[tokio::test]
+async fn a_link_out_of_a_permitted_directory_is_not_followed() {
+    let (inside, outside) = (directory(), directory());
+    let at = |name: &str| inside.path().join(name).to_str().unwrap().to_owned();
+    let far = outside.path().join("far.sock");
+    let _sockets = [
+        SocketListener::bind(&far).await.unwrap(),
+        SocketListener::bind(Path::new(&at("own.sock"))).await.unwrap(),
+    ];
+    symlink(&far, at("out.sock")).unwrap();
+    symlink("own.sock", at("other.sock")).unwrap();
+    symlink("/nowhere/at/all", at("lost.sock")).unwrap();
+    symlink(outside.path(), at("below")).unwrap();
+    let all = permits(&[&at("*")], &[]);
+    for (name, permitted) in [
+        ("own.sock", true),
+        ("other.sock", true),
+        ("missing.sock", true),
+        ("out.sock", false),
+        ("lost.sock", false),
+        ("below/far.sock", false),
+    ] {
+        let led = all.to_connect(&at(name).parse().unwrap()).await;
+        assert_eq!(led.is_ok(), permitted, "{name}: {led:?}");
+    }
+    // What is named itself may be a link, and so may the directory.
+    let named = permits(&[&at("out.sock")], &[]);
+    assert!(named.to_connect(&at("out.sock").parse().unwrap()).await.is_ok());
+    symlink(inside.path(), outside.path().join("in")).unwrap();
+    let linked = |name: &str| outside.path().join("in").join(name).to_str().unwrap().to_owned();
+    let all = permits(&[&linked("*")], &[]);
+    for (name, permitted) in [("own.sock", true), ("out.sock", false)] {
+        let led = all.to_connect(&linked(name).parse().unwrap()).await;
+        assert_eq!(led.is_ok(), permitted, "{name}: {led:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_socket_leads_to_a_socket() {
     let directory = directory();
