@@ -8,6 +8,7 @@ mod asleep;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "../common/echo.rs"]
 mod echo;
+mod harder;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "../netns/lab.rs"]
 mod lab;

@@ -12,8 +12,13 @@ use super::slow::Slow;
 /// Megabits a second of each link.
 const RATE: u32 = 40;
 /// Delay each way, and packets lost of a thousand each way, of the links.
-const LINKS: [(Duration, u32); 2] =
-    [(Duration::from_millis(12), 10), (Duration::from_millis(30), 5)];
+type Links = [(Duration, u32); 2];
+/// The usual links.
+const LINKS: Links = [(Duration::from_millis(12), 10), (Duration::from_millis(30), 5)];
+/// Links that lose one packet in ten each way.
+pub const LOSSY: Links = [(Duration::from_millis(12), 100), (Duration::from_millis(30), 100)];
+/// Links with a round trip of a fifth of a second.
+pub const LONG: Links = [(Duration::from_millis(100), 5), (Duration::from_millis(100), 10)];
 
 /// One side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +42,20 @@ impl Place {
 
     /// In namespaces, named after a test. Where these cannot be made, prints why and returns `None`.
     pub fn apart(name: &str) -> Option<Self> {
-        let lab = Lab::new(name, LINKS.len() as u8, RATE)?;
-        let slow = Slow::new(&lab, &LINKS)?;
+        Place::beyond(name, LINKS)
+    }
+
+    /// The same with other links.
+    pub fn beyond(name: &str, links: Links) -> Option<Self> {
+        let lab = Lab::new(name, links.len() as u8, RATE)?;
+        let slow = Slow::new(&lab, &links)?;
         Some(Place { lab: Some((slow, lab)) })
+    }
+
+    /// Has the first link carry nothing, or again.
+    pub fn silence(&self, silent: bool) {
+        let Some((_, lab)) = &self.lab else { return };
+        if silent { lab.silence(1) } else { lab.unsilence(1) }
     }
 
     /// Whether links lie between the sides.

@@ -12,7 +12,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// The side that listens takes or has the files, and the sides know each other by ticket or by keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub enum Kind {
     SendTicket,
     SendKeys,
     GetTicket,
@@ -119,22 +119,31 @@ impl<'a> Transfer<'a> {
         self.out.join("film").exists()
     }
 
-    /// Kills one side at an instant and starts it again; if the transfer was still under way, how long it took until
-    /// something was stored.
-    fn trial(&mut self, kills_listener: bool, instant: Duration) -> Option<Duration> {
+    /// Kills what is to be killed at an instant and starts it again; if the transfer was still under way, how long it took
+    /// until something was stored.
+    fn trial(&mut self, kill: Kill, instant: Duration) -> Option<Duration> {
         let mut sides = (self.listener(), self.connector());
         std::thread::sleep(instant);
-        let killed = if kills_listener { &mut sides.0 } else { &mut sides.1 };
-        killed.kill();
+        if kill.listener {
+            sides.0.kill();
+        }
+        if kill.connector {
+            sides.1.kill();
+        }
         if self.is_complete() {
             drop(sides);
             self.check();
             return None;
         }
+        if kill.loses_a_link {
+            self.place.silence(true);
+        }
+        std::thread::sleep(kill.away);
         let (before, begun) = (self.stored(), Instant::now());
-        if kills_listener {
+        if kill.listener {
             sides.0 = self.listener();
-        } else {
+        }
+        if kill.connector {
             sides.1 = self.connector();
         }
         wait_until(|| self.stored() != before, || format!("{:?}: nothing is stored", self.kind));
@@ -145,8 +154,11 @@ impl<'a> Transfer<'a> {
         }
         sides.1.succeeded();
         // A receiver that already had all the bytes does not need the sender again.
-        if self.takes_here() || !kills_listener {
+        if self.takes_here() || !kill.listener {
             sides.0.succeeded();
+        }
+        if kill.loses_a_link {
+            self.place.silence(false);
         }
         self.check();
         Some(took)
@@ -162,12 +174,36 @@ impl<'a> Transfer<'a> {
     }
 }
 
-fn kill(place: &Place, kind: Kind, kills_listener: bool, seed: u64) {
+/// What is killed, for how long, and what happens meanwhile.
+#[derive(Clone, Copy)]
+pub struct Kill {
+    pub listener: bool,
+    pub connector: bool,
+    /// Time until it is started again.
+    pub away: Duration,
+    /// The first link carries nothing from then on.
+    pub loses_a_link: bool,
+    /// How often, if `ANABRANCH_KILLS` does not say.
+    pub few: usize,
+}
+
+impl Kill {
+    pub const CONNECTOR: Kill = Kill {
+        listener: false,
+        connector: true,
+        away: Duration::ZERO,
+        loses_a_link: false,
+        few: 2,
+    };
+    pub const LISTENER: Kill = Kill { listener: true, connector: false, ..Kill::CONNECTOR };
+}
+
+fn kill_one(place: &Place, kind: Kind, kill: Kill, seed: u64) {
     let (mut transfer, mut dice) = (Transfer::new(kind, place), Dice::new(seed));
-    let most = instants(2);
+    let most = instants(kill.few);
     let mut took = Vec::new();
     for _ in 0..3 * most {
-        took.extend(transfer.trial(kills_listener, dice.time(life(place))));
+        took.extend(transfer.trial(kill, dice.time(life(place))));
         if took.len() == most {
             break;
         }
@@ -178,16 +214,21 @@ fn kill(place: &Place, kind: Kind, kills_listener: bool, seed: u64) {
     assert!(*slowest <= recovered(), "{kind:?}: {slowest:?}");
 }
 
-/// The same with tickets and with keys.
+/// The same with one side killed.
 fn kill_each(place: Option<Place>, kinds: [Kind; 2], kills_listener: bool, seed: u64) {
+    kill_all(place, kinds, if kills_listener { Kill::LISTENER } else { Kill::CONNECTOR }, seed);
+}
+
+/// The same with tickets and with keys.
+pub fn kill_all(place: Option<Place>, kinds: [Kind; 2], kill: Kill, seed: u64) {
     let Some(place) = place else { return };
     for (seed, kind) in (seed..).zip(kinds) {
-        kill(&place, kind, kills_listener, seed);
+        kill_one(&place, kind, kill, seed);
     }
 }
 
-const SEND: [Kind; 2] = [Kind::SendTicket, Kind::SendKeys];
-const GET: [Kind; 2] = [Kind::GetTicket, Kind::GetKeys];
+pub const SEND: [Kind; 2] = [Kind::SendTicket, Kind::SendKeys];
+pub const GET: [Kind; 2] = [Kind::GetTicket, Kind::GetKeys];
 
 #[test]
 fn a_sender_is_killed() {

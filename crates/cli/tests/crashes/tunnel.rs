@@ -131,8 +131,55 @@ fn kill_servers<T>(
     }
 }
 
+/// Kills both sides at once and starts them again, the server first or the client.
+pub fn kill_both(place: &Place, seed: u64, remote: bool) {
+    let (tunnel, mut dice) = (Tunnel::new(place), Dice::new(seed));
+    let (mut server, mut client) = (tunnel.serve(), tunnel.connect(remote));
+    let forward = if remote { &tunnel.far } else { &tunnel.near };
+    tunnel.begins(forward);
+    for turn in 0..instants(2) {
+        std::thread::sleep(dice.time(LIFE));
+        server.kill();
+        client.kill();
+        let pause = dice.time(LIFE);
+        if turn % 2 == 0 {
+            server = tunnel.serve();
+            std::thread::sleep(pause);
+            client = tunnel.connect(remote);
+        } else {
+            client = tunnel.connect(remote);
+            std::thread::sleep(pause);
+            server = tunnel.serve();
+        }
+        tunnel.recovers(forward, "both were killed");
+    }
+}
+
+/// Kills `serve`, and starts it again when the client has long noticed; with `loses_a_link`, one of two links is then dead.
+pub fn kill_for_long(place: &Place, seed: u64, (remote, loses_a_link): (bool, bool)) {
+    let (tunnel, mut dice) = (Tunnel::new(place), Dice::new(seed));
+    let mut server = tunnel.serve();
+    let _client = tunnel.connect(remote);
+    let forward = if remote { &tunnel.far } else { &tunnel.near };
+    tunnel.begins(forward);
+    for _ in 0..instants(1) {
+        std::thread::sleep(dice.time(LIFE));
+        server.kill();
+        if loses_a_link {
+            place.silence(true);
+        }
+        std::thread::sleep(Duration::from_secs(10) + dice.time(LIFE));
+        server = tunnel.serve();
+        tunnel.recovers(forward, "serve was away for ten seconds");
+        if loses_a_link {
+            place.silence(false);
+            tunnel.begins(forward);
+        }
+    }
+}
+
 /// One connection is open when the server is killed, and one comes and goes.
-fn a_server_is_found_again(place: &Place, seed: u64) {
+pub fn a_server_is_found_again(place: &Place, seed: u64) {
     let open = |tunnel: &Tunnel<'_>| {
         place.on(Side::Client, || TcpStream::connect(tunnel.near.at).unwrap())
     };
