@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::lab::Lab;
-use super::process::{Running, program};
+use super::process::{Running, program, recovered};
 use super::slow::Slow;
 
 /// Megabits a second of each link.
@@ -32,12 +32,13 @@ pub enum Side {
 /// Both on loopback, or each in a network namespace of its own, with two links between them.
 pub struct Place {
     lab: Option<(Slow, Lab)>,
+    is_long: bool,
 }
 
 impl Place {
     /// Both on loopback.
     pub fn loopback() -> Self {
-        Place { lab: None }
+        Place { lab: None, is_long: false }
     }
 
     /// In namespaces, named after a test. Where these cannot be made, prints why and returns `None`.
@@ -49,13 +50,19 @@ impl Place {
     pub fn beyond(name: &str, links: Links) -> Option<Self> {
         let lab = Lab::new(name, links.len() as u8, RATE)?;
         let slow = Slow::new(&lab, &links)?;
-        Some(Place { lab: Some((slow, lab)) })
+        Some(Place { lab: Some((slow, lab)), is_long: links == LONG })
     }
 
     /// Has the first link carry nothing, or again.
     pub fn silence(&self, silent: bool) {
         let Some((_, lab)) = &self.lab else { return };
         if silent { lab.silence(1) } else { lab.unsilence(1) }
+    }
+
+    /// The longest time from the restart of what was killed until bytes are carried again: [`recovered`], and where a round
+    /// trip takes a fifth of a second, five of these more, since silence is told from loss by what round trips take.
+    pub fn recovered(&self) -> Duration {
+        recovered() + if self.is_long { LONG[0].0 * 10 } else { Duration::ZERO }
     }
 
     /// Whether links lie between the sides.

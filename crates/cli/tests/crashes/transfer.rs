@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::place::{Place, Side};
-use super::process::{Dice, Home, Running, free_address, instants, recovered, wait_until};
+use super::process::{Dice, Home, Running, free_address, instants, wait_until};
 
 /// The longest that a screen may show nothing new.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -149,7 +149,7 @@ impl<'a> Transfer<'a> {
         wait_until(|| self.stored() != before, || format!("{:?}: nothing is stored", self.kind));
         let took = begun.elapsed();
         println!("{:?} killed after {instant:?}: {took:?}", self.kind);
-        if took > recovered() {
+        if took > self.place.recovered() {
             println!("listener: {}\nconnector: {}", sides.0.said(), sides.1.said());
         }
         sides.1.succeeded();
@@ -211,7 +211,7 @@ fn kill_one(place: &Place, kind: Kind, kill: Kill, seed: u64) {
     let slowest = took.iter().max();
     let slowest = slowest.expect("every transfer was over before it was killed");
     println!("{kind:?}: {} killed, the slowest was back after {slowest:?}", took.len());
-    assert!(*slowest <= recovered(), "{kind:?}: {slowest:?}");
+    assert!(*slowest <= place.recovered(), "{kind:?}: {slowest:?}");
 }
 
 /// The same with one side killed.

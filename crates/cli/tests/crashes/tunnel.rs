@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::echo::echo;
 use super::place::{Place, Side};
-use super::process::{Dice, Home, PATIENCE, Running, instants, recovered, wait_until};
+use super::process::{Dice, Home, PATIENCE, Running, instants, wait_until};
 
 /// The longest wait of one attempt to connect.
 const ATTEMPT: Duration = Duration::from_millis(500);
@@ -104,7 +104,7 @@ impl<'a> Tunnel<'a> {
         wait_until(|| self.carries(forward), || format!("{who}: nothing is carried"));
         let took = begun.elapsed();
         println!("{who}: {took:?}");
-        assert!(took <= recovered(), "{who}: it took {took:?}");
+        assert!(took <= self.place.recovered(), "{who}: it took {took:?}");
     }
 }
 
@@ -200,7 +200,7 @@ fn the_next_connection_is_carried(place: &Place, seed: u64) {
             let carried = place.on(Side::Client, || carries(tunnel.near.at, PATIENCE));
             let took = begun.elapsed();
             println!("the first -L after serve was killed: {took:?}");
-            assert!(carried && took <= recovered(), "{carried} after {took:?}");
+            assert!(carried && took <= place.recovered(), "{carried} after {took:?}");
         },
     );
 }
