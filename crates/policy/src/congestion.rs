@@ -148,6 +148,10 @@ pub trait CongestionController: Debug + Send {
     /// A scheduler asks to hold this path back: halve the window at most (MPTCP penalisation).
     fn penalise(&mut self) {}
 
+    /// What the last cut answered was not lost but late: the window and the threshold are again what they were before it,
+    /// unless they are larger by now. A window that no single loss or timeout cuts stays as it is.
+    fn undo(&mut self) {}
+
     /// The size of a full packet changed (bytes).
     fn set_packet_size(&mut self, bytes: u64);
 

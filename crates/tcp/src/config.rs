@@ -122,6 +122,9 @@ pub struct Config {
     pub ecn: bool,
     /// RACK-TLP (RFC 8985): losses by time, and a probe instead of a timeout at the tail.
     pub rack: bool,
+    /// With selective acknowledgements: the receiver reports duplicates (RFC 2883). Where they, or timestamps, show that a
+    /// segment was late and not lost, RACK waits longer and the window is what it was before the cut (RFC 4015).
+    pub undo: bool,
     /// Timers.
     pub timers: TimerConfig,
     /// When in-order data is acknowledged.
@@ -154,6 +157,7 @@ impl Default for Config {
             timestamps: true,
             ecn: false,
             rack: false,
+            undo: false,
             timers: TimerConfig::default(),
             delayed_ack: DelayedAck::OFF,
             handshake: true,
@@ -174,12 +178,13 @@ impl From<&Config> for Arc<Config> {
 }
 
 impl Config {
-    /// As a present-day Linux sends: PRR, RACK-TLP, an acknowledgement for every second segment or
+    /// As a present-day Linux sends: PRR, RACK-TLP, cuts taken back, an acknowledgement for every second segment or
     /// after 40 ms, rate samples for its pacing controllers.
     pub fn linux() -> Self {
         Config {
             prr: true,
             rack: true,
+            undo: true,
             delayed_ack: DelayedAck { timeout: Duration::from_millis(40), ..DelayedAck::SECOND },
             rate_samples: true,
             ..Config::default()

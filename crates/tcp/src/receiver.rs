@@ -49,6 +49,8 @@ pub struct Receiver {
     ack_at: Option<Time>,
     ack_due: bool,
     syn_ack_due: bool,
+    /// What arrived again, to be reported.
+    duplicate: Option<(u64, u64)>,
     echo_mark: bool,
     /// Timestamp to echo (RFC 7323 §4.3, TS.Recent) and the last acknowledgement sent.
     recent_timestamp: Time,
@@ -74,6 +76,7 @@ impl Receiver {
             ack_at: None,
             ack_due: false,
             syn_ack_due: false,
+            duplicate: None,
             echo_mark: false,
             recent_timestamp: Time::MAX,
             last_ack: 0,
@@ -142,6 +145,7 @@ impl Receiver {
         if !fresh {
             self.statistics.duplicates += 1;
             self.statistics.duplicate_bytes += u64::from(segment.len);
+            self.duplicate = self.config.undo.then_some((segment.seq, end));
             self.ack_due = true;
             return;
         }
@@ -235,6 +239,9 @@ impl Receiver {
             segment.timestamps = Some(Timestamps { value: now, echo: self.recent_timestamp });
         }
         if self.config.recovery.uses_sack() {
+            if let Some((start, end)) = self.duplicate.take() {
+                segment.sack.push_duplicate(self.next, start, end);
+            }
             self.report_ranges(&mut segment);
         }
         self.last_ack = self.next;
@@ -243,13 +250,14 @@ impl Receiver {
         Some(segment)
     }
 
-    /// The ranges that changed last, newest first (RFC 2018 §4), as many as fit.
+    /// The ranges that changed last, newest first (RFC 2018 §4), as many as fit behind a duplicate.
     fn report_ranges(&mut self, segment: &mut Segment) {
         if self.waiting.is_empty() {
             self.recent_count = 0;
             return;
         }
         let most = if self.config.timestamps { MAX_SACK_BLOCKS - 1 } else { MAX_SACK_BLOCKS };
+        let most = most - segment.sack.len();
         for offset in self.recent.iter().take(self.recent_count.min(most)) {
             if let Some((start, end)) = self.waiting.containing(*offset) {
                 segment.sack.push(self.next, start, end);

@@ -329,6 +329,16 @@ impl Scoreboard {
         self.cursor = self.slots.front().map_or(self.end, |slot| slot.start);
     }
 
+    /// What waits for its retransmission was not lost: it is in flight again, and may be judged anew by time.
+    pub(crate) fn forgive(&mut self) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.waits_for_resending()) {
+            slot.state &= !LOST;
+            self.pipe += slot.in_pipe();
+        }
+        self.waiting = 0;
+        self.timed_until = self.slots.front().map_or(self.end, |slot| slot.start);
+    }
+
     /// The first segment that waits for its retransmission, by its index.
     pub(crate) fn next_waiting(&mut self) -> Option<usize> {
         if self.waiting == 0 {

@@ -70,13 +70,26 @@ pub struct Timestamps {
     pub echo: Time,
 }
 
-/// The ranges that a receiver reports above its cumulative acknowledgement, newest first (RFC 2018).
+/// The ranges that a receiver reports above its cumulative acknowledgement, newest first (RFC 2018), and before them
+/// one that has arrived again (RFC 2883), if any has.
 ///
 /// Kept as 32-bit distances from the acknowledgement, so a block ends within 4 GiB of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     count: u8,
+    first: First,
     blocks: [(u32, u32); MAX_SACK_BLOCKS],
+}
+
+/// What the first block is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum First {
+    /// A range above the acknowledgement.
+    #[default]
+    Range,
+    /// A duplicate above it, or below, with distances downwards.
+    DuplicateAbove,
+    DuplicateBelow,
 }
 
 impl SackBlocks {
@@ -93,15 +106,49 @@ impl SackBlocks {
         }
     }
 
-    /// The blocks as `(start, end)` of stream offsets, given the acknowledgement they came with.
+    /// Says that `[start, end)`, which lies below `ack` or within a range above, arrived again. To be called before
+    /// [`push`](Self::push). One that is empty, on both sides of `ack` or too far from it is left out.
+    pub fn push_duplicate(&mut self, ack: u64, start: u64, end: u64) {
+        if self.count > 0 {
+            return;
+        }
+        let first = if start >= ack {
+            self.push(ack, start, end);
+            First::DuplicateAbove
+        } else {
+            // As seen from the other end.
+            let (Some(from), Some(to)) = (ack.checked_sub(end), ack.checked_sub(start)) else {
+                return;
+            };
+            self.push(0, from, to);
+            First::DuplicateBelow
+        };
+        if self.count > 0 {
+            self.first = first;
+        }
+    }
+
+    /// The duplicate as `(start, end)` of stream offsets, given the acknowledgement that it came with.
+    pub fn duplicate(&self, ack: u64) -> Option<(u64, u64)> {
+        let (from, to) =
+            self.blocks.first().map(|(from, to)| (u64::from(*from), u64::from(*to)))?;
+        match self.first {
+            First::Range => None,
+            First::DuplicateAbove => Some((ack.saturating_add(from), ack.saturating_add(to))),
+            First::DuplicateBelow => Some((ack.saturating_sub(to), ack.saturating_sub(from))),
+        }
+    }
+
+    /// The ranges as `(start, end)` of stream offsets, given the acknowledgement they came with; without the duplicate.
     pub fn iter(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let blocks = self.blocks.iter().take(usize::from(self.count));
+        let duplicates = usize::from(self.first != First::Range);
+        let blocks = self.blocks.iter().take(usize::from(self.count)).skip(duplicates);
         blocks.map(move |(from, to)| {
             (ack.saturating_add(u64::from(*from)), ack.saturating_add(u64::from(*to)))
         })
     }
 
-    /// How many blocks there are.
+    /// How many blocks there are, the duplicate's included.
     pub fn len(&self) -> usize {
         usize::from(self.count)
     }
@@ -127,7 +174,7 @@ pub struct Segment {
     /// Bytes that the receiver takes from `ack` on, or from the data acknowledgement where
     /// [`Flags::MAPPED`] is set on an acknowledgement.
     pub window: u64,
-    /// Ranges that have arrived above `ack`.
+    /// Ranges that have arrived above `ack`, and one that arrived again.
     pub sack: SackBlocks,
     /// The timestamps option, if the connection uses it.
     pub timestamps: Option<Timestamps>,
@@ -147,7 +194,7 @@ impl Segment {
         flags: Flags::NONE,
         ack: 0,
         window: 0,
-        sack: SackBlocks { count: 0, blocks: [(0, 0); MAX_SACK_BLOCKS] },
+        sack: SackBlocks { count: 0, first: First::Range, blocks: [(0, 0); MAX_SACK_BLOCKS] },
         timestamps: None,
         data: 0,
         subflows: 0,
@@ -347,6 +394,22 @@ mod tests {
         }
         assert_eq!(sack.len(), MAX_SACK_BLOCKS);
         assert_eq!(sack.iter(100).next(), Some((200, 205)));
+    }
+
+    #[test]
+    fn duplicates_come_before_ranges() {
+        for (start, end) in [(50, 60), (90, 100), (100, 130)] {
+            let mut sack = SackBlocks::default();
+            sack.push_duplicate(100, start, end);
+            sack.push(100, 120, 130);
+            assert_eq!(sack.duplicate(100), Some((start, end)));
+            assert!(sack.iter(100).eq([(120, 130)]));
+            assert_eq!(sack.len(), 2);
+        }
+        let mut sack = SackBlocks::default();
+        sack.push_duplicate(100, 90, 110);
+        sack.push_duplicate(1 << 40, 0, 10);
+        assert_eq!((sack.duplicate(100), sack.len()), (None, 0));
     }
 
     #[test]

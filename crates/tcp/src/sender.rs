@@ -8,6 +8,7 @@ mod rate;
 mod statistics;
 mod timers;
 mod transmit;
+mod undo;
 
 use anabranch_policy::CongestionController;
 use anabranch_policy::view::{InterLoss, PathState, PathView, RttView};
@@ -26,6 +27,7 @@ pub use events::SenderEvent;
 use rack::Rack;
 use rate::RateSampler;
 pub use statistics::SenderStatistics;
+use undo::Undo;
 
 /// Consecutive timeouts after which a connection that closes gives up where none are configured (Linux,
 /// tcp_orphan_retries).
@@ -107,6 +109,7 @@ pub struct Sender {
     swing: f64,
     rate: Option<Box<RateSampler>>,
     rack: Rack,
+    undo: Undo,
     inter_loss: InterLoss,
     events: VecDeque<SenderEvent>,
     statistics: SenderStatistics,
@@ -156,6 +159,7 @@ impl Sender {
             swing: 1.0,
             rate: config.rate_samples.then(Box::default),
             rack: Rack::default(),
+            undo: Undo::default(),
             inter_loss: InterLoss::default(),
             events: VecDeque::new(),
             statistics: SenderStatistics::default(),

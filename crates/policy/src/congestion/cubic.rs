@@ -52,6 +52,8 @@ pub struct Cubic {
     epoch: Option<Time>,
     last_ack: Time,
     last_cut: LastCut,
+    /// Window and threshold before the last cut, packets.
+    before: (f64, f64),
     collapse: u32,
     /// As Linux counts (tcp_cubic.c).
     linux: bool,
@@ -90,6 +92,7 @@ impl Cubic {
             epoch: None,
             last_ack: Time::ZERO,
             last_cut: LastCut::default(),
+            before: (0.0, 0.0),
             collapse: 1,
             linux: false,
             hystart: None,
@@ -112,6 +115,7 @@ impl Cubic {
 
     /// Multiplicative decrease with fast convergence (RFC 9438 §4.6, §4.7).
     fn cut(&mut self, now: Time) {
+        self.before = (self.cwnd, self.ssthresh);
         if self.linux {
             self.cwnd = self.cwnd.floor();
         }
@@ -202,6 +206,7 @@ impl CongestionController for Cubic {
             return;
         }
         if event.consecutive == self.collapse {
+            self.before = (self.cwnd, self.ssthresh);
             let flight = event.bytes_in_flight.min(MAX_CWND) as f64 / self.packet as f64;
             self.ssthresh = (flight * BETA).max(2.0);
             self.prior = self.cwnd;
@@ -211,6 +216,11 @@ impl CongestionController for Cubic {
         self.cwnd = 1.0;
         self.epoch = None;
         self.last_cut = LastCut::at(event.now);
+    }
+
+    fn undo(&mut self) {
+        let (cwnd, ssthresh) = self.before;
+        (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
     }
 
     fn penalise(&mut self) {

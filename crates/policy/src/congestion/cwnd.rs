@@ -20,6 +20,8 @@ pub(super) struct AdditiveCwnd {
     /// Bytes acknowledged in congestion avoidance that have not yet bought a packet of window.
     credit: u64,
     last_cut: LastCut,
+    /// Window and threshold before the last cut.
+    before: (u64, u64),
 }
 
 impl AdditiveCwnd {
@@ -32,6 +34,7 @@ impl AdditiveCwnd {
             least: 2,
             credit: 0,
             last_cut: LastCut::default(),
+            before: (0, 0),
         }
     }
 
@@ -129,6 +132,7 @@ impl AdditiveCwnd {
     /// Sets the threshold to `target` bytes (at least [`least`](Self::set_least) packets) and lowers the window to `target` (at
     /// least `floor` packets). Never raises the window.
     pub(super) fn cut(&mut self, now: Time, target: u64, floor: u64) {
+        self.before = (self.bytes, self.ssthresh);
         self.ssthresh = target.max(self.least());
         self.bytes = self.bytes.min(target.max(floor * self.packet)).max(1);
         self.credit = 0;
@@ -139,6 +143,7 @@ impl AdditiveCwnd {
     /// flight, unless this repeats a timeout that has set it already (RFC 5681 §3.1, eq. 4).
     pub(super) fn collapse(&mut self, now: Time, flight: u64, packets: u64, first: bool) {
         if first {
+            self.before = (self.bytes, self.ssthresh);
             self.ssthresh = (flight / 2).max(self.least());
         }
         // A cut without floor may have left less than a packet.
@@ -150,10 +155,18 @@ impl AdditiveCwnd {
     /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes, two packets at
     /// least.
     pub(super) fn collapse_below(&mut self, now: Time, target: u64) {
+        self.before = (self.bytes, self.ssthresh);
         self.ssthresh = target.max(self.least());
         self.bytes = self.packet;
         self.credit = 0;
         self.last_cut = LastCut::at(now);
+    }
+
+    /// As [`CongestionController::undo`].
+    fn undo(&mut self) {
+        let (bytes, ssthresh) = self.before;
+        self.bytes = self.bytes.max(bytes);
+        self.ssthresh = self.ssthresh.max(ssthresh);
     }
 
     /// Halves the window, and the threshold if the window had reached it (MPTCP's penalty).
@@ -239,6 +252,10 @@ impl<R: CwndRule> CongestionController for R {
 
     fn penalise(&mut self) {
         self.additive_mut().penalise();
+    }
+
+    fn undo(&mut self) {
+        self.additive_mut().undo();
     }
 
     fn set_packet_size(&mut self, bytes: u64) {

@@ -138,7 +138,8 @@ fn options(segment: &Segment) -> Vec<u8> {
         options.extend(echo.to_be_bytes());
     }
     let room = (40 - options.len().min(40)).saturating_sub(4) / 8;
-    let blocks: Vec<(u64, u64)> = segment.sack.iter(segment.ack).take(room).collect();
+    let blocks = segment.sack.duplicate(segment.ack).into_iter();
+    let blocks: Vec<(u64, u64)> = blocks.chain(segment.sack.iter(segment.ack)).take(room).collect();
     if !blocks.is_empty() {
         options.extend([1, 1, 5, 2 + 8 * blocks.len() as u8]);
         for offset in blocks.into_iter().flat_map(|(start, end)| [start, end]) {

@@ -278,6 +278,12 @@ pub const TCP: &[KeySpec] = &[
     optional("prr", Kind::Flag, PROFILE, "proportional rate reduction, RFC 9937"),
     optional("rack", Kind::Flag, PROFILE, "RACK-TLP, RFC 8985"),
     optional(
+        "undo",
+        Kind::Flag,
+        PROFILE,
+        "cuts are taken back where what was sent again had not been lost, RFC 4015",
+    ),
+    optional(
         "loss-notices",
         Kind::Flag,
         "false",

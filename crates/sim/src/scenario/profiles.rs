@@ -40,7 +40,7 @@ const ROWS: &[Row] = &[
     }),
     (
         "tcp:linux",
-        "TCP as Linux sends today: CUBIC, PRR, RACK-TLP, delayed acknowledgements",
+        "TCP as Linux sends today: CUBIC, PRR, RACK-TLP, cuts taken back, delayed acknowledgements",
         || reference(Config::linux(), "cubic"),
     ),
     ("tcp:bbr", "the same with BBR", || reference(Config::linux(), "bbr")),

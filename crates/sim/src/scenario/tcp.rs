@@ -252,6 +252,7 @@ fn mechanisms(table: &Section<'_>, config: &mut Config) {
         ("ecn", &mut config.ecn),
         ("prr", &mut config.prr),
         ("rack", &mut config.rack),
+        ("undo", &mut config.undo),
         ("limited-transmit", &mut config.limited_transmit),
         ("handshake", &mut config.handshake),
         ("rate-samples", &mut config.rate_samples),

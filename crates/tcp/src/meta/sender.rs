@@ -304,7 +304,7 @@ impl MetaSender {
                     self.tell(now, SchedulerEvent::CwndReduced(path, cwnd));
                 }
                 SenderEvent::GaveUp => self.remove(now, index),
-                SenderEvent::Recovery(_) | SenderEvent::Drained => {}
+                SenderEvent::Recovery(_) | SenderEvent::CutUndone(_) | SenderEvent::Drained => {}
             }
         }
     }

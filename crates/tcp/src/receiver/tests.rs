@@ -39,6 +39,25 @@ fn ranges_are_reported_newest_first() {
 }
 
 #[test]
+fn duplicates_are_reported_before_the_ranges() {
+    let mut receiver = Receiver::new(Config { undo: true, ..plain() });
+    for index in [0, 1, 3, 5, 7] {
+        receiver.handle_segment(ms(index), &data(index), false);
+        while receiver.poll_transmit(ms(index)).is_some() {}
+    }
+    let mut report = |index: u64| {
+        receiver.handle_segment(ms(20), &data(index), false);
+        let ack = receiver.poll_transmit(ms(20)).expect("a duplicate is acknowledged at once");
+        let duplicate = ack.sack.duplicate(ack.ack).map(|(start, end)| (start / MSS, end / MSS));
+        (duplicate, blocks(&ack), ack.sack.len())
+    };
+    let ranges = vec![(7, 8), (5, 6), (3, 4)];
+    assert_eq!(report(0), (Some((0, 1)), ranges.clone(), 4), "below the acknowledgement");
+    assert_eq!(report(5), (Some((5, 6)), ranges, 4), "above it");
+    assert_eq!(report(2).0, None);
+}
+
+#[test]
 fn delayed_acknowledgements_wait_for_the_second_or_the_timer() {
     let config = Config { delayed_ack: DelayedAck::SECOND, ..plain() };
     let mut receiver = Receiver::new(&config);

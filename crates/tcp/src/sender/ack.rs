@@ -49,6 +49,10 @@ impl Sender {
         if self.config.rack {
             self.rack.on_delivered(&delivered, self.rtt.min(), now);
         }
+        if self.config.undo {
+            self.note_duplicate(segment);
+        }
+        let repairing = !matches!(self.phase, Phase::Ordinary);
         let no_growth = self.in_recovery();
         let duplicate = !progress
             && self.next > self.una
@@ -72,6 +76,9 @@ impl Sender {
         }
         self.tell_ack(now, &digest, siblings);
         self.settle_recovery(now, &digest);
+        if self.config.undo {
+            self.undo_needless_cut(segment, repairing, progress);
+        }
         if progress {
             self.on_progress(now);
         }
@@ -105,6 +112,16 @@ impl Sender {
             self.leave_persist(now);
         }
         moved
+    }
+
+    /// The receiver reports that a segment arrived again.
+    fn note_duplicate(&mut self, segment: &Segment) {
+        let Some((_, end)) = segment.sack.duplicate(segment.ack) else { return };
+        if end > self.next {
+            return;
+        }
+        self.undo.on_duplicate();
+        self.rack.on_duplicate(self.una, self.next);
     }
 
     fn take_sacks(&mut self, segment: &Segment, delivered: &mut Delivered) {
@@ -236,6 +253,7 @@ impl Sender {
         // A window that a mark has cut already is not cut again for a loss in it (RFC 3168 §6.1.2).
         if self.mark_point.is_none_or(|point| self.una >= point) {
             digest.signal = Signal::Loss;
+            self.undo.on_cut();
         }
     }
 
@@ -244,6 +262,7 @@ impl Sender {
             self.phase = Phase::Ordinary;
             self.duplicates = 0;
             self.credit = 0;
+            self.rack.on_recovered();
             if self.config.recovery == LossRecovery::FallFloyd {
                 // Only a timeout's recovery point must be passed, not one that was reached.
                 self.recovery_point = None;

@@ -9,6 +9,8 @@ pub enum SenderEvent {
     Timeout(u64),
     /// The congestion window shrank to this many bytes, for whatever reason.
     CwndReduced(u64),
+    /// The last cut was taken back, since nothing had been lost: the window has this many bytes.
+    CutUndone(u64),
     /// Everything written has been acknowledged.
     Drained,
     /// Too many timeouts in a row: the connection is dead.

@@ -11,6 +11,9 @@ use crate::segment::Segment;
 /// outstanding and its acknowledgement may be delayed (RFC 8985 §7.2).
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
 
+/// Recoveries for which a longer window for reordering lasts (RFC 8985 §6.2, step 4).
+const PERSISTENCE: u8 = 16;
+
 /// What RACK remembers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rack {
@@ -21,6 +24,11 @@ pub(super) struct Rack {
     min_rtt: Duration,
     /// A segment sent once was delivered after a later one was: the path reorders.
     reordering: bool,
+    /// Quarters of the least round trip beyond one that it waits for late segments (RACK.reo_wnd_mult, less 1), for how
+    /// many recoveries yet, and the end of the round trip in which they were raised.
+    patience: u8,
+    persists: u8,
+    raised: Option<u64>,
     highest: u64,
     reorder_at: Option<Time>,
     probe_at: Option<Time>,
@@ -66,6 +74,28 @@ impl Rack {
         self.newest = self.newest.max(Some((sent, end)));
     }
 
+    /// A segment was late and not lost.
+    pub(super) fn on_reordering(&mut self) {
+        self.reordering = true;
+    }
+
+    /// A segment was sent again for nothing: it waits longer, by one step in a round trip (RFC 8985 §6.2, step 4).
+    pub(super) fn on_duplicate(&mut self, una: u64, next: u64) {
+        if self.raised.is_none_or(|end| una >= end) {
+            self.raised = Some(next);
+            self.patience = self.patience.saturating_add(1);
+            self.persists = PERSISTENCE;
+        }
+    }
+
+    /// A recovery has ended.
+    pub(super) fn on_recovered(&mut self) {
+        self.persists = self.persists.saturating_sub(1);
+        if self.persists == 0 {
+            self.patience = 0;
+        }
+    }
+
     /// RFC 8985 §6.2, steps 4 and 5: declares lost what was sent long enough before something that
     /// has arrived. Returns how many segments are newly lost.
     pub(super) fn detect(
@@ -80,7 +110,8 @@ impl Rack {
         let mut newly = if self.reordering { 0 } else { board.judge(threshold) };
         let Some(newest) = self.newest else { return newly };
         let window = if self.reordering {
-            (self.min_rtt / 4).min(smoothed.unwrap_or(self.min_rtt))
+            let steps = 1 + u32::from(self.patience);
+            (self.min_rtt / 4 * steps).min(smoothed.unwrap_or(self.min_rtt))
         } else if newly > 0 || board.any_waiting() {
             Duration::ZERO
         } else {

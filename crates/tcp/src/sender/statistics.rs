@@ -27,6 +27,8 @@ pub struct SenderStatistics {
     pub persist_time: Duration,
     /// Tail loss probes sent (RFC 8985).
     pub tail_probes: u64,
+    /// Cuts of the window that were taken back, since nothing had been lost.
+    pub undone_cuts: u64,
     /// Notices of corruption that led to a retransmission.
     pub loss_notices: u64,
 }
@@ -45,6 +47,7 @@ impl core::ops::AddAssign for SenderStatistics {
         self.window_probes += other.window_probes;
         self.persist_time += other.persist_time;
         self.tail_probes += other.tail_probes;
+        self.undone_cuts += other.undone_cuts;
         self.loss_notices += other.loss_notices;
     }
 }

@@ -3,7 +3,10 @@
 use anabranch_policy::congestion;
 
 use super::*;
+use crate::config::DelayedAck;
 use crate::segment::{Flags, Timestamps};
+
+mod undo;
 
 const MSS: u64 = 1000;
 

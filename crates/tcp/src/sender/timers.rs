@@ -61,6 +61,7 @@ impl Sender {
         self.rack.on_timeout();
         self.events.push_back(SenderEvent::Timeout(self.una));
         self.tell_timeout(now, flight);
+        self.undo.on_cut();
         self.next_send = self.next_send.min(now);
     }
 

@@ -126,6 +126,7 @@ impl Sender {
             self.timed = None;
         }
         self.statistics.retransmissions += 1;
+        self.undo.on_resent(now);
         let flags = Flags::RETRANSMISSION;
         self.emit(now, start, len, if fin { flags.with(Flags::FIN) } else { flags }, index, idle)
     }
