@@ -185,8 +185,10 @@ impl Sender {
                 self.credit += self.mss();
             }
         }
-        let mut lost =
-            self.duplicates >= self.config.dup_threshold && !self.board.first_was_noticed();
+        // RACK judges by time, and counts only until it has seen the path reorder (RFC 8985 §6.2, step 4).
+        let mut lost = !self.config.rack
+            && self.duplicates >= self.config.dup_threshold
+            && !self.board.first_was_noticed();
         if self.config.recovery == LossRecovery::Sack {
             let newly = self.judge(now);
             digest.newly_lost += newly;

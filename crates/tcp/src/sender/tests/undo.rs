@@ -93,6 +93,23 @@ fn a_timeout_that_came_too_soon_is_taken_back() {
     assert_eq!(drain(&mut sender, at + Duration::from_millis(1)), [10], "nothing is sent again");
 }
 
+/// Once a path is known to reorder, three duplicates are no proof of a loss.
+#[test]
+fn duplicates_begin_no_recovery_on_a_path_that_reorders() {
+    let mut sender = after_a_late_segment(&linux(), "reno:initial=10");
+    sender.handle_segment(ms(110), &answer(ms(0), ack(10)));
+    drain(&mut sender, ms(110));
+    let first = sender.una / MSS;
+    for upto in first + 2..first + 8 {
+        let segment = answer(ms(110), sack(first, &[(first + 1, upto)]));
+        sender.handle_segment(ms(210), &segment);
+        assert!(!sender.in_recovery(), "{upto}");
+    }
+    let at = sender.rack.timer().expect("the first segment is awaited");
+    sender.handle_timeout(at);
+    assert!(sender.in_recovery(), "it did not come in time");
+}
+
 /// Each round trip with a duplicate makes RACK wait a quarter of a round trip longer for late segments.
 #[test]
 fn duplicates_make_rack_wait_longer() {
