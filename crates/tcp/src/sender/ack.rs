@@ -18,19 +18,7 @@ impl Sender {
 
     /// The same for a subflow of several, whose views coupled congestion controllers read.
     pub fn handle_segment_among(&mut self, now: Time, segment: &Segment, siblings: &[PathView]) {
-        if self.state == State::Failed || !segment.flags.has(Flags::ACK) {
-            return;
-        }
-        if let Some(timestamps) = segment.timestamps {
-            self.peer_timestamp = timestamps.value;
-        }
-        if let State::Opening(unsent) = self.state {
-            if !unsent && segment.flags.has(Flags::SYN) && segment.ack >= self.una {
-                self.connected(now, segment);
-            }
-            return;
-        }
-        if segment.ack < self.una || segment.ack > self.next || segment.flags.has(Flags::SYN) {
+        if !self.is_acknowledgement(now, segment) {
             return;
         }
         self.statistics.acks += 1;
@@ -48,9 +36,6 @@ impl Sender {
         self.sample_rtt(now, segment, progress);
         if self.config.rack {
             self.rack.on_delivered(&delivered, self.rtt.min(), now);
-        }
-        if self.config.undo {
-            self.note_duplicate(segment);
         }
         let repairing = !matches!(self.phase, Phase::Ordinary);
         let no_growth = self.in_recovery();
@@ -83,6 +68,23 @@ impl Sender {
             self.on_progress(now);
         }
         self.limit_hold(now);
+    }
+
+    /// Whether there is an open connection whose data the segment can acknowledge. The answer to a SYN opens it.
+    fn is_acknowledgement(&mut self, now: Time, segment: &Segment) -> bool {
+        if self.state == State::Failed || !segment.flags.has(Flags::ACK) {
+            return false;
+        }
+        if let Some(timestamps) = segment.timestamps {
+            self.peer_timestamp = timestamps.value;
+        }
+        if let State::Opening(unsent) = self.state {
+            if !unsent && segment.flags.has(Flags::SYN) && segment.ack >= self.una {
+                self.connected(now, segment);
+            }
+            return false;
+        }
+        (self.una..=self.next).contains(&segment.ack) && !segment.flags.has(Flags::SYN)
     }
 
     fn connected(&mut self, now: Time, segment: &Segment) {
@@ -134,6 +136,9 @@ impl Sender {
             if end <= self.next {
                 self.board.sack(start, end, delivered);
             }
+        }
+        if self.config.undo {
+            self.note_duplicate(segment);
         }
     }
 
