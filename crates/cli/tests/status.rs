@@ -90,6 +90,23 @@ fn what_runs_tells_of_its_peers_by_name() {
     assert_eq!(place.join("anabranch").read_dir().unwrap().count(), 0);
 }
 
+/// Several ask at once where killed commands have left their sockets: whoever comes second finds them gone.
+#[test]
+fn who_asks_at_once_with_others_is_not_told_of_what_they_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let sockets = directory.path().join("anabranch");
+    std::fs::create_dir(&sockets).unwrap();
+    for n in 1..500 {
+        drop(UnixListener::bind(sockets.join(format!("serve-{n}.sock"))).unwrap());
+    }
+    let ask = || anabranch(directory.path(), &["status"]).stderr(Stdio::piped()).spawn().unwrap();
+    let asking: Vec<Child> = (0..6).map(|_| ask()).collect();
+    for child in asking {
+        let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+        assert!(told.starts_with("anabranch: nothing runs"), "{told}");
+    }
+}
+
 /// A process that has been taken over answers root's question too: what it says must not reach the terminal as it is, and
 /// it must not hold up whoever asks.
 #[test]

@@ -33,13 +33,26 @@ fn those_in(directory: &Path) -> Result<Vec<State>, Failure> {
     };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
-        match one(&path) {
-            Ok(state) => found.push(state),
+        let error = match one(&path) {
+            Ok(state) => {
+                found.push(state);
+                continue;
+            }
+            Err(error) => error,
+        };
+        match error.kind() {
             // The process was killed before it could remove its socket.
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            ErrorKind::ConnectionRefused => {
                 let _ = std::fs::remove_file(&path);
             }
-            Err(error) => eprintln!("anabranch: {}: {error}", path.display()),
+            // It has just ended, or somebody else who asks has removed what it left.
+            ErrorKind::NotFound => {}
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => eprintln!(
+                "anabranch: {}: no answer in {} s; the command is stopped or overloaded",
+                path.display(),
+                PATIENCE.as_secs()
+            ),
+            _ => eprintln!("anabranch: {}: {error}", path.display()),
         }
     }
     found.sort_by_key(|state: &State| state.pid);

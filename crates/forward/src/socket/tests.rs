@@ -101,7 +101,6 @@ async fn of_many_at_once_one_gets_it() {
     }
 }
 
-/// Both sides of a forward are sockets. What is not permitted is refused, whatever else is.
 /// A permitted directory stands for the sockets in it. A link in it counts as what it leads to.
 #[tokio::test]
 async fn a_link_out_of_a_permitted_directory_is_not_followed() {
@@ -140,6 +139,7 @@ async fn a_link_out_of_a_permitted_directory_is_not_followed() {
     }
 }
 
+/// Both sides of a forward are sockets. What is not permitted is refused, whatever else is.
 #[tokio::test]
 async fn a_socket_leads_to_a_socket() {
     let directory = directory();
