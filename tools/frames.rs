@@ -3,7 +3,7 @@
 use anabranch_core::testing::written;
 use anabranch_core::wire::codec::NoSpace;
 use anabranch_core::wire::{
-    BYTES_PER_FRAME, ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId, SymbolFrame,
+    ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId, SymbolFrame, SymbolWriter,
     Writer,
 };
 use anabranch_policy::view::SymbolId;
@@ -16,6 +16,8 @@ const MOST_SOURCES: usize = 16;
 pub const MOST_REPAIRS: usize = 8;
 /// Bytes of a symbol that has a packet for itself.
 pub const LONGEST_SYMBOL: usize = FRAMES - 20;
+/// What streams and datagrams carry.
+const DATA: [u8; LONGEST_SYMBOL] = [7; LONGEST_SYMBOL];
 
 /// The frames of one packet.
 pub type Packet = Vec<u8>;
@@ -47,18 +49,14 @@ pub fn packed<'a>(frames: impl IntoIterator<Item = Written<'a>>) -> impl Iterato
     })
 }
 
-/// As many of these frames as a symbol of so many bytes may hold, and the padding that it needs for them.
-pub fn full_symbol<'a>(most: usize, frames: impl IntoIterator<Item = Written<'a>>) -> Vec<u8> {
-    let mut payload = Vec::new();
-    let mut count = 0;
-    for frame in frames.into_iter().take(1 + most / BYTES_PER_FRAME).map(bytes) {
-        if payload.len() + frame.len() > most {
-            break;
-        }
-        payload.extend(frame);
-        count += 1;
-    }
-    payload.resize(payload.len().max((count - 1) * BYTES_PER_FRAME), 0);
+/// The payload of a symbol with as many of these frames as `most` bytes may hold.
+pub fn full_symbol<'a>(most: usize, frames: impl IntoIterator<Item = SymbolFrame<'a>>) -> Vec<u8> {
+    let mut payload = vec![0; most];
+    let mut writer = SymbolWriter::new(&mut payload);
+    // The first that is refused ends it.
+    let _ = frames.into_iter().try_for_each(|frame| writer.write(&frame));
+    let length = writer.finish();
+    payload.truncate(length);
     payload
 }
 
@@ -101,25 +99,18 @@ pub fn source(id: u64, payload: Vec<u8>) -> Written<'static> {
     })
 }
 
-/// A piece of a stream, for a symbol.
-pub fn stream(id: u64, offset: u64, length: usize, fin: bool) -> Written<'static> {
-    let (stream, data) = (StreamId(id), vec![7; length]);
-    Box::new(move |writer| SymbolFrame::Stream { stream, offset, fin, data: &data }.encode(writer))
+/// A piece of a stream.
+pub fn stream(id: u64, offset: u64, length: usize, fin: bool) -> SymbolFrame<'static> {
+    SymbolFrame::Stream { stream: StreamId(id), offset, fin, data: &DATA[..length] }
 }
 
 /// The payload of a symbol of at most `most` bytes, full of datagrams of this length.
 pub fn datagrams(most: usize, length: usize) -> Vec<u8> {
-    let datagram = move |_| -> Written<'static> {
-        let data = vec![7; length];
-        Box::new(move |writer| SymbolFrame::Datagram(&data).encode(writer))
-    };
-    full_symbol(most, (0..).map(datagram))
+    full_symbol(most, core::iter::repeat(SymbolFrame::Datagram(&DATA[..length])))
 }
 
 /// The payload of a symbol with pieces of a stream.
-pub fn pieces(stream: u64, offsets: impl IntoIterator<Item = u64>, length: usize) -> Vec<u8> {
-    full_symbol(
-        LONGEST_SYMBOL,
-        offsets.into_iter().map(|offset| self::stream(stream, offset, length, false)),
-    )
+pub fn pieces(id: u64, offsets: impl IntoIterator<Item = u64>, length: usize) -> Vec<u8> {
+    let piece = |offset| stream(id, offset, length, false);
+    full_symbol(LONGEST_SYMBOL, offsets.into_iter().map(piece))
 }

@@ -7,8 +7,8 @@ use allocator::{LIVE, MOST};
 use anabranch_core::config::TransportConfig;
 use anabranch_core::testing::{Heard, Rogue, rogue_address, written};
 use anabranch_core::wire::{
-    AckHeader, BYTES_PER_FRAME, ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId,
-    SymbolFrame,
+    AckHeader, ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId, SymbolFrame,
+    SymbolWriter,
 };
 use anabranch_policy::view::{SymbolId, TrafficClass};
 use anabranch_types::PathId;
@@ -98,17 +98,13 @@ impl Abuser {
 
     /// The next symbol carries these pieces of a stream.
     fn pieces(&mut self, stream: StreamId, offsets: impl Iterator<Item = u64>, data: &[u8]) {
-        let mut frames = 0;
-        let mut payload = written(|writer| {
-            for offset in offsets {
-                let fin = false;
-                SymbolFrame::Stream { stream, offset, fin, data }.encode(writer).unwrap();
-                frames += 1;
-            }
-        });
-        // As long as it has to be for so many frames.
-        payload.resize(payload.len().max(frames * BYTES_PER_FRAME), 0);
-        self.source(self.next, &payload);
+        let mut payload = [0; PAYLOAD];
+        let mut writer = SymbolWriter::new(&mut payload);
+        for offset in offsets {
+            writer.write(&SymbolFrame::Stream { stream, offset, fin: false, data }).unwrap();
+        }
+        let length = writer.finish();
+        self.source(self.next, &payload[..length]);
         self.next += 1;
     }
 

@@ -33,30 +33,31 @@ fn those_in(directory: &Path) -> Result<Vec<State>, Failure> {
     };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
-        let error = match one(&path) {
-            Ok(state) => {
-                found.push(state);
-                continue;
-            }
-            Err(error) => error,
-        };
-        match error.kind() {
-            // The process was killed before it could remove its socket.
-            ErrorKind::ConnectionRefused => {
-                let _ = std::fs::remove_file(&path);
-            }
-            // It has just ended, or somebody else who asks has removed what it left.
-            ErrorKind::NotFound => {}
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => eprintln!(
-                "anabranch: {}: no answer in {} s; the command is stopped or overloaded",
-                path.display(),
-                PATIENCE.as_secs()
-            ),
-            _ => eprintln!("anabranch: {}: {error}", path.display()),
+        match one(&path) {
+            Ok(state) => found.push(state),
+            Err(error) => without_answer(&path, &error),
         }
     }
     found.sort_by_key(|state: &State| state.pid);
     Ok(found)
+}
+
+/// Removes the socket of a command that does not run any more, or says why there is no answer.
+fn without_answer(path: &Path, error: &std::io::Error) {
+    match error.kind() {
+        // The process was killed before it could remove its socket.
+        ErrorKind::ConnectionRefused => {
+            let _ = std::fs::remove_file(path);
+        }
+        // The command has just ended, or another `status` has removed the socket.
+        ErrorKind::NotFound => {}
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => eprintln!(
+            "anabranch: {}: no answer in {} s; the command is stopped or overloaded",
+            path.display(),
+            PATIENCE.as_secs()
+        ),
+        _ => eprintln!("anabranch: {}: {error}", path.display()),
+    }
 }
 
 fn one(path: &Path) -> std::io::Result<State> {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::place::{LONG, LOSSY, Place};
+use super::place::{LONG, LOSSY, Links, Place};
 use super::transfer::{GET, Kill, SEND, kill_all};
 use super::tunnel::{a_server_is_found_again, kill_both, kill_for_long};
 
@@ -63,20 +63,20 @@ fn work_goes_on_where_one_of_two_links_has_died() {
 
 #[test]
 fn work_goes_on_where_links_lose_one_packet_in_ten() {
-    for (seed, kill) in (51..).zip([LISTENER, CONNECTOR]) {
-        kill_all(Place::beyond("kls", LOSSY), SEND, kill, seed);
-        kill_all(Place::beyond("klg", LOSSY), GET, kill, seed);
-    }
-    let Some(place) = Place::beyond("klt", LOSSY) else { return };
-    a_server_is_found_again(&place, 53);
+    kill_beyond(LOSSY, ["kls", "klg", "klt"], 51);
 }
 
 #[test]
 fn work_goes_on_where_round_trips_take_long() {
-    for (seed, kill) in (61..).zip([LISTENER, CONNECTOR]) {
-        kill_all(Place::beyond("krs", LONG), SEND, kill, seed);
-        kill_all(Place::beyond("krg", LONG), GET, kill, seed);
+    kill_beyond(LONG, ["krs", "krg", "krt"], 61);
+}
+
+/// Kills each side of transfers, and the server of a tunnel, beyond such links, in places of these names.
+fn kill_beyond(links: Links, [send, get, tunnel]: [&str; 3], first_seed: u64) {
+    for (seed, kill) in (first_seed..).zip([LISTENER, CONNECTOR]) {
+        kill_all(Place::beyond(send, links), SEND, kill, seed);
+        kill_all(Place::beyond(get, links), GET, kill, seed);
     }
-    let Some(place) = Place::beyond("krt", LONG) else { return };
-    a_server_is_found_again(&place, 63);
+    let Some(place) = Place::beyond(tunnel, links) else { return };
+    a_server_is_found_again(&place, first_seed + 2);
 }

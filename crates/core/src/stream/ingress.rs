@@ -112,6 +112,9 @@ impl Streams {
     /// Lets no peer make the buffers of one stream after the other large: once there is more room in them
     /// than `StreamLimits::most_room` says, what they do not need is given back. One has `grown` by so many bytes.
     fn bound_buffers(&mut self, grown: u64) {
+        if grown == 0 {
+            return;
+        }
         self.room += grown;
         let most = self.limits.most_room(self.streams.len() as u64);
         if self.room > most {

@@ -310,6 +310,11 @@ impl<'a> SymbolWriter<'a> {
         self.writer.position()
     }
 
+    /// Writes a frame whose bytes are at hand.
+    pub fn write(&mut self, frame: &SymbolFrame<'_>) -> Result<(), NoSpace> {
+        self.frame(|writer| frame.encode(writer))
+    }
+
     /// Writes a STREAM frame of `length` bytes, which `fill` puts into place.
     #[inline]
     pub fn stream(

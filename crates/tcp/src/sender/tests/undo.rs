@@ -13,14 +13,8 @@ fn answer(echo: Time, segment: Segment) -> Segment {
 
 /// Segment 0 of ten is late: the window has been cut, and segment 0 sent again at 100 ms.
 fn after_a_late_segment(config: &Config, control: &str) -> Sender {
-    let mut sender = sender(config, control);
-    sender.write(1000 * MSS);
-    assert_eq!(drain(&mut sender, Time::ZERO).len(), 10);
-    for upto in 2..=4 {
-        sender.handle_segment(ms(100), &answer(Time::ZERO, sack(0, &[(1, upto)])));
-    }
+    let mut sender = after_a_loss(config, control);
     assert_eq!(drain(&mut sender, ms(100)).first(), Some(&0));
-    assert!(sender.in_recovery());
     sender
 }
 
@@ -65,9 +59,7 @@ fn duplicates_take_the_cut_back_once_all_that_was_sent_again_is_one() {
 
 #[test]
 fn what_waited_to_be_sent_again_is_in_flight_once_more() {
-    let mut sender = sender(&linux(), "reno:initial=10");
-    sender.write(1000 * MSS);
-    drain(&mut sender, Time::ZERO);
+    let mut sender = ten_in_flight(&linux());
     // Segments 0 to 5 are behind four others.
     sender.handle_segment(ms(100), &answer(Time::ZERO, sack(0, &[(6, 10)])));
     assert_eq!(sender.poll_transmit(ms(100)).map(|segment| segment.seq), Some(0));
