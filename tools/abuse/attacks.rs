@@ -135,7 +135,7 @@ fn reset_streams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     on_path_0(hostile, full((0..100).map(reset)))
 }
 
-/// As many streams as the victim allows, each with a byte and its end; then those that it allows for them.
+/// Opens streams as fast as the victim allows, and ends each after one byte.
 fn tiny_streams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     let pieces = (0..40).map(|k| stream(4 * (n * 40 + k), 0, 1, true));
     on_path_0(hostile, full([source(n, full_symbol(LONGEST_SYMBOL, pieces))]))

@@ -78,7 +78,7 @@ impl Outcome {
         Ok(outcome)
     }
 
-    /// Of a transfer over QUIC.
+    /// The figures of a transfer over QUIC.
     ///
     /// # Errors
     /// When a figure is missing.

@@ -387,13 +387,13 @@ fn tiny_streams_from(first: u64, length: usize) -> Vec<u8> {
     full_symbol(length, (first..).map(|n| stream(4 * n, 0, 1, true)))
 }
 
-/// As many in as many symbols as a packet may hold.
+/// The same, in as many symbols as a packet may hold.
 fn tiny_streams_of_symbols() -> Prepared {
     let symbol = |k: u64| source(k, tiny_streams_from(3 * k, 64));
     after(connect(None), [], |_| full((0..).map(symbol)))
 }
 
-/// As many in as many repairs.
+/// The same, in symbols that are recovered from as many repairs as a packet may hold.
 fn recovered_streams() -> Prepared {
     let repair = |k: u64| recovering(k, &tiny_streams_from(6 * k, 160));
     after(connect(None), [], |_| full((0..).map(repair)))

@@ -16,14 +16,14 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
-/// How often it is looked whether a peer that was asked for a sign of life has given one.
+/// Interval at which a connection is checked for the sign of life that its peer was asked for.
 const ALIVE_TURN: Duration = Duration::from_millis(10);
-/// After this many of these turns it is asked again, since questions and answers can be lost.
+/// Intervals after which the question is repeated, since it or its answer can be lost.
 const ASK_AGAIN: u32 = 15;
 /// Time that a peer has to give a sign of life, at least.
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
-/// Time after which a peer that has given none is taken for dead even where the paths' timeouts are longer, unless round
-/// trips take a third of it: the initial timeout of a path that has just been opened would make it two seconds.
+/// A peer without a sign of life for this long is taken for dead, unless three measured round trips last longer. The
+/// paths' timeouts do not matter by then: that of a path just opened is a guess, and would make it two seconds.
 const ENOUGH_PATIENCE: Duration = Duration::from_millis(750);
 /// The longest time that a peer has, however long round trips take.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);

@@ -148,8 +148,8 @@ pub trait CongestionController: Debug + Send {
     /// A scheduler asks to hold this path back: halve the window at most (MPTCP penalisation).
     fn penalise(&mut self) {}
 
-    /// What the last cut answered was not lost but late: the window and the threshold are again what they were before it,
-    /// unless they are larger by now. A window that no single loss or timeout cuts stays as it is.
+    /// The packets for which the window was last cut were late, not lost: restores the window and the threshold to at
+    /// least what they were before that cut. Controllers that no single loss or timeout cuts do nothing.
     fn undo(&mut self) {}
 
     /// The size of a full packet changed (bytes).

@@ -122,8 +122,8 @@ pub struct Config {
     pub ecn: bool,
     /// RACK-TLP (RFC 8985): losses by time, and a probe instead of a timeout at the tail.
     pub rack: bool,
-    /// With selective acknowledgements: the receiver reports duplicates (RFC 2883). Where they, or timestamps, show that a
-    /// segment was late and not lost, RACK waits longer and the window is what it was before the cut (RFC 4015).
+    /// The receiver reports duplicates (RFC 2883). Where they or timestamps show that retransmissions were spurious, the
+    /// cut of the window is undone (RFC 4015) and RACK's reordering window grows. Needs selective acknowledgements.
     pub undo: bool,
     /// Timers.
     pub timers: TimerConfig,
@@ -178,7 +178,7 @@ impl From<&Config> for Arc<Config> {
 }
 
 impl Config {
-    /// As a present-day Linux sends: PRR, RACK-TLP, cuts taken back, an acknowledgement for every second segment or
+    /// As a present-day Linux sends: PRR, RACK-TLP, spurious cuts undone, an acknowledgement for every second segment or
     /// after 40 ms, rate samples for its pacing controllers.
     pub fn linux() -> Self {
         Config {

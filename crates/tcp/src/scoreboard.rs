@@ -329,7 +329,7 @@ impl Scoreboard {
         self.cursor = self.slots.front().map_or(self.end, |slot| slot.start);
     }
 
-    /// What waits for its retransmission was not lost: it is in flight again, and may be judged anew by time.
+    /// Counts segments that were declared lost and not sent again as in flight once more. RACK may declare them lost later.
     pub(crate) fn forgive(&mut self) {
         for slot in self.slots.iter_mut().filter(|slot| slot.waits_for_resending()) {
             slot.state &= !LOST;

@@ -67,7 +67,7 @@ impl Pauses {
         self.timeouts += timeouts;
     }
 
-    /// How long it was, as a part of `span`, in words.
+    /// In words: the total time, its share of `span`, and the longest wait.
     fn spent(&self, span: u64) -> String {
         let (share, longest) = (percent(self.share(span)), seconds(self.longest));
         format!("{} ({share}), at most {longest} at once", of(self.total, span))

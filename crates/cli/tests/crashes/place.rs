@@ -53,14 +53,14 @@ impl Place {
         Some(Place { lab: Some((slow, lab)), is_long: links == LONG })
     }
 
-    /// Has the first link carry nothing, or again.
+    /// Makes the first link drop everything, or carry packets again.
     pub fn silence(&self, silent: bool) {
         let Some((_, lab)) = &self.lab else { return };
         if silent { lab.silence(1) } else { lab.unsilence(1) }
     }
 
-    /// The longest time from the restart of what was killed until bytes are carried again: [`recovered`], and where a round
-    /// trip takes a fifth of a second, five of these more, since silence is told from loss by what round trips take.
+    /// The longest time from the restart of what was killed until bytes are carried again: [`recovered`], and on links with
+    /// long round trips five of these more, since a peer counts as silent only after some round trips.
     pub fn recovered(&self) -> Duration {
         recovered() + if self.is_long { LONG[0].0 * 10 } else { Duration::ZERO }
     }

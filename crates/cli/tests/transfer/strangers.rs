@@ -115,7 +115,7 @@ fn the_key_of_a_ticket_without_its_shared_secret_is_of_no_use() {
     }
 }
 
-/// Whether the ticket's maker accepts a connection within a second of who has these keys.
+/// Whether the ticket's maker accepts a connection with these keys within a second.
 async fn connects(config: Config, ticket: &Ticket) -> bool {
     let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let endpoint = Endpoint::bind(config, [local]).unwrap();

@@ -24,7 +24,7 @@ const SILENT_TIMEOUTS: u32 = 2;
 const PATIENCE: u32 = 3;
 /// As [`PATIENCE`], while no path has a round-trip time: the initial timeout is longer than most paths need.
 const FIRST_PATIENCE: u32 = 2;
-/// However long timeouts are, the peer is silent after one and this.
+/// The peer counts as silent at the latest this long after the first timeout, however long further ones are.
 const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is known of the peer's silence.

@@ -97,7 +97,8 @@ pub struct Streams {
     pub(super) growth: Growth,
     /// Pieces kept beyond holes, over all streams.
     pub(super) pieces: usize,
-    /// Bytes that the receive buffers have room for, or more: what they give back is counted when it matters.
+    /// Upper bound of the receive buffers' capacity, bytes. What buffers give back is subtracted only once the bound is
+    /// reached.
     pub(super) room: u64,
     /// Bytes in send buffers, sendable or not.
     pub(super) unsent: u64,

@@ -17,7 +17,7 @@ pub const REPAIR_OVERHEAD: usize = 1 + 4 + 4 + 4 + 4;
 /// Largest key of a repair: its encoding has at most four bytes.
 pub const MAX_REPAIR_KEY: u32 = anabranch_policy::code::MAX_KEY;
 
-/// A source symbol holds one frame, and one more for each so many bytes that it is long.
+/// A source symbol may hold one frame, and one more for each this many bytes of its length.
 pub const BYTES_PER_FRAME: usize = 32;
 
 /// SYMBOL: a source symbol, cut after its last frame.
@@ -280,7 +280,7 @@ pub const fn datagram_len(length: usize) -> usize {
 #[derive(Debug)]
 pub struct SymbolWriter<'a> {
     writer: Writer<'a>,
-    /// The least length of the symbol if one more frame joins.
+    /// Length that the symbol needs if one more frame joins, bytes.
     least_length: usize,
 }
 
@@ -295,7 +295,7 @@ impl<'a> SymbolWriter<'a> {
         self.writer.position() == 0
     }
 
-    /// Bytes that a further frame can have; 0 if none may follow.
+    /// Bytes left for a further frame; 0 if none may follow.
     pub const fn room(&self) -> usize {
         let left = self.writer.remaining();
         if self.writer.position() + left < self.least_length { 0 } else { left }
@@ -352,8 +352,8 @@ impl<'a> SymbolWriter<'a> {
     }
 }
 
-/// Reads the frames of a source symbol, in order, past any padding. After an error it ends. More frames than
-/// the symbol may hold for its length are one.
+/// Reads the frames of a source symbol, in order, past any padding. After an error it ends. It is an error if
+/// there are more frames than the symbol's length allows.
 #[derive(Clone, Debug)]
 pub struct SymbolFrames<'a> {
     reader: Reader<'a>,

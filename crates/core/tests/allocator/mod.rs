@@ -23,7 +23,7 @@ thread_local! {
     pub static LIVE: Cell<i64> = const { Cell::new(0) };
     /// The most there were since it was last set.
     pub static MOST: Cell<i64> = const { Cell::new(0) };
-    /// Is shown each block that this thread frees, before it is freed. It must not allocate.
+    /// Called with each block that this thread is about to free. Must not allocate.
     pub static LOOK: Cell<Option<Look>> = const { Cell::new(None) };
 }
 
@@ -37,7 +37,7 @@ fn freed(size: usize) {
     LIVE.set(LIVE.get() - size as i64);
 }
 
-/// Shows a block that is about to be freed to whoever looks.
+/// Passes a block that is about to be freed to [`LOOK`].
 unsafe fn look(pointer: *mut u8, size: usize) {
     if let Some(look) = LOOK.get() {
         // The compiler cannot know which of the block's bytes were ever written.

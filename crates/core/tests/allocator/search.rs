@@ -4,13 +4,13 @@ use super::LOOK;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// Bytes that are looked for: each half of a key.
+/// Length of what is searched for, bytes: half a key.
 const PART: usize = 16;
-/// The most parts of secrets, and the most that are told of when found.
+/// Most parts of secrets that can be searched for, and most hits whose names are kept.
 const MOST: usize = 4096;
 const MOST_FOUND: usize = 64;
 
-/// Everything has its place beforehand, since nothing may be allocated during a look.
+/// Of fixed size, since a look must not allocate.
 struct Search {
     parts: [(&'static str, [u8; PART]); MOST],
     count: usize,
@@ -48,7 +48,7 @@ fn look(block: &[u8]) {
     });
 }
 
-/// This thread looks for a secret in what it frees from now on, if it looks at all.
+/// Adds a secret to those that this thread searches for. Does nothing unless a search is under way.
 pub fn learn(name: &'static str, secret: &[u8]) {
     if LOOK.get().is_none() {
         return;
@@ -68,8 +68,8 @@ pub fn learn(name: &'static str, secret: &[u8]) {
     });
 }
 
-/// Does this while everything that is freed is searched for `secrets` and for what is learnt meanwhile: the names of what
-/// was found, and how many parts were looked for.
+/// Runs `work`, and searches all that it frees for `secrets` and for those that [`learn`] adds meanwhile. Returns the names
+/// of the secrets found, and how many parts were searched for.
 pub fn left_by(
     secrets: &[(&'static str, &[u8])],
     work: impl FnOnce(),

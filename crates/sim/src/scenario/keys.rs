@@ -281,7 +281,7 @@ pub const TCP: &[KeySpec] = &[
         "undo",
         Kind::Flag,
         PROFILE,
-        "cuts are taken back where what was sent again had not been lost, RFC 4015",
+        "window cuts are undone after spurious retransmissions, RFC 4015",
     ),
     optional(
         "loss-notices",

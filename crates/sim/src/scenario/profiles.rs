@@ -40,7 +40,7 @@ const ROWS: &[Row] = &[
     }),
     (
         "tcp:linux",
-        "TCP as Linux sends today: CUBIC, PRR, RACK-TLP, cuts taken back, delayed acknowledgements",
+        "TCP as Linux sends today: CUBIC, PRR, RACK-TLP, spurious cuts undone, delayed acknowledgements",
         || reference(Config::linux(), "cubic"),
     ),
     ("tcp:bbr", "the same with BBR", || reference(Config::linux(), "bbr")),

@@ -62,7 +62,7 @@ impl Sender {
         self.tell_ack(now, &digest, siblings);
         self.settle_recovery(now, &digest);
         if self.config.undo {
-            self.undo_needless_cut(segment, repairing, progress);
+            self.undo_spurious_cut(segment, repairing, progress);
         }
         if progress {
             self.on_progress(now);
@@ -70,7 +70,7 @@ impl Sender {
         self.limit_hold(now);
     }
 
-    /// Whether there is an open connection whose data the segment can acknowledge. The answer to a SYN opens it.
+    /// Whether the segment can acknowledge data of an open connection. The answer to a SYN only opens the connection.
     fn is_acknowledgement(&mut self, now: Time, segment: &Segment) -> bool {
         if self.state == State::Failed || !segment.flags.has(Flags::ACK) {
             return false;

@@ -11,7 +11,7 @@ use crate::segment::Segment;
 /// outstanding and its acknowledgement may be delayed (RFC 8985 §7.2).
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// Recoveries for which a longer window for reordering lasts (RFC 8985 §6.2, step 4).
+/// Recoveries after which a reordering window that has grown is reset (RFC 8985 §6.2, step 4).
 const PERSISTENCE: u8 = 16;
 
 /// What RACK remembers.
@@ -24,8 +24,8 @@ pub(super) struct Rack {
     min_rtt: Duration,
     /// A segment sent once was delivered after a later one was: the path reorders.
     reordering: bool,
-    /// Quarters of the least round trip beyond one that it waits for late segments (RACK.reo_wnd_mult, less 1), for how
-    /// many recoveries yet, and the end of the round trip in which they were raised.
+    /// Quarters of the least round trip by which the reordering window has grown (RACK.reo_wnd_mult − 1), recoveries until
+    /// it is reset, and the offset whose acknowledgement ends the round trip in which it last grew.
     patience: u8,
     persists: u8,
     raised: Option<u64>,
@@ -79,7 +79,8 @@ impl Rack {
         self.reordering = true;
     }
 
-    /// A segment was sent again for nothing: it waits longer, by one step in a round trip (RFC 8985 §6.2, step 4).
+    /// A retransmission was spurious: the reordering window grows, by one step in a round trip at most (RFC 8985 §6.2,
+    /// step 4).
     pub(super) fn on_duplicate(&mut self, una: u64, next: u64) {
         if self.raised.is_none_or(|end| una >= end) {
             self.raised = Some(next);

@@ -27,7 +27,7 @@ pub struct SenderStatistics {
     pub persist_time: Duration,
     /// Tail loss probes sent (RFC 8985).
     pub tail_probes: u64,
-    /// Cuts of the window that were taken back, since nothing had been lost.
+    /// Cuts of the window that were undone, since nothing had been lost.
     pub undone_cuts: u64,
     /// Notices of corruption that led to a retransmission.
     pub loss_notices: u64,

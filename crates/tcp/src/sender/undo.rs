@@ -1,18 +1,18 @@
-//! Takes back cuts that no loss had caused: the receiver shows that it had what was sent again.
+//! Undoes cuts of the window after spurious retransmissions, as Linux does.
 
 use anabranch_types::Time;
 
 use super::{Phase, Sender, SenderEvent};
 use crate::segment::Segment;
 
-/// What was sent again since the last cut, and whether it had to be.
+/// The retransmissions since the last cut, and what shows that they were spurious.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
-    /// The last cut has not been taken back.
+    /// There was a cut, which has not been undone.
     possible: bool,
-    /// When the first of it left.
+    /// When the first of them left.
     first_resent: Option<Time>,
-    /// How many segments, and how many of them the receiver reported as duplicates.
+    /// How many there were, and how many duplicates the receiver reported.
     resent: u32,
     duplicates: u32,
 }
@@ -32,27 +32,27 @@ impl Undo {
         self.duplicates += 1;
     }
 
-    /// All that was sent again had arrived before (RFC 3708 §3; the receiver reports it as RFC 2883 says).
-    fn was_needless(&self) -> bool {
+    /// All of them arrived as duplicates (RFC 3708 §3), which the receiver reports (RFC 2883).
+    fn all_duplicates(&self) -> bool {
         self.resent > 0 && self.duplicates >= self.resent
     }
 
-    /// The acknowledgement answers a segment that left before anything was sent again (RFC 3522 §3.2): not the
-    /// retransmission filled the hole, but the first copy.
-    fn is_early(&self, segment: &Segment) -> bool {
+    /// The acknowledgement echoes the timestamp of a segment that left before the first of them (RFC 3522 §3.2): it was
+    /// the original that filled the hole.
+    fn answers_original(&self, segment: &Segment) -> bool {
         let echo = segment.timestamps.map_or(Time::MAX, |timestamps| timestamps.echo);
         self.first_resent.is_some_and(|resent| echo < resent)
     }
 }
 
 impl Sender {
-    /// Whether an acknowledgement shows that the last cut was for nothing, as Linux judges: by duplicates at any time, and,
-    /// while the losses are being repaired (`repairing`), by the timestamp of one that moves the cumulative
-    /// acknowledgement.
-    pub(super) fn undo_needless_cut(&mut self, segment: &Segment, repairing: bool, progress: bool) {
+    /// Undoes the last cut if this acknowledgement shows that its retransmissions were spurious: by duplicates at any time,
+    /// and by its timestamp while losses are being repaired (`repairing`), if it moves the cumulative acknowledgement
+    /// (`progress`).
+    pub(super) fn undo_spurious_cut(&mut self, segment: &Segment, repairing: bool, progress: bool) {
         let undo = &self.undo;
-        let early = repairing && progress && undo.is_early(segment);
-        if !undo.possible || !(early || undo.was_needless()) {
+        let original = repairing && progress && undo.answers_original(segment);
+        if !undo.possible || !(original || undo.all_duplicates()) {
             return;
         }
         self.undo.possible = false;

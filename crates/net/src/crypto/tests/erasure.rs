@@ -20,23 +20,61 @@ use core::time::Duration;
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use tokio::runtime::Builder;
 
-/// Secret bytes that are like no others: the key of this number.
-fn bytes(number: u8) -> [u8; 32] {
-    core::array::from_fn(|at| {
-        (at as u8).wrapping_mul(73).wrapping_add(number.wrapping_mul(29)) ^ 0x5a
-    })
+/// The secrets of one test. Each test has its own: a thread may get memory that the thread of another test has given back,
+/// and what that one left in it must not be taken for a secret of this one.
+#[derive(Clone, Copy)]
+struct Secrets(u8);
+
+const OF_HELD: Secrets = Secrets(1);
+const OF_MOVED: Secrets = Secrets(2);
+const OF_CIPHER: Secrets = Secrets(3);
+const OF_CONNECTION: Secrets = Secrets(4);
+const OF_SOCKETS: Secrets = Secrets(5);
+const OF_FILE: Secrets = Secrets(6);
+
+/// Pre-shared keys of this many peers besides the other end.
+const OTHERS: u8 = 30;
+
+impl Secrets {
+    /// The key of this number, unlike any other.
+    fn bytes(self, number: u8) -> [u8; 32] {
+        core::array::from_fn(|at| {
+            let at = at as u8;
+            let mixed = at.wrapping_mul(73).wrapping_add(number.wrapping_mul(29)) ^ 0x5a;
+            mixed ^ self.0.wrapping_mul(at | 1)
+        })
+    }
+
+    /// What the end of this number shares with whom: one key with the other end, and one with each of many.
+    fn shared(self, number: u8) -> BTreeMap<PublicKey, PresharedKey> {
+        let public = |number| SecretKey::from_bytes(self.bytes(number)).public_key();
+        let others = (10..10 + OTHERS)
+            .map(|other| (public(other), PresharedKey::from_bytes(self.bytes(other + 100))));
+        others.chain([(public(3 - number), PresharedKey::from_bytes(self.bytes(200)))]).collect()
+    }
+
+    /// All of both ends, with their names.
+    fn known(self) -> Vec<(&'static str, Vec<u8>)> {
+        apart(|| {
+            let keys = [1, 2].map(|number| ("static key", self.bytes(number).to_vec()));
+            let shared = (110..110 + OTHERS).chain([200]);
+            keys.into_iter()
+                .chain(shared.map(|number| ("pre-shared key", self.bytes(number).to_vec())))
+                .collect()
+        })
+    }
 }
 
 #[test]
 fn a_secret_that_is_not_erased_is_found() {
-    let (name, secret) = ("a secret", bytes(1));
+    let (name, secret) = ("a secret", OF_HELD.bytes(1));
     let (found, _) = left_by(&[(name, &secret)], || drop(black_box(Box::new(secret))));
     assert_eq!(found, [name]);
 }
 
 #[test]
 fn a_secret_that_a_growing_buffer_leaves_behind_is_found() {
-    let (name, secret) = ("a secret", bytes(1));
+    let (name, secret) = ("a secret", OF_MOVED.bytes(1));
     let (found, _) = left_by(&[(name, &secret)], || {
         let mut buffer = black_box(secret.to_vec());
         buffer.reserve(1000);
@@ -46,40 +84,19 @@ fn a_secret_that_a_growing_buffer_leaves_behind_is_found() {
     assert_eq!(found, [name]);
 }
 
-/// The processor's instructions for AES take keys that begin with the key's own bytes.
+/// A key expanded for the processor's AES instructions begins with the key itself, so that it can be searched for.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_packet_key_that_is_not_erased_is_found() {
     if !std::arch::is_x86_feature_detected!("aes") {
         return;
     }
-    let (name, secret) = ("a key", bytes(1));
+    let (name, secret) = ("a key", OF_CIPHER.bytes(1));
     let (found, _) = left_by(&[(name, &secret)], || {
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &secret).unwrap());
         drop(black_box(Box::new(key)));
     });
     assert_eq!(found, [name]);
-}
-
-/// Pre-shared keys of this many peers besides the other end.
-const OTHERS: u8 = 30;
-
-/// What the end of this number shares with whom: one key with the other end, and one with each of many.
-fn shared(number: u8) -> BTreeMap<PublicKey, PresharedKey> {
-    let public = |number| SecretKey::from_bytes(bytes(number)).public_key();
-    let others = (10..10 + OTHERS)
-        .map(|other| (public(other), PresharedKey::from_bytes(bytes(other + 100))));
-    others.chain([(public(3 - number), PresharedKey::from_bytes(bytes(200)))]).collect()
-}
-
-fn known() -> Vec<(&'static str, Vec<u8>)> {
-    apart(|| {
-        let keys = [1, 2].map(|number| ("static key", bytes(number).to_vec()));
-        let shared = (110..110 + OTHERS).chain([200]);
-        keys.into_iter()
-            .chain(shared.map(|number| ("pre-shared key", bytes(number).to_vec())))
-            .collect()
-    })
 }
 
 /// Makes something on another thread, so that the secrets in it leave no copies on the stack of this one. What is moved to
@@ -97,8 +114,9 @@ fn connect_renew_and_close() {
         config.responder.permitted = Permitted::Anyone;
         config.transport.keepalive = Some(Duration::from_secs(5));
         let crypto = apart(|| {
-            let crypto = NoiseCrypto::new(SecretKey::from_bytes(bytes(number))).unwrap();
-            crypto.with_preshared(shared(number))
+            let crypto =
+                NoiseCrypto::new(SecretKey::from_bytes(OF_CONNECTION.bytes(number))).unwrap();
+            crypto.with_preshared(OF_CONNECTION.shared(number))
         });
         Endpoint::new(config, Box::new(crypto), Time::ZERO)
     });
@@ -124,7 +142,7 @@ fn connect_renew_and_close() {
 
 #[test]
 fn nothing_secret_of_a_connection_stays_in_memory() {
-    let known = known();
+    let known = OF_CONNECTION.known();
     let known: Vec<_> = known.iter().map(|(name, key)| (*name, key.as_slice())).collect();
     let (found, parts) = left_by(&known, connect_renew_and_close);
     assert!(found.is_empty(), "{found:?}");
@@ -135,13 +153,13 @@ fn nothing_secret_of_a_connection_stays_in_memory() {
 /// The same with sockets and tasks.
 #[test]
 fn nothing_secret_of_endpoints_on_sockets_stays_in_memory() {
-    let known = known();
+    let known = OF_SOCKETS.known();
     let known: Vec<_> = known.iter().map(|(name, key)| (*name, key.as_slice())).collect();
     let (found, parts) = left_by(&known, || {
         let config = |number| {
             apart(|| {
-                let mut config = Config::new(SecretKey::from_bytes(bytes(number)));
-                config.preshared = shared(number);
+                let mut config = Config::new(SecretKey::from_bytes(OF_SOCKETS.bytes(number)));
+                config.preshared = OF_SOCKETS.shared(number);
                 config.permitted = May::Anyone;
                 config
             })
@@ -165,16 +183,16 @@ fn nothing_secret_of_endpoints_on_sockets_stays_in_memory() {
 fn nothing_of_a_key_that_is_written_and_read_stays_in_memory() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("key");
-    let text = SecretKey::from_bytes(bytes(1)).to_base64();
-    let known = [("key", &bytes(1)[..]), ("text of a key", text.as_bytes())];
+    let text = SecretKey::from_bytes(OF_FILE.bytes(1)).to_base64();
+    let known = [("key", &OF_FILE.bytes(1)[..]), ("text of a key", text.as_bytes())];
     let (found, _) = left_by(&known, || {
-        SecretKey::from_bytes(bytes(1)).save(&file, false).unwrap();
+        SecretKey::from_bytes(OF_FILE.bytes(1)).save(&file, false).unwrap();
         // A growing list moves what is in it.
         let mut keys = Vec::new();
         for _ in 0..20 {
             keys.push(SecretKey::load(&file).unwrap());
         }
-        assert_eq!(keys[19].as_bytes(), &bytes(1));
+        assert_eq!(keys[19].as_bytes(), &OF_FILE.bytes(1));
     });
     assert!(found.is_empty(), "{found:?}");
 }
