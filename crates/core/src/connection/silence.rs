@@ -17,14 +17,10 @@ use crate::wire::CloseCode;
 pub(crate) const CHECK_AGAIN: Duration = Duration::from_secs(4);
 /// Least time between two checks, where the peer is heard in between.
 const LEAST_PAUSE: Duration = Duration::from_millis(500);
-/// Timeouts in a row after which a path counts as silent: three packets were not answered. A peer that is asked
-/// in vain whether it still has the connection costs little.
+/// Timeouts in a row after which a path is not used to ask for a sign of life.
 const SILENT_TIMEOUTS: u32 = 2;
-/// Timeouts without any packet of the peer after which it is silent, if all paths are.
-const PATIENCE: u32 = 3;
-/// As [`PATIENCE`], while no path has a round-trip time: the initial timeout is longer than most paths need.
-const FIRST_PATIENCE: u32 = 2;
-/// The peer counts as silent at the latest this long after the first timeout, however long further ones are.
+/// A path counts as silent when the probes of its first timeout have had no answer for as long as that timeout took, and at
+/// the latest after this time. A peer that is asked in vain whether it still has the connection costs little.
 const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is known of the peer's silence.
@@ -114,11 +110,10 @@ impl Connection {
     }
 
     /// Called after a timeout of the path, and when its challenge was repeated. If no packet of the peer arrived
-    /// meanwhile, the other paths are probed as well; if none of them answers for some timeouts, the peer is silent.
+    /// meanwhile, the other paths are probed as well; if none of them answers for long enough, the peer is silent.
     pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
         let base = self.paths[slot].base_timeout().base;
-        let silence = now.since(self.last_received);
-        if !self.config.notice_silence || silence < base {
+        if !self.config.notice_silence || now.since(self.last_received) < base {
             return;
         }
         // The timeouts of a path that has been dead for longer are no news.
@@ -127,15 +122,34 @@ impl Connection {
                 path.liveness.ask_for_sign(now);
             }
         }
-        let silent = self.paths.iter().filter(|path| is_open(path)).all(is_silent);
-        let known = self.paths.iter().any(|path| path.rtt.view().samples > 0);
-        let patience = base * if known { PATIENCE } else { FIRST_PATIENCE };
-        if silent && silence >= patience.min(base + LONGEST_PATIENCE) {
+        if self.silent_from().is_some_and(|from| from <= now) {
             self.on_silent(now);
         }
     }
 
-    fn on_silent(&mut self, now: Time) {
+    /// When the peer will count as silent, unless something is heard of it before; `None` while that is not in question, or
+    /// once it does.
+    pub(super) fn silent_at(&self) -> Option<Time> {
+        if self.silence.since.is_none() { self.silent_from() } else { None }
+    }
+
+    /// When all paths are silent.
+    fn silent_from(&self) -> Option<Time> {
+        if !self.config.notice_silence {
+            return None;
+        }
+        let (mut latest, mut least) = (Time::ZERO, None);
+        for path in self.paths.iter().filter(|path| is_open(path)) {
+            let (first, base) = (path.liveness.first_timeout()?, path.base_timeout().base);
+            latest = latest.max(first + base.min(LONGEST_PATIENCE));
+            least = Some(least.map_or(base, |least: Duration| least.min(base)));
+        }
+        // Packets of the peer may arrive although none of this side's does.
+        least.map(|base| latest.max(self.last_received + base + base.min(LONGEST_PATIENCE)))
+    }
+
+    /// Every path is silent.
+    pub(super) fn on_silent(&mut self, now: Time) {
         let pause = if self.silence.since.is_some() { CHECK_AGAIN } else { LEAST_PAUSE };
         self.silence.since = Some(self.last_received);
         if self.silence.checked.is_none_or(|checked| now.since(checked) >= pause) {
@@ -148,14 +162,14 @@ impl Connection {
     pub(super) fn heartbeat_at(&self) -> Option<Time> {
         let interval = self.silence.heartbeat.filter(|_| self.established)?;
         let mut alive =
-            self.paths.iter().filter(|path| is_open(path) && !is_silent(path)).peekable();
+            self.paths.iter().filter(|path| is_open(path) && !has_gone_quiet(path)).peekable();
         alive.peek()?;
         if alive.any(is_asked) { None } else { Some(self.last_received + interval) }
     }
 
     /// Asks for a sign of life on the path that answers soonest.
     pub(super) fn beat(&mut self, now: Time) {
-        let alive = self.paths.indexed().filter(|(_, path)| is_open(path) && !is_silent(path));
+        let alive = self.paths.indexed().filter(|(_, path)| is_open(path) && !has_gone_quiet(path));
         let best = alive
             .min_by_key(|(_, path)| (!path.is_usable(), path.backup, path.rtt.view().smoothed));
         if let Some((slot, _)) = best {
@@ -175,6 +189,6 @@ fn is_asked(path: &Path) -> bool {
 
 /// Whether the path has had no answer for some timeouts. On a path whose address is not proven, one is enough: each
 /// repeated challenge postpones the next timeout, so that a second one may never come.
-fn is_silent(path: &Path) -> bool {
+fn has_gone_quiet(path: &Path) -> bool {
     path.liveness.timeouts() >= if path.is_proven() { SILENT_TIMEOUTS } else { 1 }
 }

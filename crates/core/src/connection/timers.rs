@@ -87,6 +87,7 @@ impl Connection {
         earliest.add(self.wakeup(), TimeoutReason::Scheduler);
         earliest.add(self.blocked_probe_at(), TimeoutReason::Probe);
         earliest.add(self.heartbeat_at(), TimeoutReason::KeepAlive);
+        earliest.add(self.silent_at(), TimeoutReason::Probe);
         earliest.add(self.keys.next_timeout(), TimeoutReason::Rekey);
         earliest.add(self.ids.free_at(), TimeoutReason::ConnectionIds);
         let idle = self.config.idle_timeout.map(|timeout| self.last_received + timeout);
@@ -143,6 +144,9 @@ impl Connection {
         }
         if self.heartbeat_at().is_some_and(|at| at <= now) {
             self.beat(now);
+        }
+        if self.silent_at().is_some_and(|at| at <= now) {
+            self.on_silent(now);
         }
         self.keys.forget_previous(now);
         if self.ids.free_at().is_some_and(|at| at <= now) {

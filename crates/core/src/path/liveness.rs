@@ -48,8 +48,9 @@ impl ProbeTimeout {
 /// When a path was last used and heard of, and the probes that it owes.
 #[derive(Debug)]
 pub struct Liveness {
-    /// Timeouts in a row.
+    /// Timeouts in a row, and when the first of them was.
     timeouts: u32,
+    first_timeout: Time,
     /// Ack-eliciting packets sent since anything was heard.
     sent_in_silence: u32,
     /// Packets that had waited for an answer for a whole timeout when the timer last fired.
@@ -70,6 +71,7 @@ impl Liveness {
     pub fn new(now: Time) -> Self {
         Liveness {
             timeouts: 0,
+            first_timeout: now,
             sent_in_silence: 0,
             overdue: 0,
             probes: 0,
@@ -83,6 +85,11 @@ impl Liveness {
     /// Timeouts in a row.
     pub fn timeouts(&self) -> u32 {
         self.timeouts
+    }
+
+    /// When the first of the timeouts in a row was, if there are any.
+    pub fn first_timeout(&self) -> Option<Time> {
+        (self.timeouts > 0).then_some(self.first_timeout)
     }
 
     /// Probes that are to be sent, whatever the window says.
@@ -117,6 +124,9 @@ impl Liveness {
     /// Nothing was heard for a timeout, which `overdue` packets have waited for an answer: this many probes are to be
     /// sent. Returns how many timeouts in a row that makes.
     pub fn on_timeout(&mut self, now: Time, overdue: u32, probes: u8) -> u32 {
+        if self.timeouts == 0 {
+            self.first_timeout = now;
+        }
         self.timeouts += 1;
         self.overdue = overdue;
         self.probes = probes;
