@@ -145,7 +145,7 @@ impl Connection {
             wait: Default::default(),
             scratch: Scratch::default(),
             dropped: statistics::Dropped::default(),
-            response: Vec::new(),
+            response: Default::default(),
         })
     }
 }

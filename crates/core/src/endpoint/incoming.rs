@@ -10,6 +10,7 @@ use super::{Handle, Router};
 use crate::config::TransportConfig;
 use crate::connection::{Connection, Setup};
 use crate::crypto::PublicKey;
+use crate::handshake::message::Response;
 use crate::handshake::{self, Candidate};
 use crate::path::PathAddress;
 use crate::profiles::Profile;
@@ -153,12 +154,13 @@ impl Router {
             random: self.crypto.randomness(),
             now,
         };
-        let connection = Connection::new(setup).map_err(AcceptError::Policy)?;
-        self.begin(id, connection);
-        for address in copies {
-            self.reply(address, accepting.response.clone());
+        let mut connection = Connection::new(setup).map_err(AcceptError::Policy)?;
+        for address in copies.into_iter().chain([incoming.address]) {
+            // Each address gets a challenge of its own: whoever answers it receives there.
+            let challenge = connection.challenge_in_response(now, address);
+            self.reply(address, Response::with_challenge(&accepting.response, challenge));
         }
-        self.reply(incoming.address, accepting.response);
+        self.begin(id, connection);
         Ok(())
     }
 
