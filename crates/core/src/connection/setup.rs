@@ -145,7 +145,7 @@ impl Connection {
             wait: Default::default(),
             scratch: Scratch::default(),
             dropped: statistics::Dropped::default(),
-            response: Default::default(),
+            response: Vec::new(),
         })
     }
 }

@@ -10,7 +10,6 @@ use super::{Handle, Router};
 use crate::config::TransportConfig;
 use crate::connection::{Connection, Setup};
 use crate::crypto::PublicKey;
-use crate::handshake::message::Response;
 use crate::handshake::{self, Candidate};
 use crate::path::PathAddress;
 use crate::profiles::Profile;
@@ -154,13 +153,12 @@ impl Router {
             random: self.crypto.randomness(),
             now,
         };
-        let mut connection = Connection::new(setup).map_err(AcceptError::Policy)?;
-        for address in copies.into_iter().chain([incoming.address]) {
-            // Each address gets a challenge of its own: whoever answers it receives there.
-            let challenge = connection.challenge_in_response(now, address);
-            self.reply(address, Response::with_challenge(&accepting.response, challenge));
-        }
+        let connection = Connection::new(setup).map_err(AcceptError::Policy)?;
         self.begin(id, connection);
+        for address in copies {
+            self.reply(address, accepting.response.clone());
+        }
+        self.reply(incoming.address, accepting.response);
         Ok(())
     }
 
