@@ -125,6 +125,35 @@ fn a_heartbeat_costs_one_packet_and_its_answer() {
     }
 }
 
+/// The second timeout of a path is twice as long as its first; the check does not wait for it.
+#[test]
+fn a_silent_peer_is_asked_after_two_timeouts_of_the_first_length() {
+    let mut pair = pair();
+    run(&mut pair, 1000);
+    pair.network.loses = |_| true;
+    pair.network.handshakes.clear();
+    let timeouts = |pair: &mut Pair<Road>| -> Vec<u64> {
+        let stats = pair.ends[0].connection().unwrap().stats();
+        stats.paths.iter().map(|path| path.counters.timeouts).collect()
+    };
+    let before = timeouts(&mut pair);
+    pair.ends[0].connection().unwrap().ask_for_signs(pair.now);
+    pair.send();
+    let mut until = |happens: &dyn Fn(&mut Pair<Road>) -> bool| {
+        let begun = pair.now;
+        while !happens(&mut pair) {
+            pair.round(STEP);
+            assert!(pair.now < begun + Duration::from_secs(2), "it does not happen");
+        }
+        pair.now.since(begun)
+    };
+    let all_have =
+        |pair: &mut Pair<Road>| timeouts(pair).iter().zip(&before).all(|(now, old)| now > old);
+    let first = until(&all_have);
+    let asked = until(&|pair| !pair.network.handshakes.is_empty());
+    assert!(asked <= first + STEP * 2, "{first:?}, and after {asked:?} more");
+}
+
 /// Where round trips took long, the first timeout does; the peer is asked half a second later, and not after two more.
 #[test]
 fn after_a_long_timeout_the_news_comes_soon() {

@@ -71,7 +71,8 @@ fn work_goes_on_where_round_trips_take_long() {
     kill_beyond(LONG, ["krs", "krg", "krt"], 61);
 }
 
-/// Kills each side of transfers, and the server of a tunnel, beyond such links, in places of these names.
+/// Kills each side of transfers, and the server of a tunnel, with these links between the sides. Network namespaces are
+/// named after the tests.
 fn kill_beyond(links: Links, [send, get, tunnel]: [&str; 3], first_seed: u64) {
     for (seed, kill) in (first_seed..).zip([LISTENER, CONNECTOR]) {
         kill_all(Place::beyond(send, links), SEND, kill, seed);

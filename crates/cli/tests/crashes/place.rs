@@ -59,8 +59,8 @@ impl Place {
         if silent { lab.silence(1) } else { lab.unsilence(1) }
     }
 
-    /// The longest time from the restart of what was killed until bytes are carried again: [`recovered`], and on links with
-    /// long round trips five of these more, since a peer counts as silent only after some round trips.
+    /// The longest time from the restart of what was killed until bytes are carried again: [`recovered`]; where round trips
+    /// take long, five round trips more, since a peer counts as silent only after some.
     pub fn recovered(&self) -> Duration {
         recovered() + if self.is_long { LONG[0].0 * 10 } else { Duration::ZERO }
     }

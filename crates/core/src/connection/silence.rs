@@ -17,10 +17,10 @@ use crate::wire::CloseCode;
 pub(crate) const CHECK_AGAIN: Duration = Duration::from_secs(4);
 /// Least time between two checks, where the peer is heard in between.
 const LEAST_PAUSE: Duration = Duration::from_millis(500);
-/// Timeouts in a row after which a path is not used to ask for a sign of life.
+/// Timeouts in a row after which no further sign of life is asked for on a path.
 const SILENT_TIMEOUTS: u32 = 2;
-/// A path counts as silent when the probes of its first timeout have had no answer for as long as that timeout took, and at
-/// the latest after this time. A peer that is asked in vain whether it still has the connection costs little.
+/// A path counts as silent once another timeout has passed since its first, without back-off, or this time if that is
+/// shorter. To ask a peer in vain whether it still has the connection costs little.
 const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is known of the peer's silence.
@@ -127,25 +127,26 @@ impl Connection {
         }
     }
 
-    /// When the peer will count as silent, unless something is heard of it before; `None` while that is not in question, or
-    /// once it does.
+    /// When the peer will count as silent if nothing is heard of it until then; `None` while a path has not timed out, and
+    /// once the peer counts as silent.
     pub(super) fn silent_at(&self) -> Option<Time> {
         if self.silence.since.is_none() { self.silent_from() } else { None }
     }
 
-    /// When all paths are silent.
+    /// When the last of the paths is silent; `None` while one has not timed out.
     fn silent_from(&self) -> Option<Time> {
         if !self.config.notice_silence {
             return None;
         }
-        let (mut latest, mut least) = (Time::ZERO, None);
+        let (mut latest, mut least) = (Time::ZERO, Duration::MAX);
         for path in self.paths.iter().filter(|path| is_open(path)) {
             let (first, base) = (path.liveness.first_timeout()?, path.base_timeout().base);
-            latest = latest.max(first + base.min(LONGEST_PATIENCE));
-            least = Some(least.map_or(base, |least: Duration| least.min(base)));
+            let patience = base.min(LONGEST_PATIENCE);
+            latest = latest.max(first + patience);
+            least = least.min(base + patience);
         }
         // Packets of the peer may arrive although none of this side's does.
-        least.map(|base| latest.max(self.last_received + base + base.min(LONGEST_PATIENCE)))
+        (least < Duration::MAX).then(|| latest.max(self.last_received + least))
     }
 
     /// Every path is silent.

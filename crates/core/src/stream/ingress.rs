@@ -110,7 +110,7 @@ impl Streams {
     }
 
     /// Lets no peer make the buffers of one stream after the other large: once there is more room in them
-    /// than `StreamLimits::most_room` says, what they do not need is given back. To be called when one has grown, by `grown` bytes.
+    /// than `StreamLimits::most_room` says, what they do not need is given back. Called when buffers have grown, by `grown` bytes.
     fn bound_buffers(&mut self, grown: u64) {
         if grown == 0 {
             return;

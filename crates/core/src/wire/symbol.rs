@@ -17,7 +17,7 @@ pub const REPAIR_OVERHEAD: usize = 1 + 4 + 4 + 4 + 4;
 /// Largest key of a repair: its encoding has at most four bytes.
 pub const MAX_REPAIR_KEY: u32 = anabranch_policy::code::MAX_KEY;
 
-/// A source symbol may hold one frame, and one more for each this many bytes of its length.
+/// A source symbol of L bytes holds at most 1 + L / `BYTES_PER_FRAME` frames.
 pub const BYTES_PER_FRAME: usize = 32;
 
 /// SYMBOL: a source symbol, cut after its last frame.

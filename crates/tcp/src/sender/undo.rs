@@ -10,9 +10,9 @@ use crate::segment::Segment;
 pub(super) struct Undo {
     /// There was a cut, which has not been undone.
     possible: bool,
-    /// When the first of them left.
+    /// When the first retransmission left.
     first_resent: Option<Time>,
-    /// How many there were, and how many duplicates the receiver reported.
+    /// Retransmissions, and duplicates that the receiver reported.
     resent: u32,
     duplicates: u32,
 }
@@ -32,13 +32,13 @@ impl Undo {
         self.duplicates += 1;
     }
 
-    /// All of them arrived as duplicates (RFC 3708 §3), which the receiver reports (RFC 2883).
+    /// Every retransmission arrived as a duplicate (RFC 3708 §3), as the receiver reports (RFC 2883).
     fn all_duplicates(&self) -> bool {
         self.resent > 0 && self.duplicates >= self.resent
     }
 
-    /// The acknowledgement echoes the timestamp of a segment that left before the first of them (RFC 3522 §3.2): it was
-    /// the original that filled the hole.
+    /// The acknowledgement echoes the timestamp of a segment that left before the first retransmission (RFC 3522 §3.2): it
+    /// was the original that filled the hole.
     fn answers_original(&self, segment: &Segment) -> bool {
         let echo = segment.timestamps.map_or(Time::MAX, |timestamps| timestamps.echo);
         self.first_resent.is_some_and(|resent| echo < resent)

@@ -20,8 +20,8 @@ use core::time::Duration;
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use tokio::runtime::Builder;
 
-/// The secrets of one test. Each test has its own: a thread may get memory that the thread of another test has given back,
-/// and what that one left in it must not be taken for a secret of this one.
+/// The secrets of one test. Each test has its own: a thread may get memory in which the thread of another test has left its
+/// secrets, and these must not be found here.
 #[derive(Clone, Copy)]
 struct Secrets(u8);
 
@@ -53,7 +53,7 @@ impl Secrets {
         others.chain([(public(3 - number), PresharedKey::from_bytes(self.bytes(200)))]).collect()
     }
 
-    /// All of both ends, with their names.
+    /// Every secret of both ends, with its name.
     fn known(self) -> Vec<(&'static str, Vec<u8>)> {
         apart(|| {
             let keys = [1, 2].map(|number| ("static key", self.bytes(number).to_vec()));
