@@ -13,6 +13,7 @@ mod preshared;
 mod random;
 mod schedule;
 mod session;
+mod stack;
 #[cfg(test)]
 mod tests;
 

@@ -96,6 +96,7 @@ impl Connection {
                 return;
             }
         };
+        self.settle_first_challenge(now, slot);
         if self.observer.is_some() {
             self.watch_received(now, slot, (number, &packet[HEADER_LEN..end]), packet.len());
         }
@@ -148,7 +149,7 @@ impl Connection {
                     return None;
                 }
                 let slot = self.new_path(now, path, address).ok()?;
-                self.challenge(now, slot);
+                self.challenge_first(now, slot);
                 slot
             }
         };

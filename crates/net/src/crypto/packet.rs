@@ -1,6 +1,7 @@
 //! Protection of data packets: AES-256-GCM and header protection.
 
 use super::schedule::{KEY_LEN, Secret};
+use super::stack;
 use aes::cipher::{BlockEncrypt, KeyInit};
 use aes::{Aes256, Block};
 use anabranch_core::crypto::{CryptoError, MASK_LEN, Opener, Sealer, TAG_LEN};
@@ -131,7 +132,7 @@ impl HeaderKey {
     /// The key of a direction, from the first handshake's secret.
     pub(super) fn new(secret: &Secret) -> Result<Arc<Self>, CryptoError> {
         let key = secret.header_key()?;
-        wash_stack();
+        stack::wash();
         HeaderKey::on_washed_stack(&key)
     }
 
@@ -163,13 +164,6 @@ impl HeaderKey {
             }
         }
     }
-}
-
-/// Overwrites what earlier calls have left on the stack below the caller's frame, deeper than the derivation of keys
-/// reaches.
-#[inline(never)]
-fn wash_stack() {
-    core::hint::black_box(&mut [0_u8; 16 << 10]);
 }
 
 impl core::fmt::Debug for PacketSealer {

@@ -2,6 +2,7 @@
 
 use super::packet::{HeaderKey, PacketOpener, PacketSealer};
 use super::schedule::KEY_LEN;
+use super::stack::washed;
 use super::{PresharedKey, PresharedKeys, SecretKey, noise};
 use anabranch_core::crypto::{
     Accepted, CryptoError, InitiatorState, PacketKeys, PublicKey, REKEY_LEN, Rekey, RekeyMessage,
@@ -32,8 +33,9 @@ pub(super) fn initiate(
 ) -> Result<Box<dyn InitiatorState>, CryptoError> {
     let prologue = [PROTOCOL, message].concat();
     let header_len = message.len();
-    let state = noise::initiate(Pattern::Ik, &prologue, &own.secret, peer, payload, message)
-        .inspect_err(|_| message.truncate(header_len))?;
+    let begin =
+        || noise::initiate(Pattern::Ik, &prologue, &own.secret, peer, payload, &mut *message);
+    let state = washed(begin).inspect_err(|_| message.truncate(header_len))?;
     Ok(Box::new(Initiator { own: Arc::clone(own), peer: *peer, state: Some(state) }))
 }
 
@@ -44,7 +46,7 @@ pub(super) fn accept(
     message: &[u8],
 ) -> Result<Accepted, CryptoError> {
     let prologue = [PROTOCOL, header].concat();
-    let (state, payload) = noise::receive(&prologue, &own.secret, None, message)?;
+    let (state, payload) = washed(|| noise::receive(&prologue, &own.secret, None, message))?;
     let peer = state.peer;
     Ok(Accepted { peer, payload, responder: Box::new(Responder { own: Arc::clone(own), state }) })
 }
@@ -61,7 +63,8 @@ impl InitiatorState for Initiator {
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError> {
         let state = self.state.as_ref().ok_or(CryptoError)?;
         let shared = self.own.preshared.of(&self.peer);
-        let (payload, finished) = state.finish(&self.own.secret, shared.as_bytes(), message)?;
+        let (payload, finished) =
+            washed(|| state.finish(&self.own.secret, shared.as_bytes(), message))?;
         self.state = None;
         let peer = (self.peer, shared);
         Ok((payload, session(&self.own, peer, Role::Initiator, finished)?))
@@ -84,9 +87,7 @@ impl ResponderState for Responder {
         let start = message.len();
         let shared = self.own.preshared.of(&peer);
         // The state stays where it is erased: moved out of its box, it would leave a copy there.
-        let finished = self
-            .state
-            .respond(shared.as_bytes(), payload, message)
+        let finished = washed(|| self.state.respond(shared.as_bytes(), payload, message))
             .inspect_err(|_| message.truncate(start))?;
         session(&self.own, (peer, shared), Role::Responder, finished)
     }
@@ -105,7 +106,7 @@ fn session(
     };
     let own = Arc::clone(own);
     let hash = finished.hash;
-    let keys = headers.packet_keys(role, finished)?;
+    let keys = washed(|| headers.packet_keys(role, finished))?;
     let rekey = Box::new(NoiseRekey { own, peer, shared, role, headers, hash, asked: None });
     Ok(Session { keys, rekey })
 }
@@ -155,7 +156,7 @@ impl NoiseRekey {
 
     fn renewed(&mut self, finished: Finished) -> Result<PacketKeys, CryptoError> {
         self.hash = finished.hash;
-        self.headers.packet_keys(self.role, finished)
+        washed(|| self.headers.packet_keys(self.role, finished))
     }
 }
 
@@ -163,7 +164,9 @@ impl Rekey for NoiseRekey {
     fn ask(&mut self) -> Result<RekeyMessage, CryptoError> {
         let mut message = Vec::with_capacity(REKEY_LEN);
         let (secret, prologue) = (&self.own.secret, self.prologue());
-        let asked = noise::initiate(Pattern::Kk, &prologue, secret, &self.peer, &[], &mut message)?;
+        let begin =
+            || noise::initiate(Pattern::Kk, &prologue, secret, &self.peer, &[], &mut message);
+        let asked = washed(begin)?;
         self.asked = Some(asked);
         message.try_into().map_err(|_| CryptoError)
     }

@@ -1,7 +1,7 @@
 //! Secrets are erased before the memory that held them is given back: whatever is freed is searched for them.
 //!
 //! Keys that are made on the way are learnt where they are made ([`learn`]), so that none is forgotten here. What is on
-//! the stack is not seen.
+//! the stack is seen only by the test that copies it to the heap.
 
 #[path = "../../../../core/tests/allocator/mod.rs"]
 mod allocator;
@@ -16,6 +16,7 @@ use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Pair, Sent};
 use anabranch_core::wire::CloseCode;
 use core::hint::black_box;
+use core::mem::MaybeUninit;
 use core::time::Duration;
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use tokio::runtime::Builder;
@@ -31,6 +32,7 @@ const OF_CIPHER: Secrets = Secrets(3);
 const OF_CONNECTION: Secrets = Secrets(4);
 const OF_SOCKETS: Secrets = Secrets(5);
 const OF_FILE: Secrets = Secrets(6);
+const OF_STACK: Secrets = Secrets(7);
 
 /// Pre-shared keys of this many peers besides the other end.
 const OTHERS: u8 = 30;
@@ -103,6 +105,55 @@ fn a_packet_key_that_is_not_erased_is_found() {
 /// the heap takes along what lies between its values on the stack.
 fn apart<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(make).join().unwrap())
+}
+
+/// Moves bytes that were never written from the stack to the heap, and frees them, so that they are searched.
+#[inline(never)]
+fn free_copy_of_stack() {
+    const LEN: usize = 24 << 10;
+    drop(black_box(Box::new(black_box([const { MaybeUninit::<u8>::uninit() }; LEN]))));
+}
+
+#[test]
+fn a_secret_that_is_left_on_the_stack_is_found() {
+    let (name, secret) = ("a secret", OF_STACK.bytes(1));
+    let (found, _) = left_by(&[(name, &secret)], || {
+        #[inline(never)]
+        fn leave(secret: &[u8; 32]) {
+            black_box(*secret);
+        }
+        leave(&secret);
+        free_copy_of_stack();
+    });
+    assert_eq!(found, [name]);
+}
+
+#[test]
+fn nothing_secret_of_a_handshake_stays_on_the_stack() {
+    let known = OF_STACK.known();
+    let known: Vec<_> = known.iter().map(|(name, key)| (*name, key.as_slice())).collect();
+    let (found, parts) = left_by(&known, || {
+        let end = |number| NoiseCrypto::new(SecretKey::from_bytes(OF_STACK.bytes(number))).unwrap();
+        let [mut client, mut server] = [1, 2].map(|number| apart(|| end(number)));
+        let mut first = Vec::new();
+        let mut initiator = client.initiate(&server.public_key(), b"", &mut first).unwrap();
+        free_copy_of_stack();
+        let accepted = server.accept(b"", &first).unwrap();
+        free_copy_of_stack();
+        let mut second = Vec::new();
+        let mut server = accepted.responder.respond(b"", &mut second).unwrap();
+        free_copy_of_stack();
+        let (_, mut client) = initiator.finish(&second).unwrap();
+        free_copy_of_stack();
+        let first = client.rekey.ask().unwrap();
+        free_copy_of_stack();
+        let (second, _) = server.rekey.answer(&first).unwrap();
+        free_copy_of_stack();
+        client.rekey.finish(&second).unwrap();
+        free_copy_of_stack();
+    });
+    assert!(found.is_empty(), "{found:?}");
+    assert!(parts > 2 * (known.len() + 2 * 10), "{parts}");
 }
 
 /// Two endpoints connect, send each other bytes for seven minutes, in which their keys are renewed three times, close and
