@@ -206,6 +206,10 @@ impl Connection {
             return;
         }
         self.paths[slot].suspect();
+        // It is probed more often now, so the next probe may be overdue.
+        if self.paths[slot].timeout_at().is_some_and(|at| at <= now) {
+            self.paths[slot].liveness.ask_for_sign(now);
+        }
         let path = self.paths[slot].id;
         self.observe(now, Observation::PathState { path, state: PathState::Suspect, reason });
         let action =
