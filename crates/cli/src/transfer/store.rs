@@ -63,6 +63,10 @@ enum Plan {
     Whole,
     /// Those after what an earlier transfer has left.
     Rest(Box<Partial>),
+    /// The same, asked for together with the sum of the first bytes, which decides whether they are used.
+    Guess,
+    /// Nothing: those bytes belong to another file than what an earlier transfer has left.
+    Useless,
     /// All bytes, to standard output.
     Stdout,
 }
@@ -82,6 +86,8 @@ struct Current {
 enum Sink {
     Partial(Box<Partial>),
     Stdout(Box<Hash>),
+    /// Nowhere.
+    Nothing,
 }
 
 /// How frames to the peer leave.
@@ -161,8 +167,9 @@ impl Store {
             Incoming::Data(bytes) => self.data(&bytes, say),
             Incoming::Frame(Frame::File { index, offset }) => self.begin(index, offset),
             Incoming::Frame(Frame::FileEnd { index, size, sum }) => {
-                self.end(index, size, &sum)?;
-                self.stored(index, say);
+                if self.end(index, size, &sum)? {
+                    self.stored(index, say);
+                }
                 Ok(())
             }
             Incoming::Frame(Frame::Sum { index, offset, sum }) => {
@@ -198,9 +205,31 @@ impl Store {
         let Pending { index, offset, .. } = pending;
         say(match pending.plan {
             Plan::SumOfAll | Plan::SumOfStart => Frame::Check { index, offset },
-            Plan::Whole | Plan::Rest(_) | Plan::Stdout => Frame::Fetch { index, offset },
+            _ => Frame::Fetch { index, offset },
         });
         self.pending.push_back(pending);
+    }
+
+    /// Asks for what an earlier transfer did not bring, or for everything.
+    fn ask_for_missing(
+        &mut self,
+        index: u32,
+        replaced: Option<Facts>,
+        say: Say<'_>,
+    ) -> Result<(), TransferError> {
+        let entry = self.entry(index)?;
+        let place = self.place(&entry)?;
+        let offset = if entry.kind == Kind::File { Partial::left(&place, &entry)? } else { 0 };
+        if offset == 0 {
+            self.ask(Pending { index, offset, replaced, plan: Plan::Whole }, say);
+            return Ok(());
+        }
+        self.ask(Pending { index, offset, replaced, plan: Plan::SumOfStart }, say);
+        // A file that changes gets another time, as a rule. So the rest is asked for before the answer is known.
+        if self.pending.len() < MAX_FETCHES {
+            self.ask(Pending { index, offset, replaced: None, plan: Plan::Guess }, say);
+        }
+        Ok(())
     }
 
     fn stored(&self, index: u32, say: Say<'_>) {
@@ -232,9 +261,7 @@ impl Store {
                 return Err(exists(place));
             }
         }
-        let (offset, plan) = partly(entry, place)?;
-        self.ask(Pending { index, offset, replaced: existing, plan }, say);
-        Ok(())
+        self.ask_for_missing(index, existing, say)
     }
 
     /// The peer has said which sum the first bytes of its file have.
@@ -259,22 +286,36 @@ impl Store {
                 Ok(())
             }
             Plan::SumOfAll if self.grant.overwrite => {
-                let (offset, plan) = partly(&entry, &place)?;
-                self.ask(Pending { offset, plan, ..pending }, say);
-                Ok(())
+                self.ask_for_missing(index, pending.replaced, say)
             }
             Plan::SumOfAll => Err(exists(&place)),
             Plan::SumOfStart => {
                 let partial = Partial::resume(&place, &entry)?
                     .filter(|partial| partial.so_far() == (offset, *theirs));
-                let (offset, plan) = match partial {
-                    Some(partial) => (offset, Plan::Rest(Box::new(partial))),
-                    None => (0, Plan::Whole),
-                };
-                self.ask(Pending { offset, plan, ..pending }, say);
+                self.go_on(pending, partial, say);
                 Ok(())
             }
-            Plan::Whole | Plan::Rest(_) | Plan::Stdout => Err(unexpected("a sum")),
+            _ => Err(unexpected("a sum")),
+        }
+    }
+
+    /// Goes on with a file of which an earlier transfer has left a part, which is `partial` if it is the peer's file.
+    fn go_on(&mut self, pending: Pending, partial: Option<Partial>, say: Say<'_>) {
+        let asked = |other: &&mut Pending| {
+            other.index == pending.index && matches!(other.plan, Plan::Guess)
+        };
+        let guess = self.pending.iter_mut().find(asked);
+        match (partial.map(Box::new), guess) {
+            (Some(partial), Some(guess)) => {
+                (guess.plan, guess.replaced) = (Plan::Rest(partial), pending.replaced);
+            }
+            (Some(partial), None) => {
+                self.ask(Pending { plan: Plan::Rest(partial), ..pending }, say);
+            }
+            (None, guess) => {
+                guess.into_iter().for_each(|guess| guess.plan = Plan::Useless);
+                self.ask(Pending { offset: 0, plan: Plan::Whole, ..pending }, say);
+            }
         }
     }
 
@@ -292,9 +333,12 @@ impl Store {
             }
             Plan::Rest(partial) => Sink::Partial(partial),
             Plan::Stdout => Sink::Stdout(Box::new(Hash::new())),
-            Plan::SumOfAll | Plan::SumOfStart => return Err(unexpected("a file")),
+            Plan::Useless => Sink::Nothing,
+            Plan::SumOfAll | Plan::SumOfStart | Plan::Guess => return Err(unexpected("a file")),
         };
-        self.progress.add_kept(offset);
+        if !matches!(sink, Sink::Nothing) {
+            self.progress.add_kept(offset);
+        }
         let most = if entry.kind == Kind::File { entry.size } else { u64::MAX };
         let replaced = pending.replaced;
         self.current = Some(Current { index, replaced, received: offset, most, sink });
@@ -304,8 +348,8 @@ impl Store {
     fn data(&mut self, bytes: &[u8], say: Say<'_>) -> Result<(), TransferError> {
         let Some(current) = &mut self.current else { return Err(unexpected("bytes of a file")) };
         let index = current.index;
-        let received = current.received.saturating_add(bytes.len() as u64);
-        if received > current.most {
+        current.received = current.received.saturating_add(bytes.len() as u64);
+        if current.received > current.most {
             return Err(TransferError::protocol("more bytes than the file's announced size"));
         }
         match &mut current.sink {
@@ -318,13 +362,14 @@ impl Store {
                 hash.update(bytes);
                 io::stdout().lock().write_all(bytes).map_err(|error| full(&error))?;
             }
+            Sink::Nothing => return Ok(()),
         }
-        current.received = received;
         self.progress.add_moved(bytes.len() as u64);
         Ok(())
     }
 
-    fn end(&mut self, index: u32, size: u64, sum: &Sum) -> Result<(), TransferError> {
+    /// The current file is complete; returns whether it was stored.
+    fn end(&mut self, index: u32, size: u64, sum: &Sum) -> Result<bool, TransferError> {
         let Some(current) = self.current.take_if(|current| current.index == index) else {
             return Err(unexpected("the end of a file"));
         };
@@ -334,22 +379,18 @@ impl Store {
             return Err(TransferError::protocol("fewer bytes than the file's announced size"));
         }
         match current.sink {
-            Sink::Partial(partial) => partial.publish(size, sum, current.replaced.as_ref()),
+            Sink::Partial(partial) => partial.publish(size, sum, current.replaced.as_ref())?,
             Sink::Stdout(hash) if hash.sum() == *sum => {
-                io::stdout().lock().flush().map_err(|error| full(&error))
+                io::stdout().lock().flush().map_err(|error| full(&error))?;
             }
             Sink::Stdout(_) => {
                 let why = format!("{}: what arrived is not what was sent", entry.name);
-                Err(TransferError::Local(Code::Checksum, why))
+                return Err(TransferError::Local(Code::Checksum, why));
             }
+            Sink::Nothing => return Ok(false),
         }
+        Ok(true)
     }
-}
-
-/// To ask for what an earlier transfer did not bring, or for everything.
-fn partly(entry: &Entry, place: &Place) -> Result<(u64, Plan), TransferError> {
-    let left = if entry.kind == Kind::File { Partial::left(place, entry)? } else { 0 };
-    Ok((left, if left > 0 { Plan::SumOfStart } else { Plan::Whole }))
 }
 
 /// The sum of a file that exists; it is told to nobody.

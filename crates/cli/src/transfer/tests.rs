@@ -1,9 +1,11 @@
 //! Tests of both sides' files without a network: frames are passed from one to the other directly.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
+use anabranch_transfer::frame::MAX_FETCHES;
 use anabranch_transfer::{Code, Entry, Frame, Kind, Manifest, Modified, Name};
 use ring::digest::{SHA256, digest};
 use tempfile::TempDir;
@@ -172,8 +174,8 @@ fn a_lost_transfer_goes_on_where_it_stopped() {
     let entry = file("film", 5000);
     interrupted(&place, &entry, &bytes, 3000);
     let mut store = place.store(std::slice::from_ref(&entry));
-    assert_eq!(fill(&mut store).unwrap(), [check(3000)]);
-    assert_eq!(tell(&mut store, 3000, &bytes[..3000]).unwrap(), [fetch(3000)]);
+    assert_eq!(fill(&mut store).unwrap(), [check(3000), fetch(3000)]);
+    assert_eq!(tell(&mut store, 3000, &bytes[..3000]).unwrap(), []);
     // As if killed while it wrote a note.
     fs::write(place.own_file("state").with_extension("new"), "{").unwrap();
     bring(&mut store, 0, &bytes, 3000).unwrap();
@@ -190,8 +192,8 @@ fn bytes_after_the_last_note_do_not_count() {
     let part = place.own_file("part");
     File::options().append(true).open(&part).unwrap().write_all(b"torn").unwrap();
     let mut store = place.store(&[entry]);
-    assert_eq!(fill(&mut store).unwrap(), [check(3000)]);
-    assert_eq!(tell(&mut store, 3000, &[1; 3000]).unwrap(), [fetch(3000)]);
+    assert_eq!(fill(&mut store).unwrap(), [check(3000), fetch(3000)]);
+    assert_eq!(tell(&mut store, 3000, &[1; 3000]).unwrap(), []);
     assert_eq!(fs::metadata(part).unwrap().len(), 3000);
 }
 
@@ -208,10 +210,49 @@ fn another_version_of_the_file_begins_anew() {
     let entry = file("film2", 5000);
     interrupted(&place, &entry, &[1; 5000], 3000);
     let mut store = place.store(&[entry]);
-    assert_eq!(fill(&mut store).unwrap(), [check(3000)]);
+    assert_eq!(fill(&mut store).unwrap(), [check(3000), fetch(3000)]);
     assert_eq!(tell(&mut store, 3000, &[3; 3000]).unwrap(), [fetch(0)]);
+    // The rest was asked for in vain.
+    assert_eq!(bring(&mut store, 0, &[3; 5000], 3000).unwrap(), []);
+    assert!(!store.is_done());
     bring(&mut store, 0, &[3; 5000], 0).unwrap();
+    assert_eq!(fs::read(place.path("film2")).unwrap(), [3; 5000]);
     assert_eq!(place.names(), ["film", "film2"]);
+}
+
+/// As many requests as may be unanswered are never exceeded, whatever there is of each file.
+#[test]
+fn many_partial_files_are_asked_for_within_the_limit() {
+    let mut place = Place::new();
+    let entries: Vec<Entry> = (0..150).map(|nr| file(&format!("f{nr:03}"), 500)).collect();
+    for entry in entries.iter().step_by(2) {
+        interrupted(&place, entry, &[1; 500], 300);
+    }
+    for entry in entries.iter().step_by(3) {
+        fs::write(place.path(entry.name.as_str()), [9; 500]).unwrap();
+    }
+    place.overwrite = true;
+    let mut store = place.store(&entries);
+    let mut unanswered = VecDeque::from(fill(&mut store).unwrap());
+    while let Some(request) = unanswered.pop_front() {
+        assert!(unanswered.len() < MAX_FETCHES);
+        let said = match request {
+            Frame::Check { index, offset } => {
+                let sum = sum(&[1; 500][..offset as usize]);
+                hand(&mut store, Incoming::Frame(Frame::Sum { index, offset, sum })).unwrap()
+            }
+            Frame::Fetch { index, offset } => {
+                bring(&mut store, index, &[1; 500], offset as usize).unwrap()
+            }
+            frame => panic!("{frame:?}"),
+        };
+        unanswered.extend(said.into_iter().filter(|frame| !matches!(frame, Frame::Stored { .. })));
+        unanswered.extend(fill(&mut store).unwrap());
+    }
+    assert!(store.is_done());
+    for entry in &entries {
+        assert_eq!(fs::read(place.path(entry.name.as_str())).unwrap(), [1; 500], "{entry:?}");
+    }
 }
 
 #[test]
