@@ -156,8 +156,8 @@ pub struct Endpoint {
     router: Router,
     connections: Connections,
     events: VecDeque<EndpointEvent>,
-    /// Peers that are silent, and have not been asked yet.
-    silent: Vec<Check>,
+    /// Questions to peers that do not answer, which have not been sent yet.
+    checks: Vec<Check>,
 }
 
 impl Endpoint {
@@ -167,7 +167,7 @@ impl Endpoint {
             router: Router::new(config, crypto, now),
             connections: Connections::default(),
             events: VecDeque::new(),
-            silent: Vec::new(),
+            checks: Vec::new(),
         }
     }
 
@@ -305,7 +305,7 @@ impl Endpoint {
         }
         // Anyone who has just shown its keys is half open no more.
         self.collect_events();
-        for check in self.silent.drain(..) {
+        for check in self.checks.drain(..) {
             self.router.check(now, check);
         }
         self.router.drop_half_open(now);
@@ -328,7 +328,10 @@ impl Endpoint {
                         rerouted.push((handle, self.router.exchange_ids(connection)));
                         continue;
                     }
-                    Event::Silent => self.silent.extend(Check::of(handle, connection)),
+                    Event::CheckDue => {
+                        self.checks.extend(Check::of(handle, connection));
+                        continue;
+                    }
                     Event::Established if connection.role() == Role::Responder => {
                         self.router.on_established(connection);
                         self.events.push_back(EndpointEvent::Accepted(handle));

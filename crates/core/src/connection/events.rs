@@ -22,8 +22,11 @@ pub enum Event {
     PeerAddresses,
     /// A path was taken out of use for good, by either side.
     PathClosed(PathId),
-    /// The peer is silent on every path; repeated while that lasts. Of a connection that was opened here, the peer is
-    /// to be asked whether it still has it.
+    /// No path had an answer to its last packets; repeated while that lasts. Of a connection that was opened here, the peer
+    /// is to be asked whether it still has it: [`Router::check`](crate::endpoint::Router::check). Endpoints do so by
+    /// themselves.
+    CheckDue,
+    /// The peer is silent on every path.
     Silent,
     /// The peer is heard again.
     Heard,

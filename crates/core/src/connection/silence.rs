@@ -1,8 +1,9 @@
 //! Detects that the peer is silent on all paths, and whether it has restarted.
 //!
-//! Recovery handles a single silent path; this handles a peer that is silent on every path. The side that opened the
-//! connection then asks the peer, by a handshake beside the connection, whether it still has the connection
-//! (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer that.
+//! Recovery handles a single silent path; this handles a peer that is silent on every path. As soon as every path has timed
+//! out once, the side that opened the connection asks the peer, by a handshake beside the connection, whether it still has the
+//! connection (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer that. If nothing is heard for
+//! another timeout, the peer counts as silent, and the application is told.
 
 use anabranch_policy::view::PathState;
 use anabranch_types::Time;
@@ -20,7 +21,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(500);
 /// Timeouts in a row after which no further sign of life is asked for on a path.
 const SILENT_TIMEOUTS: u32 = 2;
 /// A path counts as silent once another timeout has passed since its first, without back-off, or this time if that is
-/// shorter. To ask a peer in vain whether it still has the connection costs little.
+/// shorter.
 const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is known of the peer's silence.
@@ -89,8 +90,8 @@ impl Connection {
 
     /// The peer has answered whether it still has this connection.
     pub fn on_check(&mut self, now: Time, known: bool) {
-        if self.is_closed() || self.silence.since.is_none() {
-            // It was heard meanwhile, by whoever it is that answers on the paths now.
+        if self.is_closed() || self.silence.checked.is_none_or(|asked| self.last_received > asked) {
+            // Somebody who has the connection was heard since the question.
             return;
         }
         if known {
@@ -110,7 +111,8 @@ impl Connection {
     }
 
     /// Called after a timeout of the path, and when its challenge was repeated. If no packet of the peer arrived
-    /// meanwhile, the other paths are probed as well; if none of them answers for long enough, the peer is silent.
+    /// meanwhile, the other paths are probed as well. If all of them have timed out, the peer is asked whether it still has
+    /// the connection; if none answers for long enough, it is silent.
     pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
         let base = self.paths[slot].base_timeout().base;
         if !self.config.notice_silence || now.since(self.last_received) < base {
@@ -122,8 +124,11 @@ impl Connection {
                 path.liveness.ask_for_sign(now);
             }
         }
-        if self.silent_from().is_some_and(|from| from <= now) {
-            self.on_silent(now);
+        if let Some(from) = self.silent_from() {
+            self.ask_for_check(now);
+            if from <= now {
+                self.on_silent();
+            }
         }
     }
 
@@ -150,12 +155,18 @@ impl Connection {
     }
 
     /// Every path is silent.
-    pub(super) fn on_silent(&mut self, now: Time) {
-        let pause = if self.silence.since.is_some() { CHECK_AGAIN } else { LEAST_PAUSE };
-        self.silence.since = Some(self.last_received);
-        if self.silence.checked.is_none_or(|checked| now.since(checked) >= pause) {
-            self.silence.checked = Some(now);
+    pub(super) fn on_silent(&mut self) {
+        if self.silence.since.replace(self.last_received).is_none() {
             self.emit(Event::Silent);
+        }
+    }
+
+    /// No path has answered: has the peer be asked whether it still has the connection, unless it has been just now.
+    fn ask_for_check(&mut self, now: Time) {
+        let pause = if self.silence.since.is_some() { CHECK_AGAIN } else { LEAST_PAUSE };
+        if self.silence.checked.is_none_or(|asked| now.since(asked) >= pause) {
+            self.silence.checked = Some(now);
+            self.emit(Event::CheckDue);
         }
     }
 

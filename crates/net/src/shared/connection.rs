@@ -213,6 +213,7 @@ impl ConnectionShared {
                 Event::PathUp(path) => self.on_path_event(state, PathEvent::Up(path)),
                 Event::PathDown(path) => self.on_path_event(state, PathEvent::Down(path)),
                 Event::PathMoved(path) => self.on_path_event(state, PathEvent::Moved(path)),
+                Event::CheckDue => self.check(state, now),
                 Event::Silent => self.on_silent(state, now),
                 Event::Heard => {
                     state.silent = false;
@@ -242,16 +243,18 @@ impl ConnectionShared {
         self.wait.phase.notify_waiters();
     }
 
-    /// Nothing is heard of the peer: if this side asked for the connection, it asks whether the peer has it still.
-    fn on_silent(&self, state: &mut ConnectionState, now: Time) {
-        let Some(connection) = &state.connection else { return };
-        if !core::mem::replace(&mut state.silent, true) {
-            let Some(connection) = &state.connection else { return };
-            state.tell(|voice| log::silent(voice, connection, now));
-        }
-        if let Some(check) = Check::of(self.handle, connection) {
+    /// If this side asked for the connection, asks the peer whether it still has it.
+    fn check(&self, state: &ConnectionState, now: Time) {
+        let check = state.connection.as_ref().and_then(|held| Check::of(self.handle, held));
+        if let Some(check) = check {
             self.endpoint.check(now, check);
         }
+    }
+
+    fn on_silent(&self, state: &mut ConnectionState, now: Time) {
+        state.silent = true;
+        let Some(connection) = &state.connection else { return };
+        state.tell(|voice| log::silent(voice, connection, now));
         self.wait.hearing.notify_waiters();
     }
 
