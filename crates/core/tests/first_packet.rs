@@ -84,3 +84,17 @@ fn a_first_packet_from_elsewhere_proves_nothing() {
     // The Response is there after 100 ms.
     assert_eq!(round_trips(Time::from_millis(102), |_| ()), 3);
 }
+
+/// Nothing is added to the round trip by an acknowledgement that waits.
+#[test]
+fn both_ends_know_the_round_trip_of_the_first_path() {
+    let network = Translated { now: Time::ZERO, changes: Time::MAX };
+    let mut pair = Pair::new(&Profile::named("uncoded").unwrap(), 1, network);
+    for _ in 0..500 {
+        pair.round(STEP);
+    }
+    for end in &mut pair.ends {
+        let stats = end.connection().unwrap().stats();
+        assert_eq!(stats.paths[0].rtt.smoothed, DELAY * 2);
+    }
+}

@@ -96,7 +96,6 @@ impl Connection {
                 return;
             }
         };
-        self.settle_first_challenge(now, slot);
         if self.observer.is_some() {
             self.watch_received(now, slot, (number, &packet[HEADER_LEN..end]), packet.len());
         }
@@ -104,6 +103,7 @@ impl Connection {
         let (ack_eliciting, ce) = (eliciting, ecn == Ecn::Ce);
         let event = ReceivedEvent { now, path, ack_eliciting, out_of_order, ce, pending };
         self.schedule_ack(slot, event);
+        self.settle_first_challenge(now, slot);
         if self.paths[slot].sent.is_clogged() {
             self.lose_flight(now, slot);
             // Nothing of it is kept for late acknowledgements: that is what filled the memory.

@@ -62,14 +62,15 @@ impl Connection {
         }
     }
 
-    /// Measures the round trip if the first packet of a path has answered the challenge of the Response, and repeats the
-    /// challenge if it has not.
+    /// If the first packet of a path has answered the challenge of the Response, measures the round trip, and acknowledges
+    /// the packet at once, so that the peer can measure it as well. Repeats the challenge if it has not.
     pub(super) fn settle_first_challenge(&mut self, now: Time, slot: PathIndex) {
         if !core::mem::take(&mut self.response.awaited) {
             return;
         }
         if self.paths[slot].is_proven() {
             self.paths[slot].rtt.on_sample(now, self.started, Duration::ZERO);
+            self.report(now, slot);
         } else {
             self.challenge(now, slot);
         }
