@@ -31,7 +31,6 @@ field("static", "bytes", "Static key, sealed")
 field("payload", "bytes", "Payload, sealed")
 field("mac1", "bytes", "mac1")
 field("mac2", "bytes", "mac2")
-field("challenge", "bytes", "Challenge of the address")
 field("nonce", "bytes", "Nonce")
 field("cookie", "bytes", "Cookie, sealed")
 field("masked", "bytes", "Path and packet number, masked")
@@ -258,12 +257,7 @@ local function handshake(range, tree, response)
   end
   tree:add(fields.payload, at:take(at.left - 32))
   tree:add(fields.mac1, at:take(16))
-  if response then
-    tree:add(fields.challenge, at:take(8))
-    tree:add(fields.reserved, at:take(8))
-  else
-    tree:add(fields.mac2, at:take(16))
-  end
+  tree:add(fields.mac2, at:take(16))
 end
 
 local function cookie(range, tree)

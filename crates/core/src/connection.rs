@@ -27,7 +27,6 @@ mod queue;
 mod recover;
 mod rekey;
 mod reports;
-mod response;
 mod setup;
 mod sharing;
 mod silence;
@@ -51,6 +50,7 @@ use crate::coding::send::SendBlocks;
 use crate::config::TransportConfig;
 use crate::crypto::{PublicKey, Randomness};
 use crate::observe::{Observation, Observer};
+use crate::path::PathAddress;
 use crate::profiles::Profile;
 use crate::stream::{ReadOutcome, StreamError, Streams};
 use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, StreamId, TransportParameters};
@@ -128,8 +128,8 @@ pub struct Connection {
     wait: watch::Wait,
     scratch: Scratch,
     dropped: statistics::Dropped,
-    /// What the handshake's Response proves about addresses.
-    response: response::Responses,
+    /// The response that was authenticated.
+    response: Vec<u8>,
 }
 
 impl Connection {
@@ -284,6 +284,22 @@ impl Connection {
     /// Whether everything written so far is known to be at the peer.
     pub fn is_drained(&self) -> bool {
         self.send.is_empty() && self.streams.is_idle()
+    }
+
+    /// The handshake's response came back from this address: packets pass both ways there, so data need
+    /// not wait for the challenge. (The initiator chose the address itself and may send to it anyway.)
+    pub fn path_answered(&mut self, now: Time, address: PathAddress, response: &[u8]) {
+        if self.response != response {
+            return;
+        }
+        if let Some(slot) = self.paths.find(|path| path.address == address) {
+            self.validated(now, slot);
+        }
+    }
+
+    /// The response that was authenticated, to recognise its copies on other paths.
+    pub(crate) fn remember_response(&mut self, response: &[u8]) {
+        self.response = response.to_vec();
     }
 
     /// Lost symbols are sent again themselves, by choice or because the peer decodes no code.

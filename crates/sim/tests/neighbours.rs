@@ -61,7 +61,13 @@ fn delays_that_wander_are_remembered() {
 fn probing_overflows_short_buffers_where_delays_vary() {
     alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=normal,buffer=83p", 0.75);
     alone("rate=100mbit,delay=10ms,jitter=10ms,jitter-law=normal,buffer=200p", 0.85);
-    alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=log-normal,buffer=83p", 0.5);
+    // Single runs here vary by a third of their mean, so a median of three says little.
+    let text = "rate=50mbit,delay=20ms,jitter=20ms,jitter-law=log-normal,buffer=83p";
+    let plan = Plan::parallel(links(&[text])).flow(bulk("anabranch", 20));
+    let plan = plan.after(Duration::from_secs(5));
+    let mean = (1..=24).map(|seed| support::go(&plan, seed).efficiency()).sum::<f64>() / 24.0;
+    println!("== {text}: {mean:.3} on average");
+    assert!(mean > 0.45, "{mean}");
 }
 
 #[test]

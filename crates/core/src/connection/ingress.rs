@@ -103,7 +103,6 @@ impl Connection {
         let (ack_eliciting, ce) = (eliciting, ecn == Ecn::Ce);
         let event = ReceivedEvent { now, path, ack_eliciting, out_of_order, ce, pending };
         self.schedule_ack(slot, event);
-        self.settle_first_challenge(now, slot);
         if self.paths[slot].sent.is_clogged() {
             self.lose_flight(now, slot);
             // Nothing of it is kept for late acknowledgements: that is what filled the memory.
@@ -149,7 +148,7 @@ impl Connection {
                     return None;
                 }
                 let slot = self.new_path(now, path, address).ok()?;
-                self.challenge_first(now, slot);
+                self.challenge(now, slot);
                 slot
             }
         };

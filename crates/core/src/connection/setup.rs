@@ -13,7 +13,6 @@ use super::connection_ids::ConnectionIds;
 use super::credit::SymbolCredit;
 use super::keys::Keys;
 use super::paths::PathTable;
-use super::response::Responses;
 use super::silence::Silence;
 use super::{Connection, Scratch, close, mtu, statistics};
 use crate::coding::code;
@@ -21,7 +20,6 @@ use crate::coding::receive::ReceiveBlocks;
 use crate::coding::send::SendBlocks;
 use crate::config::TransportConfig;
 use crate::crypto::{PublicKey, Randomness, Session};
-use crate::path::PathAddress;
 use crate::profiles::Profile;
 use crate::stream::Streams;
 use crate::wire::{ConnectionId, Role, TransportParameters};
@@ -38,8 +36,6 @@ pub(crate) struct Setup {
     pub config: TransportConfig,
     pub profile: Profile,
     pub peer_parameters: TransportParameters,
-    /// At the responder: the challenges in the Response, by the addresses that it goes to.
-    pub challenges: Vec<(PathAddress, [u8; 8])>,
     pub random: Box<dyn Randomness>,
     pub now: Time,
 }
@@ -113,7 +109,7 @@ impl Connection {
         let local_id = local_ids.first().copied().unwrap_or_default();
         let remote_ids = [&[remote_id], &setup.peer_parameters.connection_ids[..]].concat();
         let ids = ConnectionIds::new(local_ids, &remote_ids, &setup.peer_parameters);
-        let Setup { config, profile, peer_parameters, challenges, now, mut random, .. } = setup;
+        let Setup { config, profile, peer_parameters, now, mut random, .. } = setup;
         let asked_for = peer_parameters.ack_profile.as_deref().and_then(Profile::named);
         let policies = Policies::build(&profile, asked_for.as_ref().unwrap_or(&profile))?;
         let (send, receive) = coding(&config, &profile, &peer_parameters)?;
@@ -149,7 +145,7 @@ impl Connection {
             wait: Default::default(),
             scratch: Scratch::default(),
             dropped: statistics::Dropped::default(),
-            response: Responses::new(challenges),
+            response: Vec::new(),
         })
     }
 }

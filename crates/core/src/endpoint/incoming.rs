@@ -10,7 +10,6 @@ use super::{Handle, Router};
 use crate::config::TransportConfig;
 use crate::connection::{Connection, Setup};
 use crate::crypto::PublicKey;
-use crate::handshake::message::Response;
 use crate::handshake::{self, Candidate};
 use crate::path::PathAddress;
 use crate::profiles::Profile;
@@ -137,11 +136,6 @@ impl Router {
         let Asked { incoming, copies, candidate, parameters } = asked;
         let AcceptConfig { profile, transport } = config;
         let (Handle(id), remote_id) = (incoming.handle, ConnectionId(candidate.remote_id));
-        // Each address gets a challenge of its own: whoever answers it receives there.
-        let mut random = self.crypto.randomness();
-        let challenge = |address| (address, random.next_u64().to_le_bytes());
-        let challenges: Vec<_> =
-            copies.into_iter().chain([incoming.address]).map(challenge).collect();
         let ours = self.parameters(&profile, &transport, id).encode();
         let accepting = self
             .responder
@@ -156,15 +150,15 @@ impl Router {
             config: transport,
             profile,
             peer_parameters: parameters,
-            challenges: challenges.clone(),
             random: self.crypto.randomness(),
             now,
         };
         let connection = Connection::new(setup).map_err(AcceptError::Policy)?;
         self.begin(id, connection);
-        for (address, challenge) in challenges {
-            self.reply(address, Response::with_challenge(&accepting.response, challenge));
+        for address in copies {
+            self.reply(address, accepting.response.clone());
         }
+        self.reply(incoming.address, accepting.response);
         Ok(())
     }
 

@@ -273,7 +273,6 @@ impl Router {
             config: self.config.transport.clone(),
             profile: attempt.config.profile,
             peer_parameters,
-            challenges: Vec::new(),
             random: self.crypto.randomness(),
             now,
         };

@@ -185,8 +185,8 @@ impl Initiator {
             return Err(HandshakeError::WrongReceiver);
         }
         let own = crypto.public_key();
-        let expected = crypto.mac(MacPurpose::Mac1(&own), response.before_mac1);
-        if !same_mac(&expected, &response.mac1) {
+        let expected = crypto.mac(MacPurpose::Mac1(&own), response.macs.before_mac1);
+        if !same_mac(&expected, &response.macs.mac1) {
             return Err(HandshakeError::Mac);
         }
         let (payload, session) = self.initiator.finish(response.noise)?;

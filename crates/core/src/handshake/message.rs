@@ -26,15 +26,13 @@ pub const MAX_LEN: usize = 1200;
 
 const INITIATION_HEADER_LEN: usize = 8;
 const RESPONSE_HEADER_LEN: usize = 8;
-/// Bytes at the end of a Response: a challenge, or zeros, and zeros.
-const QUESTION_LEN: usize = 16;
 /// Bytes of the connection id that begins a Response's payload.
 pub const SENDER_LEN: usize = 4;
 const SEALED_KEY_LEN: usize = 32 + TAG_LEN;
 const INITIATION_MIN_LEN: usize =
     INITIATION_HEADER_LEN + EPHEMERAL_LEN + SEALED_KEY_LEN + TIMESTAMP_LEN + TAG_LEN + 2 * MAC_LEN;
 const RESPONSE_MIN_LEN: usize =
-    RESPONSE_HEADER_LEN + EPHEMERAL_LEN + SENDER_LEN + TAG_LEN + MAC_LEN + QUESTION_LEN;
+    RESPONSE_HEADER_LEN + EPHEMERAL_LEN + SENDER_LEN + TAG_LEN + 2 * MAC_LEN;
 
 /// Why bytes are not a handshake message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +60,7 @@ impl fmt::Display for MessageError {
 
 impl std::error::Error for MessageError {}
 
-/// The two MACs that end an Initiation, and what they cover.
+/// The two MACs that end an Initiation or a Response, and what they cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Macs<'a> {
     /// Everything before `mac1`.
@@ -125,12 +123,8 @@ pub struct Response<'a> {
     /// The whole second Noise message. Its payload begins with the connection id under which the responder wants to
     /// receive.
     pub noise: &'a [u8],
-    /// Everything before `mac1`.
-    pub before_mac1: &'a [u8],
-    /// Keyed by the receiver's public key.
-    pub mac1: [u8; MAC_LEN],
-    /// The challenge by which the initiator shows that it receives at the address that this copy was sent to.
-    pub challenge: Option<[u8; 8]>,
+    /// The MACs.
+    pub macs: Macs<'a>,
 }
 
 impl<'a> Response<'a> {
@@ -139,27 +133,9 @@ impl<'a> Response<'a> {
         check(bytes, RESPONSE, RESPONSE_MIN_LEN..=MAX_LEN)?;
         check_version(bytes)?;
         let length = MessageError::Length(bytes.len());
-        let (copied, question) = bytes.split_last_chunk::<QUESTION_LEN>().ok_or(length)?;
-        let (before_mac1, mac1) = copied.split_last_chunk().ok_or(length)?;
-        let (header, noise) =
-            before_mac1.split_first_chunk::<RESPONSE_HEADER_LEN>().ok_or(length)?;
-        let challenge = question.first_chunk().copied().filter(|data| *data != [0; 8]);
-        Ok(Response { receiver: id_at(header, 4), noise, before_mac1, mac1: *mac1, challenge })
-    }
-
-    /// What all copies of a message have in common: everything but the challenge.
-    pub fn common(bytes: &[u8]) -> &[u8] {
-        bytes.get(..bytes.len().saturating_sub(QUESTION_LEN)).unwrap_or_default()
-    }
-
-    /// Ends a message after `mac1`, without a challenge.
-    pub fn end(out: &mut Vec<u8>) {
-        out.extend_from_slice(&[0; QUESTION_LEN]);
-    }
-
-    /// A copy of a whole message, with a challenge for the address that it goes to.
-    pub fn with_challenge(bytes: &[u8], challenge: [u8; 8]) -> Vec<u8> {
-        [Response::common(bytes), &challenge, &[0; QUESTION_LEN - 8]].concat()
+        let (body, macs) = Macs::split(bytes).ok_or(length)?;
+        let (header, noise) = body.split_first_chunk::<RESPONSE_HEADER_LEN>().ok_or(length)?;
+        Ok(Response { receiver: id_at(header, 4), noise, macs })
     }
 
     /// Writes the bytes before the Noise message.

@@ -167,8 +167,8 @@ pub struct Candidate {
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Accepting {
-    /// What to send to where the Initiation came from, [with a challenge](Response::with_challenge) for that address
-    /// if there is to be one. Copies on other paths are answered with these bytes, through [`Outcome::Reply`].
+    /// What to send to where the Initiation came from. Copies on other paths are answered with the
+    /// same bytes, through [`Outcome::Reply`].
     pub response: Vec<u8>,
     /// The connection's keys. Nothing may be sealed before a packet of the peer has been opened.
     pub session: Session,
@@ -285,7 +285,7 @@ impl Responder {
             .respond(&payload, &mut response)
             .map_err(|_| AcceptError::Crypto)?;
         append_mac1(crypto, &candidate.peer, &mut response);
-        Response::end(&mut response);
+        response.extend_from_slice(&[0; MAC_LEN]);
         if response.len() > MAX_LEN.min(AMPLIFICATION * candidate.received_len) {
             return Err(AcceptError::TooLong);
         }
