@@ -156,6 +156,31 @@ fn a_peer_is_asked_as_soon_as_every_path_has_timed_out() {
     assert!(silent + STEP * 2 >= first && silent <= first + STEP * 2, "{first:?}, {silent:?}");
 }
 
+/// The peer may have been heard so shortly before the timeouts that they are no reason to ask.
+#[test]
+fn a_silent_peer_has_been_asked_whenever_it_was_last_heard() {
+    for heard_for in (0..300).step_by(10) {
+        let mut pair = pair();
+        run(&mut pair, 1000);
+        pair.network.loses = |sent| sent.side == 0;
+        pair.network.handshakes.clear();
+        pair.ends[0].unwritten = 1000;
+        for _ in 0..heard_for {
+            let now = pair.now;
+            pair.ends[1].connection().unwrap().ask_for_signs(now);
+            pair.round(STEP);
+        }
+        pair.network.loses = |_| true;
+        while pair.ends[0].connection().unwrap().silent_since().is_none() {
+            pair.round(STEP);
+            assert!(pair.now < Time::from_secs(9), "it is not noticed");
+        }
+        run(&mut pair, 2);
+        let asked = pair.network.handshakes.iter().any(|(side, _)| *side == 0);
+        assert!(asked, "heard for {heard_for} ms");
+    }
+}
+
 /// A packet that was lost makes this side ask; the peer, which is there, answers, and nobody is told anything.
 #[test]
 fn a_timeout_alone_is_no_silence() {

@@ -91,7 +91,7 @@ impl Connection {
     /// The peer has answered whether it still has this connection.
     pub fn on_check(&mut self, now: Time, known: bool) {
         if self.is_closed() || self.silence.checked.is_none_or(|asked| self.last_received > asked) {
-            // Somebody who has the connection was heard since the question.
+            // The peer has it: a packet of the connection arrived after the question was sent.
             return;
         }
         if known {
@@ -127,7 +127,7 @@ impl Connection {
         if let Some(from) = self.silent_from() {
             self.ask_for_check(now);
             if from <= now {
-                self.on_silent();
+                self.on_silent(now);
             }
         }
     }
@@ -155,16 +155,21 @@ impl Connection {
     }
 
     /// Every path is silent.
-    pub(super) fn on_silent(&mut self) {
+    pub(super) fn on_silent(&mut self, now: Time) {
+        self.ask_for_check(now);
         if self.silence.since.replace(self.last_received).is_none() {
             self.emit(Event::Silent);
         }
     }
 
-    /// No path has answered: has the peer be asked whether it still has the connection, unless it has been just now.
+    /// No path has answered: has the peer asked whether it still has the connection, unless a check is under way, or one
+    /// began just now.
     fn ask_for_check(&mut self, now: Time) {
-        let pause = if self.silence.since.is_some() { CHECK_AGAIN } else { LEAST_PAUSE };
-        if self.silence.checked.is_none_or(|asked| now.since(asked) >= pause) {
+        let is_due = |asked| {
+            let pause = if asked >= self.last_received { CHECK_AGAIN } else { LEAST_PAUSE };
+            now.since(asked) >= pause
+        };
+        if self.silence.checked.is_none_or(is_due) {
             self.silence.checked = Some(now);
             self.emit(Event::CheckDue);
         }

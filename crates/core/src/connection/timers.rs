@@ -146,7 +146,7 @@ impl Connection {
             self.beat(now);
         }
         if self.silent_at().is_some_and(|at| at <= now) {
-            self.on_silent();
+            self.on_silent(now);
         }
         self.keys.forget_previous(now);
         if self.ids.free_at().is_some_and(|at| at <= now) {
