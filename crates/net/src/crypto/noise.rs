@@ -1,8 +1,8 @@
 //! The two Noise handshakes of a connection (Noise specification, revision 34): IKpsk2 begins it, KKpsk2 renews its keys.
 //!
 //! They differ in whether the responder learns the initiator's static key from the first message or knows it. They are
-//! written here, and not taken from a library, so that every secret in them is erased after use. The tests compare the
-//! messages with those of `snow`.
+//! written here, and not taken from a library, so that every secret in them is erased after use, on the stack as well. The
+//! tests compare the messages with those of `snow`.
 
 mod symmetric;
 #[cfg(test)]
@@ -10,6 +10,7 @@ mod tests;
 
 use super::SecretKey;
 use super::schedule::{KEY_LEN, Secret};
+use super::stack::washed;
 use anabranch_core::crypto::{CryptoError, PublicKey, TAG_LEN};
 use curve25519_dalek::MontgomeryPoint;
 use symmetric::Symmetric;
@@ -68,23 +69,25 @@ pub(super) fn initiate(
     payload: &[u8],
     message: &mut Vec<u8>,
 ) -> Result<Initiated, CryptoError> {
-    let ephemeral = SecretKey::generate().map_err(|_| CryptoError)?;
-    let mut state = Symmetric::new(pattern.name(), prologue);
-    let own = secret.public_key().0;
-    if pattern == Pattern::Kk {
-        state.mix_hash(&own);
-    }
-    state.mix_hash(&peer.0);
-    let public = ephemeral.public_key().0;
-    message.extend_from_slice(&public);
-    state.mix_public(&public)?;
-    state.mix_key(&**agree(&ephemeral, &peer.0)?)?;
-    if pattern == Pattern::Ik {
-        state.seal(&own, message)?;
-    }
-    state.mix_key(&**agree(secret, &peer.0)?)?;
-    state.seal(payload, message)?;
-    Ok(Initiated { state, ephemeral })
+    washed(|| {
+        let ephemeral = SecretKey::generate().map_err(|_| CryptoError)?;
+        let mut state = Symmetric::new(pattern.name(), prologue);
+        let own = secret.public_key().0;
+        if pattern == Pattern::Kk {
+            state.mix_hash(&own);
+        }
+        state.mix_hash(&peer.0);
+        let public = ephemeral.public_key().0;
+        message.extend_from_slice(&public);
+        state.mix_public(&public)?;
+        state.mix_key(&**agree(&ephemeral, &peer.0)?)?;
+        if pattern == Pattern::Ik {
+            state.seal(&own, message)?;
+        }
+        state.mix_key(&**agree(secret, &peer.0)?)?;
+        state.seal(payload, message)?;
+        Ok(Initiated { state, ephemeral })
+    })
 }
 
 /// Reads the first message and its payload. `peer` is the initiator's static key, where it is known.
@@ -94,27 +97,29 @@ pub(super) fn receive(
     peer: Option<PublicKey>,
     message: &[u8],
 ) -> Result<(Received, Vec<u8>), CryptoError> {
-    let pattern = if peer.is_some() { Pattern::Kk } else { Pattern::Ik };
-    let mut state = Symmetric::new(pattern.name(), prologue);
-    if let Some(peer) = peer {
-        state.mix_hash(&peer.0);
-    }
-    state.mix_hash(&secret.public_key().0);
-    let (ephemeral, mut rest) = message.split_first_chunk().ok_or(CryptoError)?;
-    state.mix_public(ephemeral)?;
-    state.mix_key(&**agree(secret, ephemeral)?)?;
-    let peer = match peer {
-        Some(peer) => peer,
-        None => {
-            let (sealed, after) =
-                rest.split_first_chunk::<{ KEY_LEN + TAG_LEN }>().ok_or(CryptoError)?;
-            rest = after;
-            PublicKey(state.open(sealed)?.try_into().map_err(|_| CryptoError)?)
+    washed(|| {
+        let pattern = if peer.is_some() { Pattern::Kk } else { Pattern::Ik };
+        let mut state = Symmetric::new(pattern.name(), prologue);
+        if let Some(peer) = peer {
+            state.mix_hash(&peer.0);
         }
-    };
-    state.mix_key(&**agree(secret, &peer.0)?)?;
-    let payload = state.open(rest)?;
-    Ok((Received { state, peer, ephemeral: *ephemeral }, payload))
+        state.mix_hash(&secret.public_key().0);
+        let (ephemeral, mut rest) = message.split_first_chunk().ok_or(CryptoError)?;
+        state.mix_public(ephemeral)?;
+        state.mix_key(&**agree(secret, ephemeral)?)?;
+        let peer = match peer {
+            Some(peer) => peer,
+            None => {
+                let (sealed, after) =
+                    rest.split_first_chunk::<{ KEY_LEN + TAG_LEN }>().ok_or(CryptoError)?;
+                rest = after;
+                PublicKey(state.open(sealed)?.try_into().map_err(|_| CryptoError)?)
+            }
+        };
+        state.mix_key(&**agree(secret, &peer.0)?)?;
+        let payload = state.open(rest)?;
+        Ok((Received { state, peer, ephemeral: *ephemeral }, payload))
+    })
 }
 
 impl Received {
@@ -125,15 +130,17 @@ impl Received {
         payload: &[u8],
         message: &mut Vec<u8>,
     ) -> Result<Finished, CryptoError> {
-        let ephemeral = SecretKey::generate().map_err(|_| CryptoError)?;
-        let public = ephemeral.public_key().0;
-        message.extend_from_slice(&public);
-        self.state.mix_public(&public)?;
-        self.state.mix_key(&**agree(&ephemeral, &self.ephemeral)?)?;
-        self.state.mix_key(&**agree(&ephemeral, &self.peer.0)?)?;
-        self.state.mix_key_and_hash(preshared)?;
-        self.state.seal(payload, message)?;
-        finish(&self.state)
+        washed(|| {
+            let ephemeral = SecretKey::generate().map_err(|_| CryptoError)?;
+            let public = ephemeral.public_key().0;
+            message.extend_from_slice(&public);
+            self.state.mix_public(&public)?;
+            self.state.mix_key(&**agree(&ephemeral, &self.ephemeral)?)?;
+            self.state.mix_key(&**agree(&ephemeral, &self.peer.0)?)?;
+            self.state.mix_key_and_hash(preshared)?;
+            self.state.seal(payload, message)?;
+            finish(&self.state)
+        })
     }
 }
 
@@ -145,14 +152,16 @@ impl Initiated {
         preshared: &[u8; KEY_LEN],
         message: &[u8],
     ) -> Result<(Vec<u8>, Finished), CryptoError> {
-        let mut state = self.state.clone();
-        let (ephemeral, rest) = message.split_first_chunk().ok_or(CryptoError)?;
-        state.mix_public(ephemeral)?;
-        state.mix_key(&**agree(&self.ephemeral, ephemeral)?)?;
-        state.mix_key(&**agree(secret, ephemeral)?)?;
-        state.mix_key_and_hash(preshared)?;
-        let payload = state.open(rest)?;
-        Ok((payload, finish(&state)?))
+        washed(|| {
+            let mut state = self.state.clone();
+            let (ephemeral, rest) = message.split_first_chunk().ok_or(CryptoError)?;
+            state.mix_public(ephemeral)?;
+            state.mix_key(&**agree(&self.ephemeral, ephemeral)?)?;
+            state.mix_key(&**agree(secret, ephemeral)?)?;
+            state.mix_key_and_hash(preshared)?;
+            let payload = state.open(rest)?;
+            Ok((payload, finish(&state)?))
+        })
     }
 }
 

@@ -33,9 +33,8 @@ pub(super) fn initiate(
 ) -> Result<Box<dyn InitiatorState>, CryptoError> {
     let prologue = [PROTOCOL, message].concat();
     let header_len = message.len();
-    let begin =
-        || noise::initiate(Pattern::Ik, &prologue, &own.secret, peer, payload, &mut *message);
-    let state = washed(begin).inspect_err(|_| message.truncate(header_len))?;
+    let state = noise::initiate(Pattern::Ik, &prologue, &own.secret, peer, payload, message)
+        .inspect_err(|_| message.truncate(header_len))?;
     Ok(Box::new(Initiator { own: Arc::clone(own), peer: *peer, state: Some(state) }))
 }
 
@@ -46,7 +45,7 @@ pub(super) fn accept(
     message: &[u8],
 ) -> Result<Accepted, CryptoError> {
     let prologue = [PROTOCOL, header].concat();
-    let (state, payload) = washed(|| noise::receive(&prologue, &own.secret, None, message))?;
+    let (state, payload) = noise::receive(&prologue, &own.secret, None, message)?;
     let peer = state.peer;
     Ok(Accepted { peer, payload, responder: Box::new(Responder { own: Arc::clone(own), state }) })
 }
@@ -63,8 +62,7 @@ impl InitiatorState for Initiator {
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError> {
         let state = self.state.as_ref().ok_or(CryptoError)?;
         let shared = self.own.preshared.of(&self.peer);
-        let (payload, finished) =
-            washed(|| state.finish(&self.own.secret, shared.as_bytes(), message))?;
+        let (payload, finished) = state.finish(&self.own.secret, shared.as_bytes(), message)?;
         self.state = None;
         let peer = (self.peer, shared);
         Ok((payload, session(&self.own, peer, Role::Initiator, finished)?))
@@ -87,7 +85,9 @@ impl ResponderState for Responder {
         let start = message.len();
         let shared = self.own.preshared.of(&peer);
         // The state stays where it is erased: moved out of its box, it would leave a copy there.
-        let finished = washed(|| self.state.respond(shared.as_bytes(), payload, message))
+        let finished = self
+            .state
+            .respond(shared.as_bytes(), payload, message)
             .inspect_err(|_| message.truncate(start))?;
         session(&self.own, (peer, shared), Role::Responder, finished)
     }
@@ -106,7 +106,7 @@ fn session(
     };
     let own = Arc::clone(own);
     let hash = finished.hash;
-    let keys = washed(|| headers.packet_keys(role, finished))?;
+    let keys = headers.packet_keys(role, finished)?;
     let rekey = Box::new(NoiseRekey { own, peer, shared, role, headers, hash, asked: None });
     Ok(Session { keys, rekey })
 }
@@ -128,9 +128,11 @@ impl Headers {
             Role::Initiator => (initiator, responder),
             Role::Responder => (responder, initiator),
         };
-        Ok(PacketKeys {
-            sealer: Box::new(PacketSealer::new(&ours.0, ours.1)?),
-            opener: Box::new(PacketOpener::new(&theirs.0, theirs.1)?),
+        washed(|| {
+            Ok(PacketKeys {
+                sealer: Box::new(PacketSealer::new(&ours.0, ours.1)?),
+                opener: Box::new(PacketOpener::new(&theirs.0, theirs.1)?),
+            })
         })
     }
 }
@@ -156,7 +158,7 @@ impl NoiseRekey {
 
     fn renewed(&mut self, finished: Finished) -> Result<PacketKeys, CryptoError> {
         self.hash = finished.hash;
-        washed(|| self.headers.packet_keys(self.role, finished))
+        self.headers.packet_keys(self.role, finished)
     }
 }
 
@@ -164,9 +166,7 @@ impl Rekey for NoiseRekey {
     fn ask(&mut self) -> Result<RekeyMessage, CryptoError> {
         let mut message = Vec::with_capacity(REKEY_LEN);
         let (secret, prologue) = (&self.own.secret, self.prologue());
-        let begin =
-            || noise::initiate(Pattern::Kk, &prologue, secret, &self.peer, &[], &mut message);
-        let asked = washed(begin)?;
+        let asked = noise::initiate(Pattern::Kk, &prologue, secret, &self.peer, &[], &mut message)?;
         self.asked = Some(asked);
         message.try_into().map_err(|_| CryptoError)
     }
