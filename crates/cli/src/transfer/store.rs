@@ -65,7 +65,7 @@ enum Plan {
     Rest(Box<Partial>),
     /// The same, asked for together with the sum of the first bytes, which decides whether they are used.
     Guess,
-    /// Nothing: those bytes belong to another file than what an earlier transfer has left.
+    /// None any more: what an earlier transfer has left belongs to another file, so what comes is dropped.
     Useless,
     /// All bytes, to standard output.
     Stdout,
@@ -203,33 +203,18 @@ impl Store {
 
     fn ask(&mut self, pending: Pending, say: Say<'_>) {
         let Pending { index, offset, .. } = pending;
+        let is_start = matches!(pending.plan, Plan::SumOfStart);
         say(match pending.plan {
             Plan::SumOfAll | Plan::SumOfStart => Frame::Check { index, offset },
-            _ => Frame::Fetch { index, offset },
+            Plan::Whole | Plan::Rest(_) | Plan::Guess | Plan::Useless | Plan::Stdout => {
+                Frame::Fetch { index, offset }
+            }
         });
         self.pending.push_back(pending);
-    }
-
-    /// Asks for what an earlier transfer did not bring, or for everything.
-    fn ask_for_missing(
-        &mut self,
-        index: u32,
-        replaced: Option<Facts>,
-        say: Say<'_>,
-    ) -> Result<(), TransferError> {
-        let entry = self.entry(index)?;
-        let place = self.place(&entry)?;
-        let offset = if entry.kind == Kind::File { Partial::left(&place, &entry)? } else { 0 };
-        if offset == 0 {
-            self.ask(Pending { index, offset, replaced, plan: Plan::Whole }, say);
-            return Ok(());
-        }
-        self.ask(Pending { index, offset, replaced, plan: Plan::SumOfStart }, say);
         // A file that changes gets another time, as a rule. So the rest is asked for before the answer is known.
-        if self.pending.len() < MAX_FETCHES {
+        if is_start && self.pending.len() < MAX_FETCHES {
             self.ask(Pending { index, offset, replaced: None, plan: Plan::Guess }, say);
         }
-        Ok(())
     }
 
     fn stored(&self, index: u32, say: Say<'_>) {
@@ -261,7 +246,9 @@ impl Store {
                 return Err(exists(place));
             }
         }
-        self.ask_for_missing(index, existing, say)
+        let (offset, plan) = partly(entry, place)?;
+        self.ask(Pending { index, offset, replaced: existing, plan }, say);
+        Ok(())
     }
 
     /// The peer has said which sum the first bytes of its file have.
@@ -286,7 +273,9 @@ impl Store {
                 Ok(())
             }
             Plan::SumOfAll if self.grant.overwrite => {
-                self.ask_for_missing(index, pending.replaced, say)
+                let (offset, plan) = partly(&entry, &place)?;
+                self.ask(Pending { offset, plan, ..pending }, say);
+                Ok(())
             }
             Plan::SumOfAll => Err(exists(&place)),
             Plan::SumOfStart => {
@@ -295,7 +284,9 @@ impl Store {
                 self.go_on(pending, partial, say);
                 Ok(())
             }
-            _ => Err(unexpected("a sum")),
+            Plan::Whole | Plan::Rest(_) | Plan::Guess | Plan::Useless | Plan::Stdout => {
+                Err(unexpected("a sum"))
+            }
         }
     }
 
@@ -391,6 +382,12 @@ impl Store {
         }
         Ok(true)
     }
+}
+
+/// To ask for what an earlier transfer did not bring, or for everything.
+fn partly(entry: &Entry, place: &Place) -> Result<(u64, Plan), TransferError> {
+    let left = if entry.kind == Kind::File { Partial::left(place, entry)? } else { 0 };
+    Ok((left, if left > 0 { Plan::SumOfStart } else { Plan::Whole }))
 }
 
 /// The sum of a file that exists; it is told to nobody.
