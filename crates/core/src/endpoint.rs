@@ -156,7 +156,7 @@ pub struct Endpoint {
     router: Router,
     connections: Connections,
     events: VecDeque<EndpointEvent>,
-    /// Questions to peers that do not answer, which have not been sent yet.
+    /// Checks that are due, and have not been sent yet.
     checks: Vec<Check>,
 }
 

@@ -181,7 +181,7 @@ fn a_silent_peer_has_been_asked_whenever_it_was_last_heard() {
     }
 }
 
-/// A packet that was lost makes this side ask; the peer, which is there, answers, and nobody is told anything.
+/// After lost packets this side asks. The peer answers that it has the connection, and the application is told nothing.
 #[test]
 fn a_timeout_alone_is_no_silence() {
     let mut pair = pair();
@@ -199,7 +199,7 @@ fn a_timeout_alone_is_no_silence() {
     assert_eq!(pair.ends[0].connection().unwrap().silent_since(), None);
 }
 
-/// Where round trips took long, the first timeout does; the peer is asked then, and not after two more.
+/// Long round trips make the first timeout long. The peer is asked after that one, and not after two more.
 #[test]
 fn after_a_long_timeout_the_news_comes_soon() {
     let network =
@@ -300,7 +300,7 @@ fn who_repeats_old_handshakes_makes_nobody_believe_in_a_restart() {
     assert_eq!(pair.ends[0].closed, None);
 }
 
-/// Where much is lost, silence for the length of a timeout is chance now and then. Asking costs little, and is seldom.
+/// Where many packets are lost, nothing is heard for a whole timeout now and then. The peer is asked then, which costs little.
 #[test]
 fn a_peer_that_is_heard_is_seldom_asked() {
     let mut pair = pair();

@@ -65,7 +65,7 @@ enum Plan {
     Rest(Box<Partial>),
     /// The same, asked for together with the sum of the first bytes, which decides whether they are used.
     Guess,
-    /// None any more: what an earlier transfer has left belongs to another file, so what comes is dropped.
+    /// Bytes that are dropped when they come: what an earlier transfer has left belongs to another file.
     Useless,
     /// All bytes, to standard output.
     Stdout,

@@ -112,7 +112,7 @@ impl Connection {
 
     /// Called after a timeout of the path, and when its challenge was repeated. If no packet of the peer arrived
     /// meanwhile, the other paths are probed as well. If all of them have timed out, the peer is asked whether it still has
-    /// the connection; if none answers for long enough, it is silent.
+    /// the connection. If no path has an answer for long enough, the peer counts as silent.
     pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
         let base = self.paths[slot].base_timeout().base;
         if !self.config.notice_silence || now.since(self.last_received) < base {
@@ -162,8 +162,7 @@ impl Connection {
         }
     }
 
-    /// No path has answered: has the peer asked whether it still has the connection, unless a check is under way, or one
-    /// began just now.
+    /// No path has answered: asks the driver for a check, unless one is under way or began just now.
     fn ask_for_check(&mut self, now: Time) {
         let is_due = |asked| {
             let pause = if asked >= self.last_received { CHECK_AGAIN } else { LEAST_PAUSE };

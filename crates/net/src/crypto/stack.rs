@@ -1,12 +1,12 @@
-//! What the derivation of keys leaves on the stack is overwritten.
+//! Overwrites what the derivation of keys leaves on the stack.
 //!
-//! It would not stay there: a large value that moves from the stack to the heap takes along what lies between its fields,
-//! and the heap gives that back without erasing it.
+//! It would get to the heap: when a large value moves there, its padding is copied with it, and holds what was on the stack
+//! before. Nothing erases that when the memory is freed.
 
-/// Bytes of the stack that are overwritten: more than the derivation of keys reaches down.
+/// Bytes of the stack that are overwritten: more than the derivation of keys uses.
 const REACH: usize = 32 << 10;
 
-/// Does what leaves secrets on the stack, and overwrites them. What it returns must hold its own secrets on the heap.
+/// Runs `derive`, then overwrites what it has left on the stack. Secrets in its result have to be on the heap.
 pub(super) fn washed<T>(derive: impl FnOnce() -> T) -> T {
     let outcome = below(derive);
     wash();
@@ -19,7 +19,7 @@ pub(super) fn wash() {
     core::hint::black_box(&mut [0_u8; REACH]);
 }
 
-/// In a frame of its own, which is left before the stack is overwritten.
+/// Has a frame of its own, which ends before the stack is overwritten.
 #[inline(never)]
 fn below<T>(derive: impl FnOnce() -> T) -> T {
     derive()

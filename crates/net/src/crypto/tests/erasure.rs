@@ -107,7 +107,7 @@ fn apart<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(make).join().unwrap())
 }
 
-/// Moves bytes that were never written from the stack to the heap, and frees them, so that they are searched.
+/// Copies the stack below this frame to the heap and frees the copy, so that it is searched.
 #[inline(never)]
 fn free_copy_of_stack() {
     const LEN: usize = 24 << 10;
