@@ -5,6 +5,7 @@ pub mod candidates;
 pub mod clock;
 pub mod control;
 pub mod ecn;
+pub mod excess;
 pub mod learnt;
 pub mod liveness;
 pub mod mtu;
@@ -36,6 +37,7 @@ use candidates::Candidates;
 use clock::PeerClock;
 use control::ControlInFlight;
 use ecn::EcnValidation;
+use excess::Excess;
 use learnt::Learnt;
 use liveness::{Liveness, ProbeTimeout};
 use mtu::PathMtu;
@@ -143,6 +145,8 @@ pub struct Path {
     pub own_congestion: Option<PolicySpec>,
     /// Pacing.
     pub pacer: Pacer,
+    /// What may leave beyond the congestion window.
+    pub excess: Excess,
     /// How large its packets may be.
     pub mtu: PathMtu,
     /// Loss estimate, copied from the estimator after each update.
@@ -209,6 +213,7 @@ impl Path {
             detector,
             own_congestion: None,
             pacer: Pacer::default(),
+            excess: Excess::default(),
             mtu,
             loss: LossView::default(),
             inter_loss: InterLoss::default(),
@@ -314,6 +319,7 @@ impl Path {
         let in_flight = self.sent.bytes_in_flight;
         in_flight + self.packet_size <= self.swing.window(self.congestion.cwnd())
             || in_flight == 0
+            || self.excess.is_allowed()
             || (self.state == PathState::Probation && in_flight < self.packet_size)
     }
 
@@ -400,6 +406,9 @@ impl Path {
             snapshot,
             ..SentPacket::unwatched(now, bytes as u32)
         });
+        if packet.carried.is_some() {
+            self.excess.on_sent();
+        }
         if packet.ack_eliciting {
             if !packet.mtu_probe {
                 self.liveness.on_sent(now);
@@ -431,9 +440,9 @@ impl Path {
         overtaken < now
     }
 
-    /// Something of this path was acknowledged: it is alive.
-    pub fn on_feedback(&mut self, now: Time) {
-        self.liveness.on_feedback(now);
+    /// Packets of this path were acknowledged, the newest of which left at `sent`: it is alive.
+    pub fn on_feedback(&mut self, now: Time, sent: Time) {
+        self.liveness.on_feedback(now, sent);
         match self.state {
             PathState::Suspect => {
                 self.state = PathState::Probation;

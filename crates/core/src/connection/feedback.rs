@@ -102,7 +102,7 @@ impl Connection {
         if outcome.acked_packets > 0 {
             self.watch_metrics(now, slot);
             self.look_for_bottlenecks(now, slot, outcome.largest_acked_sent);
-            self.heard(now, slot);
+            self.heard(now, slot, outcome.largest_acked_sent);
         }
         self.settle(now, slot, &outcome);
         Ok(())
@@ -311,7 +311,7 @@ impl Connection {
         path.loss = self.policies.estimator.path(path.id);
         path.inter_loss.on_acked(outcome.acked_bytes);
         if outcome.lost_packets > 0 {
-            path.inter_loss.on_lost(now, outcome.largest_lost_sent);
+            self.note_losses(now, slot, outcome.largest_lost_sent);
         }
         self.refresh_views(now);
         let (path, views) = self.paths.with_views(slot);
@@ -346,6 +346,23 @@ impl Connection {
         if cwnd != before {
             self.observe(now, Observation::Congestion { path: id, cwnd, pacing_bps, phase });
         }
+    }
+
+    /// Losses were found on a path; the newest of the lost packets left at `sent`.
+    fn note_losses(&mut self, now: Time, slot: PathIndex, sent: Time) {
+        // What a slower path has lost arrives sooner if a faster one sends it as soon as that has room.
+        let resends_here = self.resends() && !self.has_faster(slot);
+        let path = &mut self.paths[slot];
+        path.inter_loss.on_lost(now, sent);
+        if resends_here {
+            path.excess.on_lost(now, sent);
+        }
+    }
+
+    /// Whether another path can be used that has shorter round trips.
+    fn has_faster(&self, slot: PathIndex) -> bool {
+        let own = self.paths[slot].rtt.view().smoothed;
+        self.paths.iter().any(|path| path.is_usable() && path.rtt.view().smoothed < own)
     }
 
     /// Everything that waits for the whole frame to have been digested.

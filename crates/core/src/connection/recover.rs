@@ -226,10 +226,10 @@ impl Connection {
         self.tell_scheduler(now, [SchedulerEvent::PathDown(self.paths[slot].id)]);
     }
 
-    /// Feedback about a path arrived.
-    pub(super) fn heard(&mut self, now: Time, slot: PathIndex) {
+    /// Packets of a path were acknowledged, the newest of which left at `sent`.
+    pub(super) fn heard(&mut self, now: Time, slot: PathIndex, sent: Time) {
         let before = self.paths[slot].state();
-        self.paths[slot].on_feedback(now);
+        self.paths[slot].on_feedback(now, sent);
         let state = self.paths[slot].state();
         if before == PathState::Suspect && state == PathState::Probation {
             self.path_is_up(now, slot, "heard again");

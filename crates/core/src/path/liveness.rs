@@ -58,6 +58,8 @@ pub struct Liveness {
     /// Packets that may be sent beyond the window.
     probes: u8,
     last_feedback: Time,
+    /// When the newest packet left that was answered then.
+    answered: Time,
     /// Last time that an ack-eliciting packet left, or that probes were called for.
     last_sent: Time,
     /// Last time that the peer was asked for an answer only to measure the round trip.
@@ -76,6 +78,7 @@ impl Liveness {
             overdue: 0,
             probes: 0,
             last_feedback: now,
+            answered: now,
             last_sent: now,
             asked: now,
             asked_from: 0,
@@ -113,9 +116,10 @@ impl Liveness {
         self.sent_in_silence = self.sent_in_silence.saturating_add(1);
     }
 
-    /// Something sent on the path was acknowledged.
-    pub fn on_feedback(&mut self, now: Time) {
+    /// Packets were acknowledged, the newest of which left at `sent`.
+    pub fn on_feedback(&mut self, now: Time, sent: Time) {
         self.last_feedback = now;
+        self.answered = sent;
         self.timeouts = 0;
         self.sent_in_silence = 0;
         self.overdue = 0;
@@ -186,11 +190,18 @@ impl Liveness {
         doubled.min(base.longest.max(base.base))
     }
 
-    /// When the probe timer fires: no feedback for a timeout since `oldest`, the oldest packet in flight,
-    /// was sent, or since the last timeout.
+    /// When the probe timer fires. It starts when `oldest`, the oldest packet in flight, leaves, and again with feedback
+    /// (RFC 6298 §5.3) or a timeout.
+    ///
+    /// Feedback about a packet that left long before `oldest` says little of how soon that is answered. By as much as
+    /// passed between the two, the timer is taken to have started before the feedback.
     pub fn timeout_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
-        let from = if self.timeouts == 0 { oldest } else { self.last_sent };
-        from.max(self.last_feedback) + self.timeout(base)
+        let from = if self.timeouts == 0 {
+            oldest.max(self.last_feedback - oldest.since(self.answered))
+        } else {
+            self.last_sent.max(self.last_feedback)
+        };
+        from + self.timeout(base)
     }
 
     /// When a path that is not used until it answers is probed again: soon, however long its round trips are, or its
@@ -201,7 +212,7 @@ impl Liveness {
 
     /// The way to the peer is another one now.
     pub fn start_over(&mut self, now: Time) {
-        self.on_feedback(now);
+        self.on_feedback(now, now);
     }
 
     /// The path is closed.
@@ -237,13 +248,30 @@ mod tests {
         // The last acknowledgement let one packet leave; those before it have waited as long.
         liveness.on_sent(Time::ZERO);
         let mut timed_out = |overdue| {
-            liveness.on_feedback(Time::ZERO);
+            liveness.on_feedback(Time::ZERO, Time::ZERO);
             liveness.on_timeout(Time::from_secs(1), overdue, 2);
             [0.01, 0.6].map(|loss| liveness.seems_dead(loss))
         };
         assert_eq!(timed_out(3), [false, false]);
         assert_eq!(timed_out(4), [true, false]);
         assert_eq!(timed_out(10), [true, true]);
+    }
+
+    #[test]
+    fn the_timer_starts_again_with_feedback_about_packets_that_left_shortly_before() {
+        let at = Time::from_millis;
+        let base = ProbeTimeout::new(Duration::from_millis(150), 3, Duration::from_millis(100));
+        let mut liveness = Liveness::new(at(0));
+        let mut fires = |oldest, feedback, answered| {
+            liveness.on_feedback(at(feedback), at(answered));
+            liveness.timeout_at(at(oldest), base)
+        };
+        assert_eq!(fires(0, 110, 10), at(260)); // a packet that left later was answered
+        assert_eq!(fires(10, 110, 10), at(260));
+        assert_eq!(fires(30, 110, 10), at(240));
+        assert_eq!(fires(60, 110, 10), at(210)); // that of the packet itself
+        assert_eq!(fires(90, 110, 10), at(240));
+        assert_eq!(fires(300, 110, 10), at(450));
     }
 
     #[test]
