@@ -122,7 +122,11 @@ fn six() -> Vec<LinkConfig> {
 
 #[test]
 fn six_bursty_paths() {
-    check("six paths, 25/75 %", efficiency(&six(), "anabranch", 30), 0.75);
+    // Single runs differ by .02, the standard deviation: a median of three says little.
+    let runs = 1..=12;
+    let of = |seed| go(&transfer(&six(), "anabranch", 30), seed).efficiency();
+    let mean = runs.clone().map(of).sum::<f64>() / runs.count() as f64;
+    check("six paths, 25/75 %", mean, 0.75);
 }
 
 /// Ten connections with packets of 550 bytes: 500 of data and 50 of header, as in the paper's figure 3.
