@@ -42,7 +42,7 @@ pub fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> 
 
 /// Tests of fault schedules: networks that only lose, or lie as well, with the profiles' own codes and with
 /// others. Each runs as many schedules.
-const FAULT_TESTS: u64 = 9;
+const FAULT_TESTS: u64 = 11;
 
 /// `cargo xtask soak [--connections N] [--after M]`: that many random fault schedules, in virtual time; those after
 /// the first M, if a run of M was clean and is to be gone on from.
@@ -173,6 +173,13 @@ mod tests {
         let mut output = Vec::new();
         let tally = relay(input.as_bytes(), &mut output).expect("memory does not fail");
         (tally, String::from_utf8(output).expect("text in, text out"))
+    }
+
+    #[test]
+    fn fault_tests_are_counted() {
+        let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/sim/tests/faults.rs");
+        let tests = std::fs::read_to_string(tests).expect("the tests of fault schedules");
+        assert_eq!(tests.matches("    go_all(").count() as u64, FAULT_TESTS);
     }
 
     #[test]

@@ -287,7 +287,7 @@ pub const TCP: &[KeySpec] = &[
         "loss-notices",
         Kind::Flag,
         "false",
-        "the sender is notified of random losses one round trip later (ELN)",
+        "the sender is told of a random loss by the acknowledgement that shows the gap, or after a round trip (ELN)",
     ),
     optional(
         "send-jitter",
