@@ -18,7 +18,7 @@ use crate::segment::{Flags, Segment};
 /// Where a connection stands (pTCP §4.4, figure 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No subflow has been opened, or none is left of one that closes.
+    /// No subflow has been opened, or none is left of a connection that closes and has delivered everything.
     Closed,
     /// No subflow is established; one opens, or all have been given up and another may join.
     Opening,
@@ -34,7 +34,11 @@ impl MetaSender {
     pub fn state(&self) -> State {
         let present = self.subflows.iter().any(|own| own.membership != Membership::Gone);
         if self.closes() {
-            return if present { State::Closing } else { State::Closed };
+            return match present {
+                true => State::Closing,
+                false if self.is_drained() => State::Closed,
+                false => State::Opening,
+            };
         }
         match self.subflows.iter().filter(|own| own.is_open()).count() {
             0 if self.subflows.is_empty() => State::Closed,

@@ -11,10 +11,11 @@ use super::subflow::{Membership, Subflow};
 
 impl MetaSender {
     /// One more subflow (pTCP's `open`), which opens as [`MetaConfig::join`](super::MetaConfig::join) says. Returns its
-    /// index, or `None` if there are [`MAX_PATHS`] of them, the connection is plain TCP, or it closes.
+    /// index, or `None` if there are [`MAX_PATHS`] of them, the connection is plain TCP, or it closes and all its data has been
+    /// acknowledged.
     pub fn join(&mut self, controller: Box<dyn CongestionController>) -> Option<usize> {
         let index = self.subflows.len();
-        if index >= MAX_PATHS || self.is_plain() || self.closes() {
+        if index >= MAX_PATHS || !self.takes_subflows() {
             return None;
         }
         let config = self.config.unbounded_subflow();
@@ -27,12 +28,12 @@ impl MetaSender {
     }
 
     /// A new subflow in the place of one that is gone, over the same path: its stream begins beyond the
-    /// old one's, so that stragglers mean nothing. False if there is no such subflow, it is not gone, or
-    /// the connection is plain TCP or closes.
+    /// old one's, so that stragglers mean nothing. False if there is no such subflow, it is not gone, the connection is
+    /// plain TCP, or it closes and all its data has been acknowledged.
     pub fn rejoin(&mut self, index: usize, controller: Box<dyn CongestionController>) -> bool {
         let config = self.config.unbounded_subflow();
-        let refused = self.is_plain() || self.closes();
-        let Some(old) = self.subflows.get_mut(index).filter(|_| !refused) else { return false };
+        let takes = self.takes_subflows();
+        let Some(old) = self.subflows.get_mut(index).filter(|_| takes) else { return false };
         if old.membership != Membership::Gone {
             return false;
         }
@@ -59,6 +60,11 @@ impl MetaSender {
         if !self.is_plain() {
             self.remove(now, index);
         }
+    }
+
+    /// Whether subflows may still join: also while the connection closes, as long as they are needed for its data.
+    fn takes_subflows(&self) -> bool {
+        !self.is_plain() && (!self.closes() || !self.is_drained())
     }
 
     /// A subflow is gone for whatever reason.

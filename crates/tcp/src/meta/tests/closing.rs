@@ -79,6 +79,22 @@ fn fins_are_sent_again_until_they_are_acknowledged() {
 }
 
 #[test]
+fn a_pipe_that_comes_back_carries_what_a_closing_connection_has_left() {
+    let mut run = Run::new(&closing("blind"), &[path(5, 20, 0.0), path(5, 40, 0.0)], 1);
+    run.sender.write(100_000);
+    run.sender.finish();
+    run.run_until(Time::from_millis(150));
+    assert_eq!(run.sender.state(), State::Closing);
+    (0..2).for_each(|index| run.sender.leave(run.now, index));
+    run.run_until(Time::from_secs(5));
+    assert_eq!(run.sender.state(), State::Opening, "there is no way, and there is data");
+    assert!(!run.sender.is_complete() && run.sender.rejoin(1, controller()));
+    run.transfer(0, u64::MAX);
+    assert_eq!((run.receiver.delivered(), run.sender.state()), (100_000, State::Closed));
+    assert!(run.receiver.is_finished() && !run.sender.rejoin(0, controller()));
+}
+
+#[test]
 fn a_pipe_that_cannot_be_reached_is_given_up_and_the_others_close() {
     for limit in [None, Some(3)] {
         let mut config = closing("blind");
