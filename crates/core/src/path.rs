@@ -442,7 +442,8 @@ impl Path {
 
     /// Packets of this path were acknowledged, the newest of which left at `sent`: it is alive.
     pub fn on_feedback(&mut self, now: Time, sent: Time) {
-        self.liveness.on_feedback(now, sent);
+        let later = self.sent.oldest_open().map(|oldest| oldest.since(sent)).unwrap_or_default();
+        self.liveness.on_feedback(now, later, self.base_timeout());
         match self.state {
             PathState::Suspect => {
                 self.state = PathState::Probation;

@@ -58,8 +58,8 @@ pub struct Liveness {
     /// Packets that may be sent beyond the window.
     probes: u8,
     last_feedback: Time,
-    /// When the newest packet left that was answered then.
-    answered: Time,
+    /// When the probe timer of packets that were in flight then is taken to have started.
+    restarted: Time,
     /// Last time that an ack-eliciting packet left, or that probes were called for.
     last_sent: Time,
     /// Last time that the peer was asked for an answer only to measure the round trip.
@@ -78,7 +78,7 @@ impl Liveness {
             overdue: 0,
             probes: 0,
             last_feedback: now,
-            answered: now,
+            restarted: now,
             last_sent: now,
             asked: now,
             asked_from: 0,
@@ -116,10 +116,18 @@ impl Liveness {
         self.sent_in_silence = self.sent_in_silence.saturating_add(1);
     }
 
-    /// Packets were acknowledged, the newest of which left at `sent`.
-    pub fn on_feedback(&mut self, now: Time, sent: Time) {
+    /// Packets were acknowledged. The oldest that is in flight left `later` than the newest of them.
+    ///
+    /// The probe timer starts again (RFC 6298 §5.3). But feedback about a packet that left long before says little of how
+    /// soon the next is answered. By as much as passed between the two, and half of the timeout at most, the timer is taken
+    /// to have started before the feedback.
+    pub fn on_feedback(&mut self, now: Time, later: Duration, base: ProbeTimeout) {
+        self.hear(now, now - later.min(base.base / 2));
+    }
+
+    fn hear(&mut self, now: Time, restarted: Time) {
         self.last_feedback = now;
-        self.answered = sent;
+        self.restarted = restarted;
         self.timeouts = 0;
         self.sent_in_silence = 0;
         self.overdue = 0;
@@ -191,15 +199,11 @@ impl Liveness {
     }
 
     /// When the probe timer fires. It starts when `oldest`, the oldest packet in flight, leaves, and again with feedback
-    /// (RFC 6298 §5.3) or a timeout.
-    ///
-    /// Feedback about a packet that left long before `oldest` says little of how soon that is answered. By as much as
-    /// passed between the two, the timer is taken to have started before the feedback.
+    /// or a timeout.
     pub fn timeout_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
-        let from = if self.timeouts == 0 {
-            oldest.max(self.last_feedback - oldest.since(self.answered))
-        } else {
-            self.last_sent.max(self.last_feedback)
+        let from = match self.timeouts {
+            0 => oldest.max(self.restarted),
+            _ => self.last_sent.max(self.last_feedback),
         };
         from + self.timeout(base)
     }
@@ -212,7 +216,7 @@ impl Liveness {
 
     /// The way to the peer is another one now.
     pub fn start_over(&mut self, now: Time) {
-        self.on_feedback(now, now);
+        self.hear(now, now);
     }
 
     /// The path is closed.
@@ -248,7 +252,7 @@ mod tests {
         // The last acknowledgement let one packet leave; those before it have waited as long.
         liveness.on_sent(Time::ZERO);
         let mut timed_out = |overdue| {
-            liveness.on_feedback(Time::ZERO, Time::ZERO);
+            liveness.start_over(Time::ZERO);
             liveness.on_timeout(Time::from_secs(1), overdue, 2);
             [0.01, 0.6].map(|loss| liveness.seems_dead(loss))
         };
@@ -263,14 +267,16 @@ mod tests {
         let base = ProbeTimeout::new(Duration::from_millis(150), 3, Duration::from_millis(100));
         let mut liveness = Liveness::new(at(0));
         let mut fires = |oldest, feedback, answered| {
-            liveness.on_feedback(at(feedback), at(answered));
-            liveness.timeout_at(at(oldest), base)
+            let oldest = at(oldest);
+            liveness.on_feedback(at(feedback), oldest.since(at(answered)), base);
+            liveness.timeout_at(oldest, base)
         };
         assert_eq!(fires(0, 110, 10), at(260)); // a packet that left later was answered
         assert_eq!(fires(10, 110, 10), at(260));
         assert_eq!(fires(30, 110, 10), at(240));
         assert_eq!(fires(60, 110, 10), at(210)); // that of the packet itself
         assert_eq!(fires(90, 110, 10), at(240));
+        assert_eq!(fires(200, 400, 10), at(475)); // not in the past
         assert_eq!(fires(300, 110, 10), at(450));
     }
 
