@@ -300,7 +300,7 @@ fn who_repeats_old_handshakes_makes_nobody_believe_in_a_restart() {
     assert_eq!(pair.ends[0].closed, None);
 }
 
-/// Where many packets are lost, nothing is heard for a whole timeout now and then. The peer is asked then, which costs little.
+/// Under heavy loss no packet arrives for a whole timeout now and then, and the peer is asked. That has to stay seldom.
 #[test]
 fn a_peer_that_is_heard_is_seldom_asked() {
     let mut pair = pair();

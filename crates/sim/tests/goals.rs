@@ -122,7 +122,7 @@ fn six() -> Vec<LinkConfig> {
 
 #[test]
 fn six_bursty_paths() {
-    // Single runs differ by .02, the standard deviation: a median of three says little.
+    // The standard deviation of single runs is .02, so a median of three says little.
     let runs = 1..=12;
     let of = |seed| go(&transfer(&six(), "anabranch", 30), seed).efficiency();
     let mean = runs.clone().map(of).sum::<f64>() / runs.count() as f64;

@@ -13,7 +13,8 @@ pub struct Excess {
 }
 
 impl Excess {
-    /// Losses were found; the newest of the lost packets was sent at `sent`. Those sent before the recovery period belong to it.
+    /// Losses were found, and the newest of the lost packets left at `sent`. If it left after the recovery period began,
+    /// another begins.
     pub fn on_lost(&mut self, now: Time, sent: Time) {
         if self.since.is_none_or(|since| sent > since) {
             *self = Excess { allowed: true, since: Some(now) };
@@ -25,7 +26,7 @@ impl Excess {
         self.allowed = false;
     }
 
-    /// Whether the packet has not left yet.
+    /// Whether a packet may leave although the window is full.
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }

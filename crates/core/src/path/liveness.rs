@@ -58,7 +58,7 @@ pub struct Liveness {
     /// Packets that may be sent beyond the window.
     probes: u8,
     last_feedback: Time,
-    /// When the probe timer of packets that were in flight then is taken to have started.
+    /// From when the probe timer counts, for packets that were in flight at the last feedback.
     restarted: Time,
     /// Last time that an ack-eliciting packet left, or that probes were called for.
     last_sent: Time,
@@ -118,9 +118,9 @@ impl Liveness {
 
     /// Packets were acknowledged. The oldest that is in flight left `later` than the newest of them.
     ///
-    /// The probe timer starts again (RFC 6298 §5.3). But feedback about a packet that left long before says little of how
-    /// soon the next is answered. By as much as passed between the two, and half of the timeout at most, the timer is taken
-    /// to have started before the feedback.
+    /// The probe timer starts again (RFC 6298 §5.3). If the oldest left much later than what was acknowledged, that would
+    /// give it more time than it needs, so the timer counts from `later` before now, or from half of the timeout before now
+    /// if that is less.
     pub fn on_feedback(&mut self, now: Time, later: Duration, base: ProbeTimeout) {
         self.hear(now, now - later.min(base.base / 2));
     }

@@ -260,9 +260,9 @@ proptest! {
     }
 }
 
-/// Sends everything while `fates` happen to the subflows, and ends the connection while `late` do. Before the end of
-/// the data, and in the end, there is a path, and none that drops all it is given for ever. Returns whether subflows may
-/// have been cut off when no data was left.
+/// Sends everything while `fates` happen to the subflows, then closes the connection while `late` happen. After the
+/// former and after the latter every path works again, so that the connection can finish. Returns whether a subflow may
+/// have left, or its path have been dead, when all data had been written.
 fn live(run: &mut Run, fates: Vec<(usize, usize, Fate)>, late: Vec<(usize, usize, Fate)>) -> bool {
     let mut left = BYTES;
     let mut go = |run: &mut Run, steps| {
