@@ -93,9 +93,6 @@ pub struct AckEvent {
     pub lost_bytes: u64,
     /// Packets newly declared lost.
     pub lost_packets: u32,
-    /// How many of those the network reported as damaged on the way, so that they say nothing about
-    /// congestion (explicit loss notification); 0 where no such reports exist.
-    pub corrupted_packets: u32,
     /// Packets newly reported with a Congestion Experienced mark (RFC 3168).
     pub ce_packets: u32,
     /// Bytes in flight after this acknowledgement.
@@ -183,6 +180,18 @@ pub trait CongestionController: Debug + Send {
     /// window to a controller that answers acknowledgements as a whole (`cong_control`), and applies proportional rate
     /// reduction (RFC 9937) to the others.
     fn governs_recovery(&self) -> bool {
+        false
+    }
+
+    /// Whether it needs [`AckEvent::rate`]. Simulated TCP measures delivery rates for those that do, and for others only
+    /// where it is told to.
+    fn needs_rate(&self) -> bool {
+        false
+    }
+
+    /// Whether the sender heeds what the network says of packets that were damaged on the way (explicit loss
+    /// notification): it sends them again, and does not count them as lost. Without that the notices mean nothing to it.
+    fn heeds_loss_notices(&self) -> bool {
         false
     }
 

@@ -139,7 +139,9 @@ pub struct Config {
     pub window_updates: WindowUpdates,
     /// Most bytes written and not acknowledged.
     pub send_buffer: u64,
-    /// Keep a state for each segment from which delivery rates follow (BBR needs it).
+    /// Measure delivery rates also for a controller that does not need them (its [`needs_rate`] says so), as Linux does.
+    ///
+    /// [`needs_rate`]: anabranch_policy::congestion::CongestionController::needs_rate
     pub rate_samples: bool,
 }
 

@@ -124,6 +124,7 @@ impl Sender {
         if config.rack {
             board.track_copies();
         }
+        let measures_rate = config.rate_samples || controller.needs_rate();
         Sender {
             controller,
             path: None,
@@ -157,7 +158,7 @@ impl Sender {
             next_send: Time::ZERO,
             cwnd_limited: false,
             swing: 1.0,
-            rate: config.rate_samples.then(Box::default),
+            rate: measures_rate.then(Box::default),
             rack: Rack::default(),
             undo: Undo::default(),
             inter_loss: InterLoss::default(),

@@ -322,7 +322,6 @@ impl Connection {
             acked_packets: outcome.acked_packets,
             lost_bytes: outcome.lost_bytes,
             lost_packets: outcome.lost_packets,
-            corrupted_packets: 0,
             ce_packets: outcome.ce_packets,
             bytes_in_flight: path.sent.bytes_in_flight,
             prior_in_flight: outcome.prior_in_flight,

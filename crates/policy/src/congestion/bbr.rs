@@ -162,6 +162,10 @@ impl CongestionController for Bbr {
         (rate > 0).then_some(Bitrate::from_bps(rate))
     }
 
+    fn needs_rate(&self) -> bool {
+        true
+    }
+
     fn governs_recovery(&self) -> bool {
         true
     }

@@ -277,6 +277,10 @@ impl C4 {
 }
 
 impl CongestionController for C4 {
+    fn needs_rate(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
         let rtt = self.measure(event);
         self.era.app_limited |= event.app_limited;

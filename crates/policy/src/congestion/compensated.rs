@@ -416,6 +416,10 @@ impl Compensated {
 }
 
 impl CongestionController for Compensated {
+    fn needs_rate(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let starting = self.phase == Phase::Startup;
         let random = self.rival.random();

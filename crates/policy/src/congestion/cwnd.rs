@@ -235,6 +235,11 @@ pub(super) trait CwndRule: Debug + Send {
         false
     }
 
+    /// As [`CongestionController::heeds_loss_notices`].
+    fn excuses_damage(&self) -> bool {
+        false
+    }
+
     /// As [`CongestionController::bandwidth`].
     fn measured(&self) -> Option<Bitrate> {
         None
@@ -276,6 +281,10 @@ impl<R: CwndRule> CongestionController for R {
 
     fn reads_siblings(&self) -> bool {
         self.is_coupled()
+    }
+
+    fn heeds_loss_notices(&self) -> bool {
+        self.excuses_damage()
     }
 
     fn phase(&self) -> &'static str {

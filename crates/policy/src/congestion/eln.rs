@@ -14,8 +14,8 @@ pub const ENTRY: Entry = Entry {
     options: reno::ENTRY.options,
 };
 
-/// TCP-ELN's window rule. What is damaged is sent again like any loss, but only losses beyond the reported
-/// ones, marks and timeouts cut the window.
+/// TCP-ELN's window: Reno's, of a sender that heeds loss notices. What is damaged is sent again like any loss, but only
+/// other losses, marks and timeouts cut the window.
 #[derive(Clone, Debug)]
 pub struct Eln {
     reno: Reno,
@@ -36,11 +36,14 @@ impl CwndRule for Eln {
     }
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
-        let lost_packets = event.lost_packets.saturating_sub(event.corrupted_packets);
-        self.reno.acked(&AckEvent { lost_packets, ..*event }, siblings);
+        self.reno.acked(event, siblings);
     }
 
     fn timed_out(&mut self, event: &TimeoutEvent) {
         self.reno.timed_out(event);
+    }
+
+    fn excuses_damage(&self) -> bool {
+        true
     }
 }

@@ -583,9 +583,6 @@ class AckEvent:
     def lost_packets(self) -> int:
         """Packets newly declared lost."""
     @property
-    def corrupted_packets(self) -> int:
-        """How many of those the network reported as damaged on the way."""
-    @property
     def ce_packets(self) -> int:
         """Packets newly reported with a Congestion Experienced mark."""
     @property

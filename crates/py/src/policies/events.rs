@@ -56,8 +56,6 @@ snapshot! {
         lost_bytes: u64 = |event| event.lost_bytes;
         /// Packets newly declared lost.
         lost_packets: u32 = |event| event.lost_packets;
-        /// How many of those the network reported as damaged on the way.
-        corrupted_packets: u32 = |event| event.corrupted_packets;
         /// Packets newly reported with a Congestion Experienced mark.
         ce_packets: u32 = |event| event.ce_packets;
         /// Bytes in flight after this acknowledgement.

@@ -287,7 +287,7 @@ pub const TCP: &[KeySpec] = &[
         "loss-notices",
         Kind::Flag,
         "false",
-        "the sender is told of a random loss by the acknowledgement that shows the gap, or after a round trip (ELN)",
+        "the sender is told of a random loss by the acknowledgement that shows the gap, or after a round trip; congestion control `eln` heeds it",
     ),
     optional(
         "send-jitter",
@@ -416,7 +416,12 @@ pub const TCP: &[KeySpec] = &[
         "when a receiver sends window updates: for each two segments or half a buffer read, or once when a shut window opens",
     ),
     optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
-    optional("rate-samples", Kind::Flag, PROFILE, "measures delivery rates, which bbr needs"),
+    optional(
+        "rate-samples",
+        Kind::Flag,
+        PROFILE,
+        "measures delivery rates also for controllers that do not need them",
+    ),
     optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),
     optional("ack-timer", Kind::Time, PROFILE, "longest delay of an acknowledgement"),
     optional(

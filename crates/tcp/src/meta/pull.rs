@@ -173,6 +173,7 @@ impl MetaSender {
         }
         self.picks = picks;
         if !assigned && let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.sender.starve();
             subflow.idle_at = self.changes;
             subflow.frozen_at = Some(self.changes);
         }

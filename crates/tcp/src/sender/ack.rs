@@ -356,11 +356,14 @@ impl Sender {
     }
 
     /// A notice from the network: the segment at `offset` was damaged on the way, not lost to
-    /// congestion. It is sent again, and the window stays as it is (explicit loss notification;
-    /// Balakrishnan and Katz 1998). If it is the oldest one outstanding, the retransmission timer, which
-    /// measured the copy that was damaged, starts anew.
+    /// congestion. If the controller [heeds] that, the segment is sent again, and the window stays as it is (explicit
+    /// loss notification; Balakrishnan and Katz 1998). If it is the oldest one outstanding, the retransmission timer,
+    /// which measured the copy that was damaged, starts anew.
+    ///
+    /// [heeds]: anabranch_policy::congestion::CongestionController::heeds_loss_notices
     pub fn handle_loss_notice(&mut self, now: Time, offset: u64) {
-        if offset < self.una || !self.board.notice(offset) {
+        if !self.controller.heeds_loss_notices() || offset < self.una || !self.board.notice(offset)
+        {
             return;
         }
         self.statistics.loss_notices += 1;

@@ -43,7 +43,11 @@ fn sack(upto: u64, blocks: &[(u64, u64)]) -> Segment {
 
 /// A window of ten segments in flight, in congestion avoidance or not as the controller is.
 fn ten_in_flight(config: &Config) -> Sender {
-    let mut sender = sender(config, "reno:initial=10");
+    ten_in_flight_under("reno:initial=10", config)
+}
+
+fn ten_in_flight_under(control: &str, config: &Config) -> Sender {
+    let mut sender = sender(config, control);
     sender.write(1000 * MSS);
     assert_eq!(drain(&mut sender, Time::ZERO), (0..10).collect::<Vec<_>>());
     sender
@@ -278,23 +282,27 @@ fn a_window_of_less_than_a_segment_is_probed_too() {
 }
 
 #[test]
-fn a_notice_repairs_without_a_cut() {
-    let mut sender = ten_in_flight(&plain());
-    sender.handle_loss_notice(ms(90), 0);
-    assert_eq!(drain(&mut sender, ms(90)), [0]);
-    for end in 2..6 {
-        sender.handle_segment(ms(100 + end), &sack(0, &[(1, end)]));
-        drain(&mut sender, ms(100 + end));
-    }
-    assert!(!sender.in_recovery());
-    assert_eq!(sender.cwnd(), 10 * MSS);
-    assert_eq!(sender.statistics().cwnd_reductions, 0);
+fn a_notice_repairs_without_a_cut_where_the_controller_heeds_it() {
+    let reductions = |control, resent: &[u64]| {
+        let mut sender = ten_in_flight_under(control, &plain());
+        sender.handle_loss_notice(ms(90), 0);
+        assert_eq!(drain(&mut sender, ms(90)), resent, "{control}");
+        for end in 2..6 {
+            sender.handle_segment(ms(100 + end), &sack(0, &[(1, end)]));
+            drain(&mut sender, ms(100 + end));
+        }
+        assert_eq!(sender.in_recovery(), resent.is_empty(), "{control}");
+        let statistics = sender.statistics();
+        (statistics.loss_notices, statistics.cwnd_reductions, sender.cwnd())
+    };
+    assert_eq!(reductions("eln:initial=10", &[0]), (1, 0, 10 * MSS));
+    assert_eq!(reductions("reno:initial=10", &[]), (0, 1, 5 * MSS));
 }
 
 #[test]
 fn a_notice_of_the_oldest_segment_starts_its_timer_anew() {
     let timeout_after_notice_of = |offset| {
-        let mut sender = ten_in_flight(&plain());
+        let mut sender = ten_in_flight_under("eln:initial=10", &plain());
         let before = sender.next_timeout().expect("segments are outstanding");
         sender.handle_loss_notice(before - Duration::from_millis(5), offset);
         (before, sender.next_timeout().expect("segments are outstanding"))

@@ -78,6 +78,7 @@ impl Sender {
     /// timer running; with nothing in flight there is nothing whose loss it could tell of.
     pub(crate) fn freeze(&mut self) {
         self.note_out_of_data();
+        self.starve();
         if self.in_flight() == 0 {
             self.rto_at = None;
         }
@@ -208,6 +209,14 @@ impl Sender {
     fn note_out_of_data(&mut self) {
         // What was sent last may have filled the window all the same.
         self.cwnd_limited = !self.can_use_cwnd();
+        if self.path.is_none() {
+            self.starve();
+        }
+    }
+
+    /// There is nothing to send although the window admits it: what is measured now is the application's rate. A
+    /// subflow never has data before it asks for some, so that only its connection can tell.
+    pub(crate) fn starve(&mut self) {
         let in_flight = self.board.pipe();
         if in_flight < self.cwnd()
             && let Some(rate) = &mut self.rate

@@ -127,21 +127,14 @@ fn westwood_smooths_its_samples_twice() {
 }
 
 #[test]
-fn reported_damage_cuts_nothing() {
-    let corrupted = |lost, corrupted, sent| AckEvent {
-        lost_packets: lost,
-        corrupted_packets: corrupted,
-        ..loss(200, sent, 1)
-    };
-    let mut eln = controller("eln:initial=20");
-    eln.on_ack(&corrupted(2, 2, 50), &[]);
-    // Slow start goes on.
-    assert_eq!(eln.cwnd(), 21 * PACKET);
-    eln.on_ack(&corrupted(3, 2, 60), &[]);
-    assert_eq!(eln.cwnd(), 12_600);
-    let mut reno = controller("reno:initial=20");
-    reno.on_ack(&corrupted(2, 2, 50), &[]);
-    assert_eq!(reno.cwnd(), 10 * PACKET);
+fn who_heeds_loss_notices_is_reno_otherwise() {
+    let (mut eln, mut reno) = (controller("eln:initial=20"), controller("reno:initial=20"));
+    assert!(eln.heeds_loss_notices() && !reno.heeds_loss_notices());
+    for event in [ack(100, 50, 20), loss(200, 150, 1), ack(300, 250, 10)] {
+        eln.on_ack(&event, &[]);
+        reno.on_ack(&event, &[]);
+        assert_eq!((eln.cwnd(), eln.ssthresh()), (reno.cwnd(), reno.ssthresh()));
+    }
 }
 
 #[test]

@@ -131,7 +131,6 @@ impl Run<'_> {
             acked_packets: 1,
             lost_bytes: PACKET * u64::from(lost),
             lost_packets: lost,
-            corrupted_packets: 0,
             ce_packets: u32::from(packet.marked),
             bytes_in_flight: self.in_flight,
             prior_in_flight,

@@ -76,7 +76,6 @@ fn apply(control: &mut dyn CongestionController, now: Time, happening: &Happenin
                 acked_packets: (acked / PACKET).min(1000) as u32,
                 lost_bytes: lost,
                 lost_packets: (lost / PACKET).min(1000) as u32,
-                corrupted_packets: (lost / PACKET / 2).min(1000) as u32,
                 ce_packets: ce,
                 bytes_in_flight: flight,
                 prior_in_flight: flight.saturating_add(acked),

@@ -66,26 +66,28 @@ fn a_transfer_ends_when_its_last_byte_is_acknowledged() {
 }
 
 #[test]
-fn notices_keep_the_window_up_under_loss() {
-    let run = |loss_notices| {
-        let protocol = TcpProtocol::new(Config::default(), reno());
+fn notices_keep_the_window_up_under_loss_where_the_control_heeds_them() {
+    let run = |control: &str, loss_notices| {
+        let protocol = TcpProtocol::new(Config::default(), control.parse().unwrap());
         let protocol = TcpProtocol { loss_notices, ..protocol };
         let run = Run::new(&["rate=10mbit,delay=20ms,loss=2%"], protocol, Traffic::Bulk, 60);
         (run.sender().acknowledged(), run.sender().statistics().loss_notices)
     };
-    let ((plain, none), (told, notices)) = (run(false), run(true));
-    assert_eq!(none, 0);
-    assert!(notices > 500, "{notices}");
-    assert!(told > 3 * plain, "{told} against {plain}");
+    let (plain, told) = (run("eln:initial=2", false), run("eln:initial=2", true));
+    assert_eq!(plain.1, 0);
+    assert!(told.1 > 500, "{told:?}");
+    assert!(told.0 > 3 * plain.0, "{told:?} against {plain:?}");
+    assert_eq!(run("reno:initial=2", true), plain, "Reno does not listen");
 }
 
 #[test]
 fn a_notice_comes_no_later_than_what_shows_the_loss() {
     // Many a round trip is shorter than the smoothed one. A notice that took as long as that would come after three
     // duplicates had cut the window. The receiver's buffer keeps the link's queue from overflowing.
+    let eln = "eln:initial=2".parse().unwrap();
     let timers = TimerConfig { min_rto: Duration::from_secs(1), ..TimerConfig::default() };
     let config = Config { timers, receive_buffer: 64 << 10, ..Config::default() };
-    let protocol = TcpProtocol { loss_notices: true, ..TcpProtocol::new(config, reno()) };
+    let protocol = TcpProtocol { loss_notices: true, ..TcpProtocol::new(config, eln) };
     let link = "rate=10mbit,delay=40ms,jitter=40ms,loss=1%";
     let run = Run::new(&[link], protocol, Traffic::Bulk, 60);
     let statistics = run.sender().statistics();

@@ -183,10 +183,13 @@ fn pipes_that_share_a_bottleneck_are_coupled_and_others_are_not() {
     assert!(kept > 0.7 && filled > 0.95, "{kept}, {filled}");
 }
 
-/// §6, different congestion controls in one connection, on the real transport: each path is used as if it were alone.
+/// §6, different congestion controls in one connection, of the real transport and of simulated TCP: each path is used as
+/// if it were alone.
 #[test]
-fn paths_of_the_transport_under_different_controls_are_all_filled() {
-    for controls in [["vegas", "reno"], ["westwood", "cubic"], ["bbr", "vegas"], ["veno", "bbr"]] {
+fn paths_under_different_controls_are_all_filled() {
+    let pairs = [["vegas", "reno"], ["westwood", "cubic"], ["bbr", "vegas"], ["veno", "bbr"]];
+    let profiles = ["ptcp", "tcp:ptcp"];
+    for (controls, profile) in pairs.iter().flat_map(|pair| profiles.map(|name| (pair, name))) {
         let mut text = String::from("name = \"mixed\"\nduration = \"40s\"\nwarm-up = \"10s\"\n");
         for (name, control, rate, delay) in [("a", controls[0], 10, 20), ("b", controls[1], 20, 35)]
         {
@@ -195,11 +198,47 @@ fn paths_of_the_transport_under_different_controls_are_all_filled() {
                  buffer = \"80p\"\ncongestion = \"{control}\"\n"
             );
         }
-        text += "[[flow]]\nname = \"ours\"\nprofile = \"ptcp\"\n";
+        text += &format!("[[flow]]\nname = \"ours\"\nprofile = \"{profile}\"\n");
         let scenario = parse(&text);
         let report = scenario.run(&scenario.points()[0], 1).expect("it runs");
         let goodput = report.scalar("ours", "goodput_mbps").expect("measured");
         // Headers take 5 %.
-        assert!(goodput > 0.85 * 30.0, "{controls:?}: {goodput}");
+        assert!(goodput > 0.85 * 30.0, "{profile}, {controls:?}: {goodput}");
     }
+}
+
+/// §6, a Vegas that yields: one pipe of a connection leaves its link to a lone TCP, while another fills its own.
+#[test]
+fn one_pipe_yields_and_another_fills_its_link() {
+    let scenario = parse(
+        r#"
+        name = "yields"
+        duration = "60s"
+        warm-up = "20s"
+        [[path]]
+        name = "a"
+        rate = "10mbit"
+        delay = "20ms"
+        buffer = "33p"
+        [[path]]
+        name = "b"
+        rate = "20mbit"
+        delay = "35ms"
+        buffer = "150p"
+        congestion = "bbr"
+        [[flow]]
+        name = "ours"
+        profile = "tcp:ptcp"
+        tcp = { congestion = "vegas:yield=3" }
+        [[flow]]
+        name = "lone"
+        profile = "tcp:sack"
+        paths = ["a"]
+        "#,
+    );
+    let report = scenario.run(&scenario.points()[0], 1).expect("it runs");
+    let goodput = |flow| report.scalar(flow, "goodput_mbps").expect("measured");
+    let (ours, lone) = (goodput("ours"), goodput("lone"));
+    assert!(lone > 8.5, "the lone TCP has {lone} of 10 Mb/s");
+    assert!((17.0..20.5).contains(&ours), "{ours}: that of its own link, and next to nothing more");
 }

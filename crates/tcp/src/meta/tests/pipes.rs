@@ -15,7 +15,7 @@ fn pipes(count: usize, initial: u64, receive_buffer: u64) -> MetaSender {
         receive_buffer: receive_buffer * MSS,
         ..base
     };
-    let control = policy(&format!("reno:initial={initial}"));
+    let control = policy(&format!("eln:initial={initial}"));
     MetaSender::new(&config, &vec![control; count]).expect("policies")
 }
 

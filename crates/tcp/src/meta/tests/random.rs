@@ -120,6 +120,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 fn control() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         Just("reno:initial=2"),
+        Just("eln:initial=2"),
         Just("lia"),
         Just("eln:initial=2"),
         Just("westwood"),
