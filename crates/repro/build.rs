@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let papers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/papers");
+    // Asked at run time: a build directory that two checkouts share may have this program from the other one.
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let papers = package.join("../../scenarios/papers");
     println!("cargo::rerun-if-changed={}", papers.display());
     let mut table = String::from("&[\n");
     for path in scenarios(&papers)? {
