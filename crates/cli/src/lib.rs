@@ -19,6 +19,7 @@ mod help;
 mod interrupt;
 mod keys;
 mod limit;
+mod limited;
 mod links;
 mod log;
 mod machine;
@@ -37,6 +38,8 @@ mod values;
 mod watched;
 mod why;
 
+#[cfg(any(test, feature = "testing"))]
+pub use transfer::keep_and_take_up;
 #[cfg(any(test, feature = "testing"))]
 pub use tunnel::fuzzing;
 

@@ -57,6 +57,8 @@ use store::Out;
 use take::Taking;
 use target::{Root, USUAL};
 
+#[cfg(any(test, feature = "testing"))]
+pub use kept::keep_and_take_up;
 pub use send::send;
 
 /// How long to go on without a new byte after a connection was lost, where nothing else is said.

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use anabranch::{Config, Connection, PathEvent, PublicKey, Schedule, TransportConfig};
 use anabranch_forward::Permit;
+use anabranch_types::DataSize;
 
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
@@ -43,6 +44,8 @@ const SCHEDULE: Schedule = Schedule {
     longest: Duration::from_millis(600),
     give_up: Duration::from_secs(30),
 };
+/// Connections with one peer: it needs one, and has those besides that crashes have left behind.
+const MAX_PER_PEER: usize = 32;
 /// Silence of a peer that is worth telling.
 const SILENCE: Duration = Duration::from_secs(1);
 /// Time to tell peers that this side ends.
@@ -119,6 +122,8 @@ fn endpoint_config(common: &Common) -> Result<Config, Failure> {
         ..config.transport
     };
     config.transport.streams.max_streams = common.max_forwarded.into();
+    config.max_per_peer = MAX_PER_PEER;
+    config.memory = common.max_memory.map_or(config.memory, DataSize::as_bytes);
     config.schedule = SCHEDULE;
     config.preshared = preshared(common)?;
     Ok(config)

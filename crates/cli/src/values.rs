@@ -1,10 +1,11 @@
 //! Parsers of command-line values that several commands share.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use anabranch::PublicKey;
 use anabranch_policy::{Axis, PolicyError};
-use anabranch_types::{Bitrate, parse_duration};
+use anabranch_types::{Bitrate, DataSize, parse_duration};
 
 use crate::limit::LOWEST;
 
@@ -20,6 +21,20 @@ pub struct Setting {
     pub axis: Axis,
     /// The policy with its options.
     pub policy: String,
+}
+
+/// Memory of all connections of a command, 64 MB to 1 TB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory(pub DataSize);
+
+impl FromStr for Memory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let size = text.parse::<DataSize>().ok();
+        let size = size.filter(|size| (64_000_000..=1_000_000_000_000).contains(&size.as_bytes()));
+        size.map(Memory).ok_or_else(|| "write a size from 64MB to 1000GB, such as 2GB".to_owned())
+    }
 }
 
 /// Reads a public key.
@@ -67,6 +82,16 @@ mod tests {
         assert_eq!(rate("8 kbps"), Ok(LOWEST));
         for bad in ["", "20", "0mbit", "7999bit", "-1mbit", "2tbit", "20MB", "fast"] {
             assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn memory_has_a_unit_and_bounds() {
+        let megabytes = |count: u64| Memory(DataSize::from_bytes(count * 1_000_000));
+        assert_eq!("64MB".parse(), Ok(megabytes(64)));
+        assert_eq!("1.5GB".parse(), Ok(megabytes(1500)));
+        for bad in ["", "64", "63MB", "-1GB", "1001GB", "0", "much"] {
+            assert!(bad.parse::<Memory>().is_err(), "{bad}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use anabranch::{Config, Connection, Endpoint, PathSpec, SecretKey};
+use anabranch::{Config, Connection, Endpoint, PathSpec, SecretKey, TrafficClass};
 use anabranch_forward::Link;
 use processes::{PROGRAM, key};
 
@@ -23,10 +23,15 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(directory: &std::path::Path, client: &str) -> Self {
+    fn start(command: &str, directory: &std::path::Path, client: &str) -> Self {
         let (file, key) = key(directory, "server");
-        let words = ["serve", "--listen", "127.0.0.1:0", "--key", &file, "--allow", client];
-        let mut child = Command::new(PROGRAM).args(words).stderr(Stdio::piped()).spawn().unwrap();
+        let words = [command, "--listen", "127.0.0.1:0", "--key", &file, "--allow", client];
+        let mut child = Command::new(PROGRAM)
+            .args(words)
+            .current_dir(directory)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
         let (send, lines) = channel();
         std::thread::spawn(move || {
@@ -35,8 +40,8 @@ impl Serving {
             }
         });
         let first: String = lines.recv().unwrap();
-        let after = first.split_once("serving on ").unwrap().1;
-        let address = after.split_once(' ').unwrap().0.parse().unwrap();
+        let after = first.split_once(" on ").unwrap().1;
+        let address = after.split_once([' ', ';']).unwrap().0.parse().unwrap();
         Serving { child, lines, address, key }
     }
 
@@ -66,7 +71,7 @@ impl Drop for Serving {
 async fn a_peer_has_60_lines_a_minute() {
     let directory = tempfile::tempdir().unwrap();
     let secret = SecretKey::generate().unwrap();
-    let serving = Serving::start(directory.path(), &secret.public_key().to_string());
+    let serving = Serving::start("serve", directory.path(), &secret.public_key().to_string());
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let endpoint = Endpoint::bind(Config::new(secret), [any]).unwrap();
     for _ in 0..40 {
@@ -81,6 +86,26 @@ async fn a_peer_has_60_lines_a_minute() {
         connection.close(0, "");
     }
     let said = tokio::task::block_in_place(|| serving.said());
+    assert!((55..=70).contains(&said.len()), "{} lines: {said:#?}", said.len());
+    let told = said.iter().filter(|line| line.contains("left out")).count();
+    assert_eq!(told, 1, "{said:#?}");
+}
+
+/// The same of a receiver: each connection ends without a transfer, which is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sender_has_60_lines_a_minute() {
+    let directory = tempfile::tempdir().unwrap();
+    let secret = SecretKey::generate().unwrap();
+    let receiver = Serving::start("recv", directory.path(), &secret.public_key().to_string());
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let endpoint = Endpoint::bind(Config::new(secret), [any]).unwrap();
+    for _ in 0..100 {
+        let connection = receiver.connect(&endpoint).await;
+        let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
+        send.write_all(b"no transfer").await.unwrap();
+        connection.closed().await;
+    }
+    let said = tokio::task::block_in_place(|| receiver.said());
     assert!((55..=70).contains(&said.len()), "{} lines: {said:#?}", said.len());
     let told = said.iter().filter(|line| line.contains("left out")).count();
     assert_eq!(told, 1, "{said:#?}");

@@ -124,9 +124,14 @@ fn a_link_is_dark_for_25_seconds_under_profile_ptcp() {
     lab.wait_until_moved(1, 2 * MEGABYTE);
     lab.wait_until_moved(2, 2 * MEGABYTE);
     lab.silence(2);
-    let pause = lab.longest_pause_of_growth(&transfer.out, Duration::from_secs(25));
-    println!("delivery paused for {pause:?} at most while a link was dark");
-    assert!(pause < Duration::from_secs(10), "{pause:?}");
+    let (pause, stall) = lab.longest_pause_of_growth(&transfer.out, Duration::from_secs(25));
+    println!(
+        "delivery paused for {pause:?} at most while a link was dark, the machine for {stall:?}"
+    );
+    // A probe timeout of the dark link, which is idle but for a queue of 30 ms at most, and two round trips of the other
+    // are 200 ms. 50 ms are allowed; 200 ms is what is written at a time. Any of four processes may be kept waiting.
+    let most = Duration::from_millis(450) + 4 * stall;
+    assert!(pause < most, "{pause:?}, and {most:?} are allowed");
     lab.unsilence(2);
     let before = lab.moved(2);
     lab.wait_until_moved_aiming_at(2, before + 100_000, Duration::from_secs(2));

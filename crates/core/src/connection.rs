@@ -18,6 +18,7 @@ mod inflow;
 mod ingress;
 mod keys;
 mod lifecycle;
+mod memory;
 mod moves;
 mod mtu;
 mod packet;
@@ -128,6 +129,7 @@ pub struct Connection {
     wait: watch::Wait,
     scratch: Scratch,
     dropped: statistics::Dropped,
+    memory: memory::MemoryAccount,
     /// The response that was authenticated.
     response: Vec<u8>,
 }
@@ -214,6 +216,7 @@ impl Connection {
     pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<usize, StreamError> {
         let taken = self.streams.write(stream, bytes)?;
         if taken > 0 {
+            self.memory.on_moved(taken);
             self.changed();
         }
         Ok(taken)
@@ -228,6 +231,7 @@ impl Connection {
     ) -> Result<usize, StreamError> {
         let taken = self.streams.write_chunk(stream, chunk)?;
         if taken > 0 {
+            self.memory.on_moved(taken);
             self.changed();
         }
         Ok(taken)
@@ -256,7 +260,9 @@ impl Connection {
 
     /// Reads bytes in order.
     pub fn read(&mut self, stream: StreamId, out: &mut [u8]) -> Result<ReadOutcome, StreamError> {
-        self.streams.read(stream, out, &mut self.receive)
+        let outcome = self.streams.read(stream, out, &mut self.receive)?;
+        self.memory.on_moved(outcome.n);
+        Ok(outcome)
     }
 
     /// Bytes of a stream that can be read now; `None` if there is no such stream.
@@ -283,7 +289,7 @@ impl Connection {
 
     /// Whether everything written so far is known to be at the peer.
     pub fn is_drained(&self) -> bool {
-        self.send.is_empty() && self.streams.is_idle()
+        self.send.is_empty() && self.streams.is_idle() && !self.memory.is_released()
     }
 
     /// The handshake's response came back from this address: packets pass both ways there, so data need

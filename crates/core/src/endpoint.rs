@@ -5,6 +5,7 @@ mod admission;
 mod check;
 mod connections;
 mod incoming;
+mod memory;
 mod path_ids;
 mod router;
 
@@ -55,6 +56,9 @@ pub struct EndpointConfig {
     pub max_half_open_per_source: usize,
     /// Most accepted connections with the holder of a single key; never more than half of `max_connections`.
     pub max_per_peer: usize,
+    /// Bytes of memory that all connections share ([`Connection::memory`]). Those with one peer may take together as
+    /// much as is left; if they take more, the one that takes most is closed with [`CloseCode::MEMORY`](crate::wire::CloseCode::MEMORY).
+    pub memory: u64,
     /// Wall-clock nanoseconds since 1970 at [`Time::ZERO`]; handshake timestamps are made from it.
     pub wall_clock: u64,
 }
@@ -71,6 +75,7 @@ impl EndpointConfig {
             max_half_open: 512,
             max_half_open_per_source: 16,
             max_per_peer: 256,
+            memory: 1_000_000_000,
             wall_clock: 0,
         }
     }
@@ -202,9 +207,11 @@ impl Endpoint {
         let address = PathAddress { socket, remote };
         // Nearly all are packets of connections: these are not worth asking the router.
         if let Some(id) = connection_of(payload) {
-            if let Some(connection) = self.connections.get_mut(id) {
+            let heaviest = self.connections.get_mut(id).and_then(|connection| {
                 connection.handle_packet(now, address, ecn, payload);
-            }
+                weigh(&mut self.router, connection)
+            });
+            self.close_for_memory(now, heaviest);
             return;
         }
         match self.router.handle_datagram(now, address, payload) {
@@ -300,9 +307,12 @@ impl Endpoint {
     pub fn handle_timeout(&mut self, now: Time) {
         self.router.drop_attempts(now);
         self.take_events(now);
+        let mut heaviest = Vec::new();
         for connection in self.connections.iter_mut() {
             connection.handle_timeout(now);
+            heaviest.extend(weigh(&mut self.router, connection));
         }
+        self.close_for_memory(now, heaviest);
         // Anyone who has just shown its keys is half open no more.
         self.collect_events();
         for check in self.checks.drain(..) {
@@ -315,6 +325,14 @@ impl Endpoint {
             self.router.forget(handle);
             self.connections.remove(ConnectionId(handle.0));
             self.events.push_back(EndpointEvent::Gone(handle));
+        }
+    }
+
+    fn close_for_memory(&mut self, now: Time, heaviest: impl IntoIterator<Item = Handle>) {
+        for handle in heaviest {
+            if let Some(connection) = self.connection(handle) {
+                connection.close_for_memory(now);
+            }
         }
     }
 
@@ -353,6 +371,13 @@ impl Endpoint {
         }
         self.events.pop_front()
     }
+}
+
+/// Tells the router what memory a connection takes; returns the connection that has to close for it.
+#[inline]
+fn weigh(router: &mut Router, connection: &mut Connection) -> Option<Handle> {
+    let bytes = connection.memory_news()?;
+    router.weigh(connection, bytes)
 }
 
 /// The handle of a connection: its id for path 0.

@@ -26,6 +26,7 @@ pub mod fuzzing;
 mod growth;
 mod ingress;
 mod lent;
+mod memory;
 mod progress;
 mod receive;
 mod returned;

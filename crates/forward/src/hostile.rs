@@ -4,9 +4,9 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch::{Connection, RecvStream, SendStream, StreamLimits, TrafficClass};
+use anabranch::{Connection, PathSpec, RecvStream, SendStream, StreamLimits, TrafficClass};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::serve::{ask, read_message};
@@ -87,6 +87,35 @@ async fn what_the_peer_does_not_take_is_not_accepted_without_end() {
         waiting += usize::from(matches!(event, ForwardEvent::Waiting(_)));
     }
     assert!((1..=64).contains(&waiting), "{waiting} are held");
+}
+
+/// A peer has a number of connections carried, over all that it opens; further ones are refused until one ends.
+#[tokio::test]
+async fn no_more_is_carried_for_a_peer_than_it_may_have() {
+    let (client, server, near, far) = connected().await;
+    let path = PathSpec { local: client.local_addrs()[0], remote: server.local_addrs()[0] };
+    let connecting = client.connect(server.public_key(), [path]);
+    let accepting = async { server.accept().await.unwrap().await.unwrap() };
+    let (another, another_far) = soon(async { tokio::join!(connecting, accepting) }).await;
+    let (service, permits) = (Service::carrying(2), permits(&["loopback"], &["loopback"]));
+    for far in [far, another_far] {
+        tokio::spawn(serve(far, permits.clone(), service.clone(), Arc::new(|_| {})));
+    }
+    let target = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let target = Place::from(target.local_addr().unwrap());
+    let begin = async |connection: &Connection| {
+        let (mut send, mut receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
+        let begun = soon(ask(&Request::Connect(target.clone()), &mut send, &mut receive)).await;
+        begun.map(|_| (send, receive))
+    };
+    let another = another.unwrap();
+    let (mut first, _second) = (begin(&near).await.unwrap(), begin(&another).await.unwrap());
+    for connection in [&near, &another] {
+        let error = begin(connection).await.unwrap_err().to_string();
+        assert!(error.contains("2 connections are carried for this peer already"), "{error}");
+    }
+    first.0.reset(256);
+    soon(async { while begin(&another).await.is_err() {} }).await;
 }
 
 /// A peer that connects again and again has its earlier connections probed, each by one task.

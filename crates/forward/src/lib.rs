@@ -5,6 +5,7 @@
 //! The bytes on the wire are specified in `docs/spec/forward-0.md`.
 
 mod acceptor;
+mod carriers;
 mod listen;
 mod permit;
 mod place;

@@ -11,11 +11,10 @@ use tokio::task::JoinSet;
 use super::acceptor::{Acceptor, Carried};
 use super::permit::Grant;
 use super::place::{Forward, Place};
-use super::ports::Ports;
-use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
+use super::serve::{Context, ForwardEvent, Listeners, Service, ask, carry, open, take_streams};
 use super::socks;
 use super::target::Dynamic;
-use super::udp::{DatagramCounters, Peers, Relay, Routes};
+use super::udp::{DatagramCounters, Relay, Routes};
 use super::wire::Request;
 use anabranch::Connection;
 use anabranch::ConnectionError;
@@ -66,8 +65,8 @@ impl Link {
     fn context(&self, Current { connection, routes }: Current) -> Context {
         let (listeners, tell) = (self.listeners.clone(), Arc::clone(&self.tell));
         // This side permits the peer nothing.
-        let (grant, ports, peers) = (Grant::default(), Ports::default(), Peers::default());
-        Context { connection, grant, ports, listeners, routes, peers, tell }
+        let (grant, service) = (Grant::default(), Service::default());
+        Context { connection, grant, service, listeners, routes, tell }
     }
 
     /// The connection that is used now, if there is one.

@@ -10,6 +10,7 @@ use anabranch::TrafficClass;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::acceptor::Carried;
+use super::carriers::Carriers;
 use super::permit::{Grant, Permits};
 use super::place::{Address, Place};
 use super::ports::{Held, Ports};
@@ -67,14 +68,29 @@ impl Listeners {
 
 /// What the connections that an endpoint serves have in common: the ports that it listens on for its peers, and which
 /// of them are of one peer, so that those that a crash has left behind end soon after the peer is back.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Service {
     ports: Ports,
     served: Served,
-    peers: udp::Peers,
+    pub(super) peers: udp::Peers,
+    carriers: Carriers,
+}
+
+impl Default for Service {
+    /// As many connections are carried as the endpoint permits.
+    fn default() -> Self {
+        Service::carrying(usize::MAX)
+    }
 }
 
 impl Service {
+    /// One that carries `most` connections of TCP and of Unix sockets for each peer at a time, over all of the peer's
+    /// connections with the endpoint.
+    pub fn carrying(most: usize) -> Self {
+        let (ports, served, peers) = (Ports::default(), Served::default(), udp::Peers::default());
+        Service { ports, served, peers, carriers: Carriers::new(most) }
+    }
+
     /// One that forgets silent flows after another time.
     #[cfg(test)]
     pub(super) fn forgetting_after(idle: Duration) -> Self {
@@ -92,10 +108,9 @@ impl Service {
 pub(super) struct Context {
     pub(super) connection: Connection,
     pub(super) grant: Grant,
-    pub(super) ports: Ports,
+    pub(super) service: Service,
     pub(super) listeners: Listeners,
     pub(super) routes: udp::Routes,
-    pub(super) peers: udp::Peers,
     pub(super) tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 }
 
@@ -109,9 +124,9 @@ pub async fn serve(
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 ) -> ConnectionError {
     let _entry = service.served.enter(&connection);
-    let (grant, ports, peers) = (grant.into(), service.ports, service.peers);
     let (listeners, routes) = (Listeners::default(), udp::Routes::default());
-    take_streams(Context { connection, grant, ports, listeners, routes, peers, tell }).await
+    let grant = grant.into();
+    take_streams(Context { connection, grant, service, listeners, routes, tell }).await
 }
 
 pub(super) async fn take_streams(context: Context) -> ConnectionError {
@@ -207,7 +222,7 @@ pub(super) async fn refuse(send: &mut SendStream, error: &io::Error, why: String
 
 async fn connect(context: &Context, target: Place, mut send: SendStream, receive: RecvStream) {
     match reach(context, &target).await {
-        Ok((address, carried)) => {
+        Ok((address, carried, _place)) => {
             let done = Answer::Done { port: 0, listener: 0 }.encode();
             if send.write_all(&done).await.is_ok() {
                 let over = revoked(context, |permits| permits.may_connect(&target, &address));
@@ -227,12 +242,16 @@ async fn revoked(context: &Context, is_permitted: impl Fn(&Permits) -> bool) -> 
     io::Error::new(io::ErrorKind::PermissionDenied, REVOKED)
 }
 
-/// Connects to a target that the peer named, if it may.
-async fn reach(context: &Context, target: &Place) -> io::Result<(Address, Carried)> {
+/// Connects to a target that the peer named, if it may, and takes one of the peer's places.
+async fn reach(
+    context: &Context,
+    target: &Place,
+) -> io::Result<(Address, Carried, OwnedSemaphorePermit)> {
+    let place = context.service.carriers.admit(context.connection.peer())?;
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in context.grant.permits().to_connect(target).await? {
         match Carried::dial(&address).await {
-            Ok(carried) => return Ok((address, carried)),
+            Ok(carried) => return Ok((address, carried, place)),
             Err(error) => last = error,
         }
     }
@@ -346,16 +365,19 @@ async fn accept(
     held: &Held,
     waiting: &Arc<Semaphore>,
 ) -> io::Result<(Carried, OwnedSemaphorePermit)> {
-    let place = Arc::clone(waiting).acquire_owned().await.map_err(io::Error::other)?;
-    Ok((held.accept().await?, place))
+    let waits = Arc::clone(waiting).acquire_owned().await.map_err(io::Error::other)?;
+    Ok((held.accept().await?, waits))
 }
 
 /// Carries a connection that was accepted to the peer, for as long as it may listen there.
 async fn bring(
     context: Context,
     (bind, local, number): (Place, Address, u16),
-    (carried, place): (Carried, OwnedSemaphorePermit),
+    (carried, waits): (Carried, OwnedSemaphorePermit),
 ) {
+    let Ok(_place) = context.service.carriers.admit(context.connection.peer()) else {
+        return carried.refuse();
+    };
     let mut over = pin!(revoked(&context, |permits| permits.may_listen(&bind, &local)));
     let opening = async {
         let (mut send, receive) = open(&context, &bind).await.ok()?;
@@ -366,7 +388,7 @@ async fn bring(
         stream = opening => stream,
         _ = &mut over => None,
     };
-    drop(place);
+    drop(waits);
     match stream {
         Some(stream) => carry_until(&context, &bind, carried, stream, over).await,
         None => carried.refuse(),
@@ -376,5 +398,5 @@ async fn bring(
 /// Binds where the peer wants this side to listen, if it may.
 async fn bind_for(context: &Context, bind: &Place) -> io::Result<Held> {
     let address = context.grant.permits().to_listen(bind).await?;
-    context.ports.bind(&address, &context.connection).await
+    context.service.ports.bind(&address, &context.connection).await
 }

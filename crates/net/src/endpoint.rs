@@ -37,6 +37,12 @@ pub struct Config {
     pub schedule: Schedule,
     /// Most connections at a time.
     pub max_connections: usize,
+    /// Most accepted connections with the holder of a single key; never more than half of `max_connections`.
+    pub max_per_peer: usize,
+    /// Bytes of memory that all connections share. Those with one peer may take together as much as is left; if they take
+    /// more, the one that takes most is closed. What is read and not used yet, and what is not written yet, is the
+    /// application's.
+    pub memory: u64,
 }
 
 impl Config {
@@ -51,6 +57,8 @@ impl Config {
             transport: defaults.transport,
             schedule: defaults.schedule,
             max_connections: defaults.max_connections,
+            max_per_peer: defaults.max_per_peer,
+            memory: defaults.memory,
         }
     }
 
@@ -60,6 +68,8 @@ impl Config {
             responder: ResponderConfig { permitted: self.permitted, ..ResponderConfig::default() },
             schedule: self.schedule,
             max_connections: self.max_connections,
+            max_per_peer: self.max_per_peer,
+            memory: self.memory,
             wall_clock: wall_clock(),
             ..EndpointConfig::new(self.profile)
         }

@@ -5,6 +5,7 @@
 
 mod connection;
 mod mailbox;
+mod memory;
 mod names;
 mod routes;
 mod stream_waits;

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 mod ids;
 mod incoming;
 mod many;
+mod memory;
 mod streams;
 
 fn config(key: u8) -> Config {

@@ -17,6 +17,7 @@ use crate::arrivals::Arrivals;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::keys;
+use crate::limited::Limited;
 use crate::qlog::Qlogs;
 use crate::{clock, format};
 
@@ -56,6 +57,7 @@ pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure>
 /// Serves clients as they come.
 async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result<(), Failure> {
     let arrivals = Arrivals::of(endpoint);
+    let lines = Limited::new("clients".to_owned(), "");
     loop {
         let accepted = tokio::select! {
             accepted = arrivals.next() => accepted,
@@ -69,10 +71,14 @@ async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result
             endpoint.wait_idle().await;
             return result.map_err(Failure::failed);
         }
+        let lines = lines.clone();
         tokio::spawn(async move {
-            if let Err(error) = tell(&connection, serve(&connection).await) {
-                eprintln!("anabranch: {}: {error}", connection.peer());
-            }
+            let served = serve(&connection).await;
+            lines.line(|| {
+                if let Err(error) = tell(&connection, served) {
+                    eprintln!("anabranch: {}: {error}", connection.peer());
+                }
+            });
         });
     }
 }

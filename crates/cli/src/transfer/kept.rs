@@ -16,6 +16,7 @@ use anabranch_files::{Directory, Locked};
 use anabranch_transfer::Ticket;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::format;
 
@@ -24,9 +25,9 @@ const VERSION: u8 = 1;
 /// The ending of the file that is locked while a command runs.
 const LOCK: &str = "lock";
 /// Longest file that is read, bytes.
-const MAX_LEN: u64 = 1 << 14;
+const MAX_LEN: usize = 1 << 14;
 
-/// What the file says.
+/// What the file says. The secrets in it are erased when it is dropped.
 #[derive(Serialize, Deserialize)]
 struct Record {
     version: u8,
@@ -36,6 +37,13 @@ struct Record {
     listen: Vec<SocketAddr>,
     /// The offer that the ticket was used for first.
     offer: Option<String>,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.ticket.zeroize();
+        self.secret_key.zeroize();
+    }
 }
 
 /// The place of a command's ticket, which no other process uses as long as this lives.
@@ -100,7 +108,10 @@ impl Place {
     }
 
     fn write(&self, record: &Record) -> std::io::Result<()> {
-        anabranch_files::write(&self.file, &serde_json::to_vec(record)?, 0o600)
+        // A buffer that grew would leave copies behind.
+        let mut text = Zeroizing::new(Vec::with_capacity(MAX_LEN));
+        serde_json::to_writer(&mut *text, record)?;
+        anabranch_files::write(&self.file, &text, 0o600)
     }
 }
 
@@ -108,12 +119,13 @@ impl Kept {
     /// The ticket that is kept at `place`, if it is still good.
     pub(super) fn take_up(place: Option<Place>, now: u64) -> Result<Self, Option<Place>> {
         let Some(place) = place else { return Err(None) };
-        let Some((record, ticket, key)) = place.read(now) else { return Err(Some(place)) };
+        let Some((mut record, ticket, key)) = place.read(now) else { return Err(Some(place)) };
         let offer = record.offer.as_deref().and_then(from_hex);
         if record.offer.is_some() && offer.is_none() {
             return Err(Some(place));
         }
-        Ok(Kept { ticket, key, listen: record.listen, offer, place: Some(place) })
+        let listen = std::mem::take(&mut record.listen);
+        Ok(Kept { ticket, key, listen, offer, place: Some(place) })
     }
 
     /// A new ticket; `place` is where it is kept.
@@ -169,10 +181,21 @@ impl Kept {
     }
 }
 
+/// Keeps a ticket below `directory`, and takes it up again, as often as there are `commands`.
+#[cfg(any(test, feature = "testing"))]
+pub fn keep_and_take_up(directory: &Path, ticket: &Ticket, key: &SecretKey, commands: &[&str]) {
+    for command in commands {
+        let place = || Place::within(directory, &[command], 0);
+        drop(Kept::new(ticket.clone(), key.clone(), vec![([127, 0, 0, 1], 1).into()], place()));
+        let again = Kept::take_up(place(), 0).ok();
+        assert!(again.is_some_and(|again| again.ticket == *ticket), "{command} has no ticket");
+    }
+}
+
 fn read(file: &Path) -> Option<Record> {
-    let mut text = String::new();
-    File::open(file).ok()?.take(MAX_LEN).read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
+    let mut text = Zeroizing::new(Vec::with_capacity(MAX_LEN + 1));
+    File::open(file).ok()?.take(MAX_LEN as u64).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Removes the tickets that have expired, of commands that are not running.

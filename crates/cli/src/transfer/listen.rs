@@ -1,12 +1,13 @@
 //! The side that accepts connections: from the holder of a ticket, or from allowed peers.
 
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anabranch::{Config, Connection, Endpoint, Permitted, SecretKey, SocketSpec};
+use anabranch::{Config, Connection, Endpoint, Permitted, PublicKey, SecretKey, SocketSpec};
 use anabranch_transfer::Ticket;
 use anabranch_transfer::ticket::MAX_ADDRESSES;
 use tokio::task::JoinSet;
@@ -27,11 +28,13 @@ use crate::arrivals::Arrivals;
 use crate::catalog::profile;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
+use crate::limited::Limited;
 use crate::paths::listening;
 use crate::qlog::Qlogs;
 use crate::{keys, machine};
 
-/// How long the holder of a ticket may take to come back after a connection was lost.
+/// How long the holder of a ticket may take to come back after a connection was lost that brought something, whenever the
+/// ticket expires.
 const COME_BACK: Duration = Duration::from_secs(300);
 /// Connections of an allowed peer at a time that are being looked at beside those with a transfer.
 const MORE: usize = 4;
@@ -90,7 +93,10 @@ impl Listening<'_> {
             let key = key.as_deref().ok_or_else(|| Failure::usage("--allow needs --key FILE"))?;
             let shared = keys::shared_with(allow, self.common.preshared_key.as_deref())?;
             let secrets = Secrets { key: keys::load(key)?, shared };
-            let endpoint = bind(self.config(secrets)?, &self.args.listen)?;
+            let mut config = self.config(secrets)?;
+            // So that no peer takes another's place.
+            config.max_per_peer = MAX_PER_PEER + MORE;
+            let endpoint = bind(config, &self.args.listen)?;
             endpoint.set_permitted(Permitted::Only(allow.iter().copied().collect()));
             return Ok((endpoint, None));
         }
@@ -165,10 +171,7 @@ impl Listening<'_> {
         arrivals: &Arrivals,
         kept: &mut Option<Kept>,
     ) -> Result<(), Failure> {
-        let mut deadline = kept.as_ref().map(|kept| {
-            let left = kept.ticket.expires.saturating_sub(wall_clock());
-            Instant::now() + Duration::from_secs(left)
-        });
+        let mut deadline = Deadline::of(kept.as_ref());
         let progress = Arc::new(Progress::telling(self.report));
         let (mut started, mut next, earlier) = (None, None, Earlier::default());
         loop {
@@ -179,7 +182,7 @@ impl Listening<'_> {
                     let _waiting = started.map(|_: Instant| Waiting::open(back, self.common.quiet));
                     tokio::select! {
                         connection = self.accept(arrivals) => connection?,
-                        () = until(deadline) => {
+                        () = until(deadline.at) => {
                             kept.iter().for_each(Kept::forget);
                             let why = "nobody used the ticket before it expired";
                             return Err(Failure::unreached(why));
@@ -212,7 +215,7 @@ impl Listening<'_> {
                     earlier.add(&connection, role);
                     eprintln!("anabranch: {error}; waiting for the other side to come back");
                     self.report.lost(&error);
-                    deadline = deadline.map(|time| time.max(Instant::now() + COME_BACK));
+                    deadline.note_loss(&progress);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -277,13 +280,16 @@ impl Listening<'_> {
     /// Transfers with allowed peers, one after another and at the same time, until interrupted.
     async fn serve(&self, arrivals: &Arrivals) -> Result<(), Failure> {
         let (mut tasks, sessions) = (JoinSet::new(), Sessions::default());
-        // As many for each peer, so that none takes another's place.
-        let most = (MAX_PER_PEER + MORE).saturating_mul(self.args.allow.len());
+        let about = |peer: &PublicKey| (*peer, Limited::new(peer.to_string(), ""));
+        let lines: BTreeMap<PublicKey, Limited> = self.args.allow.iter().map(about).collect();
         loop {
             tokio::select! {
-                connection = self.accept(arrivals), if tasks.len() < most => {
+                connection = self.accept(arrivals) => {
+                    let connection = connection?;
+                    let Some(lines) = lines.get(&connection.peer()).cloned() else { continue };
                     let standing = Standing {
-                        connection: connection?,
+                        connection,
+                        lines,
                         side: self.side.clone(),
                         report: self.report,
                         quiet: self.common.quiet,
@@ -307,6 +313,8 @@ use Served::{Ended, Replaced};
 /// A transfer with an allowed peer, beside others.
 struct Standing {
     connection: Connection,
+    /// What is printed about the peer, over all its transfers.
+    lines: Limited,
     side: Side,
     report: Report,
     quiet: bool,
@@ -314,7 +322,7 @@ struct Standing {
 
 impl Standing {
     async fn run(self, sessions: Sessions) {
-        let Standing { connection, side, report, quiet } = self;
+        let Standing { connection, lines, side, report, quiet } = self;
         let Some(_under_way) = sessions.begin(&connection).await else {
             connection.close(IN_USE.0, "you have too many transfers at a time");
             return;
@@ -338,16 +346,44 @@ impl Standing {
             Ok(()) => {
                 let paths = Earlier::default().with(&connection, role);
                 let (counts, time) = (progress.counts(), started.elapsed());
-                report.finished(&End {
-                    role,
-                    peer: connection.peer(),
-                    counts,
-                    time,
-                    paths: &paths,
-                });
+                let peer = connection.peer();
+                let end = End { role, peer, counts, time, paths: &paths };
+                // Programs count events.
+                match report.json {
+                    true => report.finished(&end),
+                    false => lines.line(|| report.finished(&end)),
+                }
             }
-            Err(error) => eprintln!("anabranch: peer {peer}: {error}"),
+            Err(error) => lines.line(|| eprintln!("anabranch: peer {peer}: {error}")),
         }
+    }
+}
+
+/// Until when a connection is waited for.
+#[derive(Debug)]
+struct Deadline {
+    at: Option<Instant>,
+    /// Bytes that connections have brought so far.
+    moved: u64,
+}
+
+impl Deadline {
+    /// The time when a ticket expires, if there is one.
+    fn of(kept: Option<&Kept>) -> Self {
+        let left = kept.map(|kept| kept.ticket.expires.saturating_sub(wall_clock()));
+        let at = left.map(|left| Instant::now() + Duration::from_secs(left));
+        Deadline { at, moved: 0 }
+    }
+
+    /// A connection was lost. If it has brought something, there is time to come back; who comes again and again, and
+    /// brings nothing, does not keep a ticket alive.
+    fn note_loss(&mut self, progress: &Progress) {
+        let counts = progress.counts();
+        let moved = counts.moved + counts.moved_before;
+        if moved > self.moved {
+            self.at = self.at.map(|time| time.max(Instant::now() + COME_BACK));
+        }
+        self.moved = moved;
     }
 }
 

@@ -8,7 +8,7 @@ use anabranch_forward::{Dynamic, Forward, Permit, Place, Target, UdpForward};
 use clap::Args;
 
 use crate::paths::PathArg;
-use crate::values::public_key;
+use crate::values::{Memory, public_key};
 
 const EXIT_CODES: &str = "
 Exit codes: 0 ended on request, 1 failed, 2 usage error, such as a file that is not there, 3 nobody answered or the
@@ -157,6 +157,9 @@ pub struct CommonArgs {
     /// takes memory where it is slow, 0.8 MB at most [default: 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_forwarded: Option<u16>,
+    /// Most memory of all connections with peers together, half of it for those with a single one [default: 1GB]
+    #[arg(long, value_name = "SIZE")]
+    pub max_memory: Option<Memory>,
     /// Serve metrics for Prometheus on this address, under /metrics
     #[arg(long, value_name = "ADDR:PORT")]
     pub metrics: Option<SocketAddr>,

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use anabranch::{PresharedKey, PublicKey};
 use anabranch_forward::Permit;
+use anabranch_types::DataSize;
 
 use super::config::{Common, Connect, Serve};
 use super::ways::Way;
-use crate::keys;
+use crate::{format, keys};
 
 /// The secrets that are shared with peers.
 pub(super) type Preshared = BTreeMap<PublicKey, PresharedKey>;
@@ -111,6 +112,10 @@ impl Changes {
         self.keep("persistent-keepalive", &keepalive(old), &keepalive(new));
         let most = |common: &Common| common.max_forwarded.to_string();
         self.keep("max-forwarded", &most(old), &most(new));
+        let size = |size: DataSize| format::bytes(size.as_bytes());
+        let default = || "the default".to_owned();
+        let memory = |common: &Common| common.max_memory.map_or_else(default, size);
+        self.keep("max-memory", &memory(old), &memory(new));
         self.keep("profile", &old.profile.name, &new.profile.name);
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anabranch::{Profile, PublicKey};
 use anabranch_forward::{Dynamic, Forward, Permit, Permits, Target, UdpForward};
+use anabranch_types::DataSize;
 
 use super::args::{CommonArgs, ConnectArgs, ServeArgs};
 use super::file::{File, Interface, Peer, Text};
@@ -16,6 +17,7 @@ use crate::catalog;
 use crate::failure::Failure;
 use crate::paths::PathArg;
 use crate::qlog::Qlogs;
+use crate::values::Memory;
 
 /// How often an idle path is asked for a sign of life unless said otherwise: address translators keep
 /// UDP entries for 30 s and more (RFC 4787 §4.3 asks for two minutes; many do not).
@@ -38,6 +40,8 @@ pub(super) struct Common {
     pub(super) keepalive: Option<Duration>,
     /// Most TCP connections that a peer may have open at a time.
     pub(super) max_forwarded: u16,
+    /// Most memory of all connections together, if it is not the default.
+    pub(super) max_memory: Option<DataSize>,
     pub(super) qlogs: Qlogs,
 }
 
@@ -240,9 +244,21 @@ fn common(
     let qlogs = Qlogs::new(args.qlog.as_deref(), command)?;
     let max_forwarded = args.max_forwarded.or(file.max_forwarded.map(NonZero::get));
     let max_forwarded = max_forwarded.unwrap_or(MAX_FORWARDED);
+    let max_memory = args.max_memory.or(file.max_memory.map(|Text(memory)| memory));
+    let max_memory = max_memory.map(|Memory(size)| size);
     let metrics = args.metrics.or(file.metrics);
     let (preshared, names) = (BTreeMap::new(), BTreeMap::new());
-    Ok(Common { key, preshared, names, profile, metrics, keepalive, max_forwarded, qlogs })
+    Ok(Common {
+        key,
+        preshared,
+        names,
+        profile,
+        metrics,
+        keepalive,
+        max_forwarded,
+        max_memory,
+        qlogs,
+    })
 }
 
 fn plain<T>(texts: Vec<Text<T>>) -> Vec<T> {

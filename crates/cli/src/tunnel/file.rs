@@ -17,7 +17,7 @@ use crate::catalog;
 use crate::confine::explain;
 use crate::failure::Failure;
 use crate::paths::PathArg;
-use crate::values;
+use crate::values::{self, Memory};
 
 /// Longest file that is read, bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -43,6 +43,7 @@ pub(super) struct Interface {
     pub(super) listen: Vec<SocketAddr>,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) max_forwarded: Option<NonZero<u16>>,
+    pub(super) max_memory: Option<Text<Memory>>,
     #[serde(default, deserialize_with = "profile")]
     pub(super) profile: Option<Profile>,
 }

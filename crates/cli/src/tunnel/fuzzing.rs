@@ -11,6 +11,7 @@ use super::args::{ConnectArgs, ServeArgs};
 use super::config::{connect, serve};
 use super::file::{File, Peer, Text, parse};
 use crate::failure::Failure;
+use crate::values::Memory;
 
 /// Reads a configuration file. A mistake is named with a place in the text; what is accepted means the
 /// same as the options that say the same.
@@ -68,6 +69,10 @@ fn common_options(File { interface, peers, .. }: &File) -> Vec<OsString> {
     options.extend(interface.private_key_file.iter().map(|file| option("--key", file.display())));
     options.extend(interface.metrics.iter().map(|address| option("--metrics", address)));
     options.extend(interface.max_forwarded.iter().map(|most| option("--max-forwarded", most)));
+    let memory = interface.max_memory.iter();
+    options.extend(
+        memory.map(|Text(Memory(size))| option("--max-memory", format!("{}B", size.as_bytes()))),
+    );
     let keepalive = peers.iter().find_map(|peer| peer.persistent_keepalive);
     options.extend(keepalive.map(|seconds| option("--persistent-keepalive", seconds)));
     options.extend(interface.profile.iter().map(|profile| option("--profile", &profile.name)));
@@ -120,7 +125,7 @@ pub fn config_seeds() -> Vec<Vec<u8>> {
         [
             format!(
                 "[interface]\nprivate-key-file = \"a.key\"\nlisten = [\"0.0.0.0:4433\", \"[::1]:1\"]\n\
-                 metrics = \"127.0.0.1:9469\"\nmax-forwarded = 9\nprofile = \"uncoded\"\n{peer}\
+                 metrics = \"127.0.0.1:9469\"\nmax-forwarded = 9\nmax-memory = \"2GB\"\nprofile = \"uncoded\"\n{peer}\
                  permit = [\"loopback\", \"any\", \"db.internal:5432\", \"[2001:db8::1]:*\"]\n\
                  [[peer]]\npublic-key = \"{other}\"\n"
             ),

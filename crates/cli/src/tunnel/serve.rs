@@ -116,7 +116,8 @@ impl Server {
             // Of a peer that is named twice, the first counts.
             grants.entry(*key).or_insert_with(|| permits.clone().into());
         }
-        let service = Service::default();
+        // A peer that comes back after a crash has what it left behind for some seconds.
+        let service = Service::carrying(2 * usize::from(settings.common.max_forwarded));
         let voices = BTreeMap::new();
         Ok(Server { endpoint, settings, preshared, grants, service, metrics, reporter, voices })
     }

@@ -160,24 +160,27 @@ impl Lab {
         println!("link {link} carried again after {took:?}; the aim is {aim:?}");
     }
 
-    /// How long the files in a directory did not grow at a stretch, in `time` from now on.
+    /// How long the files in a directory did not grow at a stretch, in `time` from now on, and how long the machine kept
+    /// this process waiting at most when it wanted to look.
     #[expect(clippy::disallowed_methods, reason = "pauses are timed by the clock on the wall")]
-    pub fn longest_pause_of_growth(&self, directory: &str, time: Duration) -> Duration {
+    pub fn longest_pause_of_growth(&self, directory: &str, time: Duration) -> (Duration, Duration) {
         let bytes = || -> u64 {
             let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
             entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
         };
         let (begin, mut grown, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
-        let mut last = bytes();
+        let (mut last, mut stall) = (bytes(), Duration::ZERO);
         while begin.elapsed() < time {
+            let asleep = Instant::now();
             std::thread::sleep(STEP);
             let now = bytes();
+            stall = stall.max(asleep.elapsed().saturating_sub(STEP));
             longest = longest.max(grown.elapsed());
             if now > last {
                 (last, grown) = (now, Instant::now());
             }
         }
-        longest
+        (longest, stall)
     }
 
     /// Lets time pass.

@@ -137,6 +137,30 @@ fn a_ticket_expires() {
     assert!(sides.names().is_empty());
 }
 
+/// The holder of a ticket connects again and again, and brings nothing: the ticket expires all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_bring_nothing_do_not_keep_a_ticket_alive() {
+    let sides = Sides::new();
+    let line = "recv --json --listen 127.0.0.1 --expires 3 --out";
+    let mut receiver = Running::start(line, &[&sides.to()]);
+    let ticket = Ticket::parse(&receiver.ticket().0).unwrap();
+    let coming_back = tokio::spawn(async move {
+        loop {
+            let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
+            let endpoint = Endpoint::bind(as_holder(&ticket), [local]).unwrap();
+            let path = PathSpec { local, remote: ticket.addresses[0] };
+            let Ok(connection) = endpoint.connect(ticket.peer, [path]).await else { continue };
+            let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
+            let _ = send.write_all(&frames(&offer(5))).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            connection.close(0, "");
+        }
+    });
+    let line = tokio::task::block_in_place(|| receiver.end().failed(3));
+    coming_back.abort();
+    assert!(line.contains("expired"), "{line}");
+}
+
 /// Connects as the ticket's holder, says `bytes` and ends.
 async fn say(ticket: &Ticket, bytes: Vec<u8>) -> Option<()> {
     let local: SocketAddr = "127.0.0.1:0".parse().ok()?;

@@ -39,17 +39,21 @@ impl DerefMut for Buffer {
     }
 }
 
-/// A stack of free buffers of one size.
+/// Free buffers that are kept however few are in use.
+const SPARE: usize = 512;
+
+/// A stack of free buffers of one size, and the number of those in use.
 #[derive(Debug)]
 pub struct Pool {
     free: Vec<Buffer>,
     size: usize,
+    in_use: usize,
 }
 
 impl Pool {
     /// Buffers of `size` bytes.
     pub fn new(size: usize) -> Self {
-        Pool { free: Vec::new(), size }
+        Pool { free: Vec::new(), size, in_use: 0 }
     }
 
     /// Bytes in each buffer.
@@ -57,18 +61,33 @@ impl Pool {
         self.size
     }
 
+    /// Buffers that were taken and not given back.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn in_use(&self) -> usize {
+        self.in_use
+    }
+
+    /// Bytes of all buffers, free and in use.
+    pub fn memory(&self) -> u64 {
+        (self.in_use + self.free.len()) as u64 * (self.size + LINE) as u64
+    }
+
     /// A buffer; its content is whatever it last held.
     #[inline]
     pub fn take(&mut self) -> Buffer {
+        self.in_use += 1;
         self.free.pop().unwrap_or_else(|| Buffer::new(self.size))
     }
 
-    /// Gives a buffer back.
+    /// Gives a buffer back. Where far more are free than in use, the rest is freed: what a burst took is not held for ever.
     #[inline]
     pub fn put(&mut self, buffer: Buffer) {
-        if buffer.size == self.size {
-            self.free.push(buffer);
+        if buffer.size != self.size {
+            return;
         }
+        self.in_use = self.in_use.saturating_sub(1);
+        self.free.push(buffer);
+        self.free.truncate(2 * self.in_use + SPARE);
     }
 }
 
@@ -90,5 +109,17 @@ mod tests {
             pool.put(Buffer::new(size + 1));
             assert_eq!(pool.take().len(), size, "of another pool");
         }
+    }
+
+    #[test]
+    fn what_a_burst_took_is_given_back() {
+        let mut pool = Pool::new(1000);
+        let burst: Vec<Buffer> = (0..10_000).map(|_| pool.take()).collect();
+        assert_eq!((pool.in_use(), pool.memory()), (10_000, 10_000 * 1064));
+        let mut left = burst.into_iter();
+        left.by_ref().take(6000).for_each(|buffer| pool.put(buffer));
+        assert_eq!((pool.in_use(), pool.free.len()), (4000, 6000), "they may be needed again");
+        left.for_each(|buffer| pool.put(buffer));
+        assert_eq!((pool.in_use(), pool.free.len()), (0, SPARE));
     }
 }

@@ -184,11 +184,28 @@ impl ReceiveBlocks {
         self.repeated_bytes
     }
 
-    /// Symbols and repairs whose bytes are held.
+    /// Bytes of all buffers of symbols and repairs, and of the places of symbols.
+    pub fn memory(&self) -> u64 {
+        self.pool.memory() + (self.slots.capacity() * size_of::<Slot>()) as u64
+    }
+
+    /// Forgets all symbols, since the connection is over.
+    pub fn release(&mut self) {
+        self.slots = VecDeque::new();
+        self.groups.clear();
+        self.spare = Vec::new();
+        self.sliding = None;
+        self.held_repairs = 0;
+        self.pool = Pool::new(self.pool.size());
+    }
+
+    /// Symbols and repairs whose bytes are held: each has a buffer, and no other buffer is in use.
     #[cfg(any(test, feature = "testing"))]
     pub fn held(&self) -> usize {
         let sources = self.slots.iter().filter(|slot| matches!(slot, Slot::Held(_))).count();
-        sources + self.held_repairs as usize
+        let held = sources + self.held_repairs as usize;
+        assert_eq!(held, self.pool.in_use(), "a buffer was dropped, or counts twice");
+        held
     }
 
     /// Lowest symbol not held: everything below has been delivered.

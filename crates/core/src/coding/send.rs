@@ -130,6 +130,29 @@ impl SendBlocks {
         }
     }
 
+    /// Bytes of all buffers of symbols and repairs, and of blocks.
+    pub fn memory(&self) -> u64 {
+        let blocks = (self.blocks.capacity() + self.spare.len()) * size_of::<Block>();
+        self.pool.memory() + blocks as u64
+    }
+
+    /// Forgets all blocks, since the connection is over.
+    pub fn release(&mut self) {
+        (self.views, self.blocks, self.spare) = (Vec::new(), VecDeque::new(), Vec::new());
+        self.sliding = None;
+        self.pool = Pool::new(self.pool.size());
+    }
+
+    /// Symbols and repairs whose bytes are held: each has a buffer, and no other buffer is in use.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn held(&self) -> usize {
+        let blocks = self.blocks.iter().chain(&self.spare);
+        let of_blocks: usize = blocks.map(|block| block.sources.len() + block.prepared.len()).sum();
+        let held = of_blocks + self.sliding.as_ref().map_or(0, sliding::Sliding::held);
+        assert_eq!(held, self.pool.in_use(), "a buffer was dropped, or counts twice");
+        held
+    }
+
     /// Most symbols of a block, sources and repairs together.
     pub fn max_symbols(&self) -> u16 {
         self.limits.symbols.min(u16::MAX.into()) as u16

@@ -95,7 +95,7 @@ impl Connection {
     /// Lets the credit of the peer grow with what the application reads within the longest round trip.
     #[inline]
     fn grow_credit(&mut self, now: Time) {
-        if !self.streams.is_measurement_due(now) {
+        if self.memory.is_scarce() || !self.streams.is_measurement_due(now) {
             return;
         }
         let usable = self.paths.iter().filter(|path| path.is_usable());

@@ -65,6 +65,7 @@ impl Connection {
             self.dropped.unopened += 1;
             return;
         };
+        self.memory.on_moved(packet.len());
         if self.is_closed() {
             if let Some(slot) = self.paths.open(path) {
                 // An address that is not proven earns the last word, too.

@@ -12,6 +12,7 @@ use super::attention::Attention;
 use super::connection_ids::ConnectionIds;
 use super::credit::SymbolCredit;
 use super::keys::Keys;
+use super::memory::MemoryAccount;
 use super::paths::PathTable;
 use super::silence::Silence;
 use super::{Connection, Scratch, close, mtu, statistics};
@@ -145,6 +146,7 @@ impl Connection {
             wait: Default::default(),
             scratch: Scratch::default(),
             dropped: statistics::Dropped::default(),
+            memory: MemoryAccount::default(),
             response: Vec::new(),
         })
     }

@@ -7,6 +7,7 @@ use anabranch_types::{PathId, Time};
 
 use super::admission::HalfOpen;
 use super::incoming::{Incoming, Waiting};
+use super::memory::MemoryLedger;
 use super::path_ids::PathIds;
 use super::{ConnectConfig, ConnectError, EndpointConfig, Handle};
 use crate::config::TransportConfig;
@@ -65,6 +66,7 @@ pub struct Router {
     /// Peers that wait for a decision, and accepted connections whose peers have not proven their keys.
     pub(super) half_open: HalfOpen,
     pub(super) waiting: Waiting,
+    pub(super) memory: MemoryLedger,
     pub(super) replies: Vec<(PathAddress, Vec<u8>)>,
     pub(super) events: VecDeque<RouterEvent>,
     attempt_packet: Vec<u8>,
@@ -89,6 +91,7 @@ impl Router {
             connections: BTreeMap::new(),
             path_ids: PathIds::default(),
             waiting: Waiting::default(),
+            memory: MemoryLedger::default(),
             replies: Vec::new(),
             events: VecDeque::new(),
             attempt_packet: Vec::new(),
@@ -383,6 +386,7 @@ impl Router {
         self.path_ids.release(handle.0);
         self.attempts.retain(|_, attempt| attempt.about != Some(handle));
         self.half_open.remove(handle.0);
+        self.memory.forget(handle.0);
         self.connections.remove(&handle.0);
     }
 

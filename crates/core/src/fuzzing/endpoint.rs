@@ -92,6 +92,16 @@ impl Pair<Held> {
         self.read(1, READ);
     }
 
+    /// Both ends count the buffers that they hold.
+    fn audit(&mut self) {
+        for side in 0..2 {
+            if let Some(connection) = self.ends[side].connection() {
+                let [sent, received] = connection.symbols_held();
+                assert!(connection.memory() >= 1000 * (sent + received) as u64);
+            }
+        }
+    }
+
     fn step(&mut self, operation: u8, argument: u8) {
         match operation % 12 {
             0 => self.advance(Duration::from_millis(argument.into())),
@@ -149,6 +159,7 @@ pub fn endpoint(data: &[u8]) {
     while let (Ok(operation), Ok(argument)) = (script.u8(), script.u8()) {
         pair.send();
         pair.step(operation, argument);
+        pair.audit();
         pair.news();
     }
     pair.settle();

@@ -141,6 +141,11 @@ impl SentPackets {
         self.base + self.packets.len() as u64
     }
 
+    /// Packets that there is room to remember.
+    pub fn remembered(&self) -> usize {
+        self.packets.capacity()
+    }
+
     /// The lowest number still remembered.
     pub fn oldest(&self) -> u64 {
         self.base

@@ -32,6 +32,11 @@ impl DatagramQueue {
         self.bytes.len() + self.lengths.len() * ENTRY_COST
     }
 
+    /// Bytes of the buffers.
+    pub(super) fn memory(&self) -> u64 {
+        (self.bytes.capacity() + self.lengths.capacity() * size_of::<usize>()) as u64
+    }
+
     /// Whether a datagram of `length` would be taken.
     pub(super) fn has_space(&self, length: usize) -> bool {
         self.cost().saturating_add(length).saturating_add(ENTRY_COST) <= self.capacity

@@ -58,6 +58,11 @@ pub(super) struct Turn {
 }
 
 impl ClassQueue {
+    /// Bytes of what waits here; streams keep their own.
+    pub(super) fn memory(&self) -> u64 {
+        self.datagrams.memory() + self.returned.cost()
+    }
+
     pub(super) fn new(datagram_buffer: usize) -> Self {
         ClassQueue {
             turns: VecDeque::new(),

@@ -55,6 +55,11 @@ impl Lent {
         (LEAST..=usize::from(u16::MAX)).contains(&length)
     }
 
+    /// Bytes that the list takes.
+    pub(super) fn memory(&self) -> u64 {
+        (self.0.capacity() * size_of::<Piece>()) as u64
+    }
+
     /// Remembers where the piece is that follows all others.
     #[inline]
     pub(super) fn push(&mut self, offset: u64, length: usize, place: Place) {

@@ -72,6 +72,11 @@ impl ReceiveSide {
         self.ring.capacity()
     }
 
+    /// Bytes of the buffer, and of what keeps account of pieces that are not in it.
+    pub(super) fn memory(&self) -> u64 {
+        self.capacity() + self.lent.memory()
+    }
+
     /// Gives back what the buffer does not need for what it holds.
     pub(super) fn fit(&mut self) {
         let needed = self.highest - self.read;

@@ -89,6 +89,11 @@ impl SendSide {
         self.written - self.sent
     }
 
+    /// Bytes of the buffer, and of chunks that wait.
+    pub(super) fn memory(&self) -> u64 {
+        self.ring.capacity() + self.written.saturating_sub(self.in_ring.max(self.sent))
+    }
+
     /// Whether the application may still write or finish.
     pub(super) const fn is_open(&self) -> bool {
         !self.finished && self.reset.is_none() && self.stopped.is_none()

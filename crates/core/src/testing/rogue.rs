@@ -112,9 +112,14 @@ impl Rogue {
         profile: &str,
         parameters: &TransportParameters,
     ) -> Rogue {
-        let now = Time::from_millis(1);
         let mut config = EndpointConfig::new(Profile::named(profile).expect("it is built in"));
         config.transport = transport;
+        Self::connect_to(config, parameters)
+    }
+
+    /// The same with a victim of this configuration.
+    pub fn connect_to(mut config: EndpointConfig, parameters: &TransportParameters) -> Rogue {
+        let now = Time::from_millis(1);
         config.responder.permitted = Permitted::Anyone;
         let mut victim = endpoint(2, config);
         let mut ours = NullCrypto::new([1; 32]);

@@ -39,6 +39,8 @@ impl CloseCode {
     pub const OPTIMISTIC_ACK: CloseCode = CloseCode(14);
     /// The peer has said, in a handshake of its own, that it does not have the connection. Never sent.
     pub const UNKNOWN_TO_PEER: CloseCode = CloseCode(15);
+    /// Connections with the peer took too much memory.
+    pub const MEMORY: CloseCode = CloseCode(16);
     /// Nothing was heard for the idle timeout.
     pub const IDLE: CloseCode = CloseCode(12);
     /// No path was left.

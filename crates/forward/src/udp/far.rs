@@ -70,7 +70,7 @@ pub(crate) async fn carry(
         }
     };
     let way = (context.connection.clone(), send.id().0);
-    let far = Arc::new(Far::new(way, addresses.clone(), &context.peers));
+    let far = Arc::new(Far::new(way, addresses.clone(), &context.service.peers));
     let _closing = Closing(far.clone());
     // Datagrams may overtake the answer, so the route stands before it is sent.
     let _routed = context.routes.add(far.stream, far.clone());

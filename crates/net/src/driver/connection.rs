@@ -83,6 +83,7 @@ impl ConnectionDriver {
         letters.open(|address, ecn, payload| {
             connection.handle_packet(now, address, ecn, payload);
         });
+        shared.weigh(connection, now);
         if next_timeout(connection).is_some_and(|due| due <= now) {
             connection.handle_timeout(now);
             if connection.is_gone(now) {

@@ -11,7 +11,7 @@ use anabranch_core::path::PathAddress;
 use anabranch_core::stream::{StreamEvent, StreamId};
 use anabranch_core::wire::{Direction, Role};
 use anabranch_types::Time;
-use core::fmt;
+use core::{fmt, sync::atomic::AtomicBool};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -32,6 +32,8 @@ pub(crate) struct ConnectionShared {
     pub(crate) mailbox: Mailbox,
     pub(crate) wait: Wait,
     pub(crate) stream_waits: StreamWaitCounts,
+    /// Its task shall close it, since connections with its peer take too much memory.
+    pub(super) takes_too_much: AtomicBool,
 }
 
 /// What the application can wait for; all of it is notified when the connection ends.
@@ -88,6 +90,7 @@ impl ConnectionShared {
             mailbox: Mailbox::default(),
             wait: Wait::default(),
             stream_waits: StreamWaitCounts::default(),
+            takes_too_much: AtomicBool::new(false),
         }
     }
 

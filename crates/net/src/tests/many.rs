@@ -16,7 +16,7 @@ impl Wake for Count {
 }
 
 /// Sends `len` bytes and reads them back.
-async fn echo(client: &Connection, server: &Connection, len: usize) {
+pub(super) async fn echo(client: &Connection, server: &Connection, len: usize) {
     let data = pattern(len);
     let there = async {
         let (mut send, mut receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();

@@ -23,6 +23,12 @@ impl Prepared {
         self.bytes.get_mut(key.checked_sub(self.first)?)?.take()
     }
 
+    /// Repairs that wait.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn len(&self) -> usize {
+        self.bytes.iter().flatten().count()
+    }
+
     /// Gives all buffers back.
     pub(super) fn clear(&mut self, pool: &mut Pool) {
         for bytes in self.bytes.drain(..).flatten() {

@@ -24,6 +24,12 @@ pub(super) struct Sliding {
 }
 
 impl Sliding {
+    /// Symbols of retired blocks that are kept.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn held(&self) -> usize {
+        self.history.len()
+    }
+
     pub(super) fn new(encoder: Box<dyn Encoder>, most: u16) -> Self {
         Sliding { encoder: Some(encoder), history: VecDeque::new(), most: most.into() }
     }

@@ -386,6 +386,8 @@ impl Model {
             assert!(view.received <= view.sources + view.repairs, "{view:?}");
         }
         assert!(self.receive.first_missing().0 <= self.receive.limit());
+        assert!(self.send.memory() >= (self.send.held() * CAPACITY) as u64);
+        assert!(self.receive.memory() >= (self.receive.held() * CAPACITY) as u64);
     }
 
     /// Without further losses, all symbols are delivered and acknowledged soon.

@@ -1,0 +1,118 @@
+//! Shares memory out among the connections of an endpoint.
+
+use std::collections::BTreeMap;
+
+use super::{Handle, Router};
+use crate::connection::Connection;
+use crate::crypto::PublicKey;
+use crate::wire::ConnectionId;
+
+/// The part of the budget that each peer has, whatever the others take.
+const LEAST: u64 = 64;
+
+/// What each connection takes, as far as it has told.
+///
+/// The connections with one peer may take together as much as is left of the budget: A. K. Choudhury and E. L. Hahne,
+/// "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998,
+/// with α = 1. A single peer gets half of the budget at most, and of `n` that take all they can each gets a part of
+/// `n + 1`: so there is always as much left for one more, until that is less than a part of 64.
+#[derive(Debug, Default)]
+pub(super) struct MemoryLedger {
+    entries: BTreeMap<u32, (PublicKey, u64)>,
+}
+
+/// How a connection's peer stands.
+#[derive(Debug, PartialEq, Eq)]
+struct Verdict {
+    /// Connections with the peer take more than half of what they may.
+    scarce: bool,
+    /// This one of them has to close. It releases its memory then, so that it is not counted any more.
+    close: Option<u32>,
+}
+
+impl MemoryLedger {
+    /// Notes that connection `id` takes `bytes`, of a budget for all.
+    fn note(&mut self, id: u32, peer: PublicKey, bytes: u64, budget: u64) -> Verdict {
+        self.entries.insert(id, (peer, bytes));
+        let all: u64 = self.entries.values().map(|(_, bytes)| bytes).sum();
+        let of_peer = || self.entries.iter().filter(|(_, (other, _))| *other == peer);
+        let taken: u64 = of_peer().map(|(_, (_, bytes))| bytes).sum();
+        let most = budget.saturating_sub(all).max(budget / LEAST);
+        let heaviest = of_peer().max_by_key(|(_, (_, bytes))| bytes);
+        let close = heaviest.filter(|_| taken > most).map(|(id, _)| *id);
+        close.inspect(|id| self.forget(*id));
+        Verdict { scarce: taken > most / 2, close }
+    }
+
+    pub(super) fn forget(&mut self, id: u32) {
+        self.entries.remove(&id);
+    }
+}
+
+impl Router {
+    /// Notes what memory a connection takes ([`Connection::memory_news`]). If connections with its peer take more than
+    /// they may, returns the one that takes most, which is to be closed at once: [`Connection::close_for_memory`].
+    pub fn weigh(&mut self, connection: &mut Connection, bytes: u64) -> Option<Handle> {
+        let (ConnectionId(id), peer) = (connection.local_id(), connection.peer());
+        let verdict = self.memory.note(id, peer, bytes, self.config.memory);
+        connection.set_memory_scarce(verdict.scarce);
+        verdict.close.map(Handle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: u64 = 1200;
+
+    fn peer(number: u8) -> PublicKey {
+        PublicKey([number; 32])
+    }
+
+    /// The peers take in turn as much as they are let; returns what each has.
+    fn filled(peers: u8) -> Vec<u64> {
+        let mut ledger = MemoryLedger::default();
+        let mut taken = vec![0; usize::from(peers)];
+        for step in 0..BUDGET {
+            for (number, bytes) in taken.iter_mut().enumerate() {
+                let id = 10_000 * number as u32 + step as u32;
+                let verdict = ledger.note(id, peer(number as u8), 1, BUDGET);
+                match verdict.close {
+                    Some(_) => assert!(verdict.scarce),
+                    None => *bytes += 1,
+                }
+            }
+        }
+        taken
+    }
+
+    #[test]
+    fn each_peer_gets_as_much_as_is_left_over() {
+        assert_eq!(filled(1), [600]);
+        assert_eq!(filled(2), [400, 400]);
+        assert_eq!(filled(5), [200; 5]);
+    }
+
+    #[test]
+    fn the_connection_that_takes_most_closes() {
+        let mut ledger = MemoryLedger::default();
+        let fine = Verdict { scarce: false, close: None };
+        let scarce = Verdict { scarce: true, close: None };
+        assert_eq!(ledger.note(1, peer(1), 350, BUDGET), fine);
+        assert_eq!(ledger.note(2, peer(1), 200, BUDGET), scarce);
+        assert_eq!(ledger.note(2, peer(1), 300, BUDGET), Verdict { close: Some(1), ..scarce });
+        assert_eq!(ledger.note(2, peer(1), 310, BUDGET), fine);
+        assert_eq!(ledger.note(3, peer(2), 590, BUDGET), Verdict { close: Some(3), ..scarce });
+    }
+
+    #[test]
+    fn a_peer_that_takes_little_is_left_alone() {
+        let mut ledger = MemoryLedger::default();
+        for number in 0..100 {
+            ledger.note(number.into(), peer(number), BUDGET / 8, BUDGET);
+        }
+        assert_eq!(ledger.note(200, peer(200), BUDGET / 64, BUDGET).close, None);
+        assert_eq!(ledger.note(200, peer(200), BUDGET / 4, BUDGET).close, Some(200));
+    }
+}
