@@ -125,6 +125,8 @@ struct Host {
 impl Host {
     fn new(config: &CoreConfig, seed: u64, name: &str, key: u8) -> Self {
         let mut endpoint = EndpointConfig::new(config.profile.clone());
+        // What a scenario allows a connection, it may have.
+        endpoint.memory = u64::MAX;
         endpoint.transport = config.transport.clone();
         endpoint.wall_clock = 1_700_000_000_000_000_000;
         if key == RECEIVER_KEY {
