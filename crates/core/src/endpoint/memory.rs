@@ -7,15 +7,15 @@ use crate::connection::Connection;
 use crate::crypto::PublicKey;
 use crate::wire::ConnectionId;
 
-/// The part of the budget that each peer has, whatever the others take.
+/// One part of the budget in so many is every peer's, whatever the others take.
 const LEAST: u64 = 64;
 
 /// What each connection takes, as far as it has told.
 ///
 /// The connections with one peer may take together as much as is left of the budget: A. K. Choudhury and E. L. Hahne,
 /// "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998,
-/// with α = 1. A single peer gets half of the budget at most, and of `n` that take all they can each gets a part of
-/// `n + 1`: so there is always as much left for one more, until that is less than a part of 64.
+/// with α = 1. A single peer gets half of the budget at most. Of `n` peers that take all they can, each gets one part in
+/// `n + 1`, and one part is left for the next. One part in 64 is every peer's, whatever the others take.
 #[derive(Debug, Default)]
 pub(super) struct MemoryLedger {
     entries: BTreeMap<u32, (PublicKey, u64)>,
