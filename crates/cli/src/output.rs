@@ -1,4 +1,4 @@
-//! Standard output, with errors handled when writing fails.
+//! Standard output and standard error, with errors handled when writing fails.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -19,6 +19,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Prints a line on standard error. If that fails, as on a closed terminal, the process goes on.
+pub fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "anabranch: {text}");
 }
 
 /// Prints `value` as JSON on a line of its own.

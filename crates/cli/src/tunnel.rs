@@ -44,7 +44,7 @@ const SCHEDULE: Schedule = Schedule {
     longest: Duration::from_millis(600),
     give_up: Duration::from_secs(30),
 };
-/// Connections with one peer: it needs one, and has those besides that crashes have left behind.
+/// Most connections with one peer. It needs one; crashes leave others behind for a while.
 const MAX_PER_PEER: usize = 32;
 /// Silence of a peer that is worth telling.
 const SILENCE: Duration = Duration::from_secs(1);

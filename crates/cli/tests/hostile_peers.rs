@@ -14,7 +14,7 @@ use anabranch::{Config, Connection, Endpoint, PathSpec, SecretKey, TrafficClass}
 use anabranch_forward::Link;
 use processes::{PROGRAM, key};
 
-/// A `serve` whose log is read, ended when dropped.
+/// A `serve` or `recv` whose log is read, ended when dropped.
 struct Serving {
     child: Child,
     lines: Receiver<String>,
@@ -56,6 +56,20 @@ impl Serving {
     fn said(&self) -> Vec<String> {
         std::iter::from_fn(|| self.lines.recv_timeout(Duration::from_secs(1)).ok()).collect()
     }
+
+    /// Checks that it prints as many lines as it may about a peer, and once that others were left out.
+    fn has_said_60_lines(&self) {
+        let said = tokio::task::block_in_place(|| self.said());
+        assert!((55..=70).contains(&said.len()), "{} lines: {said:#?}", said.len());
+        let told = said.iter().filter(|line| line.contains("left out")).count();
+        assert_eq!(told, 1, "{said:#?}");
+    }
+}
+
+/// An endpoint of the peer.
+fn bound(secret: SecretKey) -> Endpoint {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    Endpoint::bind(Config::new(secret), [any]).unwrap()
 }
 
 impl Drop for Serving {
@@ -72,8 +86,7 @@ async fn a_peer_has_60_lines_a_minute() {
     let directory = tempfile::tempdir().unwrap();
     let secret = SecretKey::generate().unwrap();
     let serving = Serving::start("serve", directory.path(), &secret.public_key().to_string());
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let endpoint = Endpoint::bind(Config::new(secret), [any]).unwrap();
+    let endpoint = bound(secret);
     for _ in 0..40 {
         let link = Link::new(std::sync::Arc::new(|_| {}));
         let connection = serving.connect(&endpoint).await;
@@ -85,10 +98,7 @@ async fn a_peer_has_60_lines_a_minute() {
         }
         connection.close(0, "");
     }
-    let said = tokio::task::block_in_place(|| serving.said());
-    assert!((55..=70).contains(&said.len()), "{} lines: {said:#?}", said.len());
-    let told = said.iter().filter(|line| line.contains("left out")).count();
-    assert_eq!(told, 1, "{said:#?}");
+    serving.has_said_60_lines();
 }
 
 /// The same of a receiver: each connection ends without a transfer, which is told.
@@ -97,16 +107,12 @@ async fn a_sender_has_60_lines_a_minute() {
     let directory = tempfile::tempdir().unwrap();
     let secret = SecretKey::generate().unwrap();
     let receiver = Serving::start("recv", directory.path(), &secret.public_key().to_string());
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let endpoint = Endpoint::bind(Config::new(secret), [any]).unwrap();
+    let endpoint = bound(secret);
     for _ in 0..100 {
         let connection = receiver.connect(&endpoint).await;
         let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
         send.write_all(b"no transfer").await.unwrap();
         connection.closed().await;
     }
-    let said = tokio::task::block_in_place(|| receiver.said());
-    assert!((55..=70).contains(&said.len()), "{} lines: {said:#?}", said.len());
-    let told = said.iter().filter(|line| line.contains("left out")).count();
-    assert_eq!(told, 1, "{said:#?}");
+    receiver.has_said_60_lines();
 }

@@ -289,7 +289,7 @@ impl Connection {
 
     /// Whether everything written so far is known to be at the peer.
     pub fn is_drained(&self) -> bool {
-        self.send.is_empty() && self.streams.is_idle() && !self.memory.is_released()
+        self.send.is_empty() && self.streams.is_idle() && !self.is_released()
     }
 
     /// The handshake's response came back from this address: packets pass both ways there, so data need

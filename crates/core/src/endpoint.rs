@@ -56,8 +56,8 @@ pub struct EndpointConfig {
     pub max_half_open_per_source: usize,
     /// Most accepted connections with the holder of a single key; never more than half of `max_connections`.
     pub max_per_peer: usize,
-    /// Bytes of memory that all connections share ([`Connection::memory`]). Those with one peer may take together as
-    /// much as is left; if they take more, the one that takes most is closed with [`CloseCode::MEMORY`](crate::wire::CloseCode::MEMORY).
+    /// Bytes of memory that all connections share ([`Connection::memory`]). Those with one peer may hold together as
+    /// much as is left; if they hold more, the largest is closed with [`CloseCode::MEMORY`](crate::wire::CloseCode::MEMORY).
     pub memory: u64,
     /// Wall-clock nanoseconds since 1970 at [`Time::ZERO`]; handshake timestamps are made from it.
     pub wall_clock: u64,
@@ -373,7 +373,7 @@ impl Endpoint {
     }
 }
 
-/// Tells the router what memory a connection takes; returns the connection that has to close for it.
+/// Tells the router how much memory a connection holds; returns the connection that has to close, if one has to.
 #[inline]
 fn weigh(router: &mut Router, connection: &mut Connection) -> Option<Handle> {
     let bytes = connection.memory_news()?;

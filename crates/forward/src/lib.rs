@@ -7,6 +7,7 @@
 mod acceptor;
 mod carriers;
 mod listen;
+mod per_peer;
 mod permit;
 mod place;
 mod ports;

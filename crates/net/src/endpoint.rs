@@ -39,9 +39,8 @@ pub struct Config {
     pub max_connections: usize,
     /// Most accepted connections with the holder of a single key; never more than half of `max_connections`.
     pub max_per_peer: usize,
-    /// Bytes of memory that all connections share. Those with one peer may take together as much as is left; if they take
-    /// more, the one that takes most is closed. What is read and not used yet, and what is not written yet, is the
-    /// application's.
+    /// Bytes of memory that all connections share. Those with one peer may hold together as much as is left; if they hold
+    /// more, the largest is closed. Data that the application has read, or has not written yet, is not counted.
     pub memory: u64,
 }
 

@@ -189,8 +189,8 @@ pub trait CongestionController: Debug + Send {
         false
     }
 
-    /// Whether the sender heeds what the network says of packets that were damaged on the way (explicit loss
-    /// notification): it sends them again, and does not count them as lost. Without that the notices mean nothing to it.
+    /// Whether the sender heeds explicit loss notification: told by the network that a packet was damaged on the way, it
+    /// sends the data again and does not count the packet as lost. If this is false, it ignores such notices.
     fn heeds_loss_notices(&self) -> bool {
         false
     }

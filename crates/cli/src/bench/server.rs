@@ -66,29 +66,27 @@ async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result
         let Some(connection) = accepted else { return Ok(()) };
         qlogs.follow(&connection, "server");
         if args.once {
-            let result = tell(&connection, serve(&connection).await);
+            let served = serve(&connection).await;
+            let result = served.map(|figures| figures.iter().for_each(|of| tell(&connection, of)));
             connection.close(0, "done");
             endpoint.wait_idle().await;
             return result.map_err(Failure::failed);
         }
         let lines = lines.clone();
         tokio::spawn(async move {
-            let served = serve(&connection).await;
-            lines.line(|| {
-                if let Err(error) = tell(&connection, served) {
-                    eprintln!("anabranch: {}: {error}", connection.peer());
+            match serve(&connection).await {
+                Ok(Some(figures)) => lines.line(|| tell(&connection, &figures)),
+                Ok(None) => {}
+                Err(error) => {
+                    lines.line(|| eprintln!("anabranch: {}: {error}", connection.peer()));
                 }
-            });
+            }
         });
     }
 }
 
 /// Says in a line what was measured with a client.
-fn tell(
-    connection: &Connection,
-    served: Result<Option<Figures>, ExchangeError>,
-) -> Result<(), ExchangeError> {
-    let Some(figures) = served? else { return Ok(()) };
+fn tell(connection: &Connection, figures: &Figures) {
     let paths = connection.named_paths();
     let places: Vec<String> =
         paths.iter().map(|path| path.stats.address.remote.to_string()).collect();
@@ -106,7 +104,6 @@ fn tell(
     }
     let (stamp, places) = (clock::stamp(), places.join(", "));
     eprintln!("{stamp}client {places}: {}", parts.join("; "));
-    Ok(())
 }
 
 /// One client's measurement; nothing if it was refused. Returns once the client has gone.

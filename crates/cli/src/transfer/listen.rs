@@ -33,8 +33,8 @@ use crate::paths::listening;
 use crate::qlog::Qlogs;
 use crate::{keys, machine};
 
-/// How long the holder of a ticket may take to come back after a connection was lost that brought something, whenever the
-/// ticket expires.
+/// When a connection is lost that has brought something, the ticket's holder may come back for so long, even if the ticket
+/// expires meanwhile.
 const COME_BACK: Duration = Duration::from_secs(300);
 /// Connections of an allowed peer at a time that are being looked at beside those with a transfer.
 const MORE: usize = 4;
@@ -375,8 +375,8 @@ impl Deadline {
         Deadline { at, moved: 0 }
     }
 
-    /// A connection was lost. If it has brought something, there is time to come back; who comes again and again, and
-    /// brings nothing, does not keep a ticket alive.
+    /// A connection was lost. If it has brought something, the deadline is at least [`COME_BACK`] away. Connections that
+    /// bring nothing do not move it, so that nobody keeps a ticket alive by connecting again and again.
     fn note_loss(&mut self, progress: &Progress) {
         let counts = progress.counts();
         let moved = counts.moved + counts.moved_before;

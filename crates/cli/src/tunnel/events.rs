@@ -1,14 +1,13 @@
 //! The events that `serve` and `connect` print while they run.
 
-use std::io::{self, Write};
-
 use anabranch_forward::{ForwardEvent, Place};
 use serde::Serialize;
 
 use super::changes::Changes;
 use super::manager::Manager;
 use crate::failure::Failure;
-use crate::{clock, format, output};
+use crate::output::{self, warn};
+use crate::{clock, format};
 
 /// One thing that happened.
 #[derive(Debug, Serialize)]
@@ -131,11 +130,6 @@ pub(super) fn protocol_of(place: &Place) -> &'static str {
         Place::Port(_) => "tcp",
         Place::Socket(_) => "unix",
     }
-}
-
-/// Prints a line on standard error. If that fails, as on a closed terminal, the process goes on.
-pub(super) fn warn(text: &str) {
-    let _ = writeln!(io::stderr(), "anabranch: {text}");
 }
 
 /// Where events are reported.

@@ -9,7 +9,7 @@ use anabranch_forward::{self as forward, Grant, Service};
 use super::args::ServeArgs;
 use super::changes::{Changes, Preshared};
 use super::config::{self, Serve};
-use super::events::{Reporter, TunnelEvent, warn};
+use super::events::{Reporter, TunnelEvent};
 use super::hangup::{Hangup, Hangups};
 use super::manager::Manager;
 use super::metrics::{Metrics, Side};
@@ -19,6 +19,7 @@ use crate::arrivals::Arrivals;
 use crate::confine::is_root;
 use crate::failure::Failure;
 use crate::interrupt::{self, asked_to_end};
+use crate::output::warn;
 use crate::status::Telling;
 
 /// Code with which a connection is closed whose peer is no longer permitted (`docs/spec/forward-0.md`).
@@ -116,7 +117,7 @@ impl Server {
             // Of a peer that is named twice, the first counts.
             grants.entry(*key).or_insert_with(|| permits.clone().into());
         }
-        // A peer that comes back after a crash has what it left behind for some seconds.
+        // Twice as many, because what a peer had before a crash stays open for some seconds after it is back.
         let service = Service::carrying(2 * usize::from(settings.common.max_forwarded));
         let voices = BTreeMap::new();
         Ok(Server { endpoint, settings, preshared, grants, service, metrics, reporter, voices })

@@ -39,7 +39,7 @@ impl DerefMut for Buffer {
     }
 }
 
-/// Free buffers that are kept however few are in use.
+/// So many free buffers are kept, however few are in use.
 const SPARE: usize = 512;
 
 /// A stack of free buffers of one size, and the number of those in use.
@@ -79,7 +79,7 @@ impl Pool {
         self.free.pop().unwrap_or_else(|| Buffer::new(self.size))
     }
 
-    /// Gives a buffer back. Where far more are free than in use, the rest is freed: what a burst took is not held for ever.
+    /// Gives a buffer back. Free buffers beyond twice those in use, and [`SPARE`] more, are freed: a burst leaves little behind.
     #[inline]
     pub fn put(&mut self, buffer: Buffer) {
         if buffer.size != self.size {

@@ -184,12 +184,12 @@ impl ReceiveBlocks {
         self.repeated_bytes
     }
 
-    /// Bytes of all buffers of symbols and repairs, and of the places of symbols.
+    /// Bytes of the buffers of symbols and repairs, free ones included, and of the list of symbols.
     pub fn memory(&self) -> u64 {
         self.pool.memory() + (self.slots.capacity() * size_of::<Slot>()) as u64
     }
 
-    /// Forgets all symbols, since the connection is over.
+    /// Frees all symbols: the connection is over, and nothing is received any more.
     pub fn release(&mut self) {
         self.slots = VecDeque::new();
         self.groups.clear();

@@ -130,13 +130,13 @@ impl SendBlocks {
         }
     }
 
-    /// Bytes of all buffers of symbols and repairs, and of blocks.
+    /// Bytes of the buffers of symbols and repairs, free ones included, and of the list of blocks.
     pub fn memory(&self) -> u64 {
         let blocks = (self.blocks.capacity() + self.spare.len()) * size_of::<Block>();
         self.pool.memory() + blocks as u64
     }
 
-    /// Forgets all blocks, since the connection is over.
+    /// Frees all blocks: the connection is over, and nothing is sent any more.
     pub fn release(&mut self) {
         (self.views, self.blocks, self.spare) = (Vec::new(), VecDeque::new(), Vec::new());
         self.sliding = None;

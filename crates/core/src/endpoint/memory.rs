@@ -1,4 +1,4 @@
-//! Shares memory out among the connections of an endpoint.
+//! Limits the memory that the connections with each peer hold together.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use crate::connection::Connection;
 use crate::crypto::PublicKey;
 use crate::wire::ConnectionId;
 
-/// One part of the budget in so many is every peer's, whatever the others take.
+/// Connections with a peer may always hold the budget divided by this, however much others hold.
 const LEAST: u64 = 64;
 
-/// What each connection takes, as far as it has told.
+/// How much memory each connection holds, as it last told.
 ///
-/// The connections with one peer may take together as much as is left of the budget: A. K. Choudhury and E. L. Hahne,
+/// The connections with one peer may hold together as much as is left of the budget: A. K. Choudhury and E. L. Hahne,
 /// "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998,
-/// with α = 1. A single peer gets half of the budget at most. Of `n` peers that take all they can, each gets one part in
-/// `n + 1`, and one part is left for the next. One part in 64 is every peer's, whatever the others take.
+/// with α = 1. A single peer can have half of the budget. If `n` peers take all they can, each has the budget divided by
+/// `n + 1`, and as much is left for the next.
 #[derive(Debug, Default)]
 pub(super) struct MemoryLedger {
     entries: BTreeMap<u32, (PublicKey, u64)>,
 }
 
-/// How a connection's peer stands.
+/// What follows from a connection's news.
 #[derive(Debug, PartialEq, Eq)]
 struct Verdict {
-    /// Connections with the peer take more than half of what they may.
+    /// Connections with the peer hold more than half of what they may.
     scarce: bool,
-    /// This one of them has to close. It releases its memory then, so that it is not counted any more.
+    /// This connection has to close. It then frees its memory, so it is not counted any more.
     close: Option<u32>,
 }
 
 impl MemoryLedger {
-    /// Notes that connection `id` takes `bytes`, of a budget for all.
+    /// Records that connection `id` with `peer` holds `bytes`. All connections share `budget`, in bytes.
     fn note(&mut self, id: u32, peer: PublicKey, bytes: u64, budget: u64) -> Verdict {
         self.entries.insert(id, (peer, bytes));
         let all: u64 = self.entries.values().map(|(_, bytes)| bytes).sum();
@@ -50,8 +50,8 @@ impl MemoryLedger {
 }
 
 impl Router {
-    /// Notes what memory a connection takes ([`Connection::memory_news`]). If connections with its peer take more than
-    /// they may, returns the one that takes most, which is to be closed at once: [`Connection::close_for_memory`].
+    /// Records how much memory a connection holds ([`Connection::memory_news`]). If connections with its peer hold more
+    /// than they may, returns the largest, which the caller closes at once: [`Connection::close_for_memory`].
     pub fn weigh(&mut self, connection: &mut Connection, bytes: u64) -> Option<Handle> {
         let (ConnectionId(id), peer) = (connection.local_id(), connection.peer());
         let verdict = self.memory.note(id, peer, bytes, self.config.memory);
@@ -70,7 +70,7 @@ mod tests {
         PublicKey([number; 32])
     }
 
-    /// The peers take in turn as much as they are let; returns what each has.
+    /// Peers take a byte each in turn, until none gets any more; returns how many each has.
     fn filled(peers: u8) -> Vec<u64> {
         let mut ledger = MemoryLedger::default();
         let mut taken = vec![0; usize::from(peers)];

@@ -141,8 +141,8 @@ impl SentPackets {
         self.base + self.packets.len() as u64
     }
 
-    /// Packets that there is room to remember.
-    pub fn remembered(&self) -> usize {
+    /// Number of packets that there is room to record.
+    pub fn room(&self) -> usize {
         self.packets.capacity()
     }
 

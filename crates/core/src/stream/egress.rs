@@ -58,7 +58,7 @@ pub(super) struct Turn {
 }
 
 impl ClassQueue {
-    /// Bytes of what waits here; streams keep their own.
+    /// Bytes of datagrams, and of stream data taken back from symbols. What waits in streams is counted there.
     pub(super) fn memory(&self) -> u64 {
         self.datagrams.memory() + self.returned.cost()
     }

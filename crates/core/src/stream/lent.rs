@@ -55,7 +55,7 @@ impl Lent {
         (LEAST..=usize::from(u16::MAX)).contains(&length)
     }
 
-    /// Bytes that the list takes.
+    /// Bytes of the list.
     pub(super) fn memory(&self) -> u64 {
         (self.0.capacity() * size_of::<Piece>()) as u64
     }

@@ -72,7 +72,7 @@ impl ReceiveSide {
         self.ring.capacity()
     }
 
-    /// Bytes of the buffer, and of what keeps account of pieces that are not in it.
+    /// Bytes of the buffer, and of the records of pieces that stay in their symbols.
     pub(super) fn memory(&self) -> u64 {
         self.capacity() + self.lent.memory()
     }

@@ -89,7 +89,7 @@ impl SendSide {
         self.written - self.sent
     }
 
-    /// Bytes of the buffer, and of chunks that wait.
+    /// Bytes of the buffer, and of unsent chunks.
     pub(super) fn memory(&self) -> u64 {
         self.ring.capacity() + self.written.saturating_sub(self.in_ring.max(self.sent))
     }

@@ -7,8 +7,9 @@ use super::rate::Rate;
 #[derive(Clone, Debug, Default)]
 pub struct DatagramCounters(Arc<Counters>);
 
+/// How many datagrams met each fate.
 #[derive(Debug, Default)]
-struct Counters {
+pub(super) struct Counters {
     flows: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
@@ -81,9 +82,9 @@ impl DatagramCounters {
         }
     }
 
-    /// Whether there are other clones.
-    pub(super) fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
+    /// Those that count into `counters`.
+    pub(super) fn of(counters: Arc<Counters>) -> Self {
+        DatagramCounters(counters)
     }
 
     pub(super) fn sent(&self, bytes: usize) {

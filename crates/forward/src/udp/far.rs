@@ -11,9 +11,10 @@ use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::counts::{Counted, DatagramCounters, Dropped};
+use super::counts::{Counted, Counters, DatagramCounters, Dropped};
 use super::routes::Route;
 use super::{IDLE, MAX_FLOWS, PAUSE, frame};
+use crate::per_peer::PerPeer;
 use crate::permit::Permits;
 use crate::serve::{Context, ForwardEvent, REVOKED, refuse};
 use crate::splice::BROKEN;
@@ -25,14 +26,14 @@ use anabranch::{RecvStream, SendStream};
 /// What all connections of a peer share.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
-    counters: Arc<Mutex<BTreeMap<PublicKey, DatagramCounters>>>,
+    counters: PerPeer<Counters>,
     /// When a silent flow is forgotten.
     idle: Duration,
 }
 
 impl Default for Peers {
     fn default() -> Self {
-        Peers { counters: Arc::default(), idle: IDLE }
+        Peers { counters: PerPeer::default(), idle: IDLE }
     }
 }
 
@@ -45,10 +46,7 @@ impl Peers {
 
     /// The counters of a peer, which also say how many flows it has.
     pub(crate) fn of(&self, peer: PublicKey) -> DatagramCounters {
-        let mut peers = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody else holds these counters, so nobody reads them.
-        peers.retain(|_, counters| counters.is_shared());
-        peers.entry(peer).or_default().clone()
+        DatagramCounters::of(self.counters.of(peer, Counters::default))
     }
 }
 

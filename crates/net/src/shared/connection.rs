@@ -32,7 +32,7 @@ pub(crate) struct ConnectionShared {
     pub(crate) mailbox: Mailbox,
     pub(crate) wait: Wait,
     pub(crate) stream_waits: StreamWaitCounts,
-    /// Its task shall close it, since connections with its peer take too much memory.
+    /// Set when connections with the peer hold too much memory: the connection's task then closes this one.
     pub(super) takes_too_much: AtomicBool,
 }
 

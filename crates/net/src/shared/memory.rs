@@ -1,4 +1,4 @@
-//! Connections tell the endpoint what memory they take, and close if that is too much.
+//! Connections tell the endpoint how much memory they hold, and are closed if that is too much.
 
 use super::{ConnectionShared, Shared};
 use anabranch_core::connection::Connection;
@@ -7,7 +7,7 @@ use anabranch_types::Time;
 use core::sync::atomic::Ordering;
 
 impl ConnectionShared {
-    /// Tells the endpoint what memory the connection takes, and closes it if that is too much.
+    /// Tells the endpoint how much memory the connection holds, and closes it if that is too much.
     pub(crate) fn weigh(&self, connection: &mut Connection, now: Time) {
         let too_much = match connection.memory_news() {
             Some(bytes) => self.endpoint.weigh(self.handle, connection, bytes),
@@ -18,8 +18,7 @@ impl ConnectionShared {
         }
     }
 
-    /// Has the connection's task close it. Whoever asks holds the lock of another connection, so that this one's cannot
-    /// be waited for.
+    /// Makes the connection's task close it. The caller holds another connection's lock and must not wait for this one's.
     fn ask_to_close(&self) {
         self.takes_too_much.store(true, Ordering::Relaxed);
         self.mailbox.ring();
@@ -27,8 +26,8 @@ impl ConnectionShared {
 }
 
 impl Shared {
-    /// A connection takes `bytes` of memory. Returns whether it has to close for it; if another one with the same peer
-    /// takes more, that one is asked to.
+    /// A connection holds `bytes` of memory. If connections with its peer hold too much, the largest has to close: returns
+    /// whether it is this one, and asks another one to close.
     fn weigh(&self, handle: Handle, connection: &mut Connection, bytes: u64) -> bool {
         let heaviest = self.lock().router.weigh(connection, bytes);
         if let Some(other) = heaviest.filter(|other| *other != handle)
