@@ -79,7 +79,7 @@ impl Pool {
         self.free.pop().unwrap_or_else(|| Buffer::new(self.size))
     }
 
-    /// Gives a buffer back. Free buffers beyond twice those in use, and [`SPARE`] more, are freed: a burst leaves little behind.
+    /// Gives a buffer back. Free buffers beyond twice those in use, and `SPARE` more, are freed: a burst leaves little behind.
     #[inline]
     pub fn put(&mut self, buffer: Buffer) {
         if buffer.size != self.size {
