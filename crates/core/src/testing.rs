@@ -30,7 +30,7 @@ use anabranch_types::Time;
 
 pub use network::{Flying, Network, Sent, address};
 pub use pair::{End, Pair, Tally};
-pub use rogue::{Heard, Rogue, Traffic, Volume, address as rogue_address};
+pub use rogue::{Heard, Rogue, Traffic, Volume, address as rogue_address, sealed};
 
 use crate::crypto::null::NullCrypto;
 use crate::endpoint::{Endpoint, EndpointConfig, EndpointEvent};

@@ -1,11 +1,14 @@
 //! An address that never answered gets at most three bytes for each that came from it, whatever a peer does
 //! (RFC 9000 §8.1, §9.3).
 
+#[path = "amplification/handshakes.rs"]
+mod handshakes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use anabranch_core::config::TransportConfig;
-use anabranch_core::testing::{Heard, Rogue, rogue_address, written};
+use anabranch_core::testing::{Heard, Rogue, Traffic, rogue_address, written};
 use anabranch_core::wire::ControlFrame;
 use anabranch_policy::view::TrafficClass;
 use core::time::Duration;
@@ -22,8 +25,12 @@ enum Step {
     Ask { path: u32, from: u8 },
     /// The newest challenge that went to `to` is answered, from there or from elsewhere.
     Answer { to: u8, from: u8 },
-    /// What the victim sent is acknowledged, from there.
+    /// What was heard of the victim is acknowledged, from the path's own address.
     Acknowledge { path: u32 },
+    /// So many of the victim's next packets are lost.
+    Lose { packets: usize },
+    /// A packet on the way to the victim is lost.
+    Skip { path: u32 },
     /// The victim has something to say.
     Write { bytes: usize },
     /// Time passes.
@@ -40,7 +47,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             6 => (path.clone(), from.clone(), padding).prop_map(|(path, from, padding)| Step::Send { path, from, padding }),
             2 => (path.clone(), from.clone()).prop_map(|(path, from)| Step::Ask { path, from }),
             2 => (from.clone(), from.clone()).prop_map(|(to, from)| Step::Answer { to, from }),
-            2 => (path).prop_map(|path| Step::Acknowledge { path }),
+            2 => path.clone().prop_map(|path| Step::Acknowledge { path }),
+            2 => (1_usize..20).prop_map(|packets| Step::Lose { packets }),
+            1 => path.prop_map(|path| Step::Skip { path }),
             2 => (1_usize..100_000).prop_map(|bytes| Step::Write { bytes }),
             3 => (0_u64..3000).prop_map(|millis| Step::Wait { millis }),
             1 => Just(Step::Close),
@@ -86,6 +95,8 @@ impl World {
                 }
             }
             Step::Acknowledge { path } => self.rogue.acknowledge(path),
+            Step::Lose { packets } => self.rogue.losses = packets,
+            Step::Skip { path } => drop(self.rogue.prepare(path, &[1])),
             Step::Write { bytes } => {
                 if let Some(connection) = self.rogue.connection()
                     && let Ok(stream) = connection.open_stream(TrafficClass::Bulk)
@@ -111,18 +122,23 @@ impl World {
     }
 
     fn audit(&self) -> Result<(), TestCaseError> {
-        for (address, traffic) in self.rogue.traffic() {
-            if self.answered.contains(address) {
-                continue;
-            }
-            let (got, sent) = (traffic.to_victim, traffic.from_victim);
-            let wire = |bytes: u64, datagrams: u64| bytes + HEADERS * datagrams;
-            prop_assert!(sent.bytes <= 3 * got.bytes, "{address}: {traffic:?}");
-            let (sent, got) = (wire(sent.bytes, sent.datagrams), wire(got.bytes, got.datagrams));
-            prop_assert!(sent <= 3 * got, "{address}: {traffic:?} with headers");
-        }
-        Ok(())
+        audit(self.rogue.traffic(), &self.answered)
     }
+}
+
+/// Who has not answered got at most three times what came from him.
+fn audit(
+    traffic: &BTreeMap<SocketAddr, Traffic>,
+    answered: &BTreeSet<SocketAddr>,
+) -> Result<(), TestCaseError> {
+    for (address, traffic) in traffic.iter().filter(|(address, _)| !answered.contains(address)) {
+        let (got, sent) = (traffic.to_victim, traffic.from_victim);
+        let wire = |bytes: u64, datagrams: u64| bytes + HEADERS * datagrams;
+        prop_assert!(sent.bytes <= 3 * got.bytes, "{address}: {traffic:?}");
+        let (sent, got) = (wire(sent.bytes, sent.datagrams), wire(got.bytes, got.datagrams));
+        prop_assert!(sent <= 3 * got, "{address}: {traffic:?} with headers");
+    }
+    Ok(())
 }
 
 proptest! {
@@ -134,6 +150,15 @@ proptest! {
         for step in &steps {
             world.play(step);
             world.audit()?;
+        }
+    }
+
+    #[test]
+    fn nor_while_connections_are_opened(steps in handshakes::steps()) {
+        let mut world = handshakes::World::new();
+        for step in &steps {
+            world.play(step);
+            audit(&world.traffic, &world.answered)?;
         }
     }
 }

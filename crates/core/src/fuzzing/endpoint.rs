@@ -27,8 +27,8 @@ const PATIENCE: usize = 20_000;
 
 /// Holds datagrams until an operation decides their fate.
 struct Held {
-    /// The client's ports, as the server sees them.
-    ports: [u16; PATHS as usize],
+    /// Where the ends send from on each path: the client's as a translator on the way has it.
+    sources: [[SocketAddr; PATHS as usize]; 2],
 }
 
 impl Network for Held {
@@ -37,12 +37,15 @@ impl Network for Held {
     }
 
     fn source(&self, side: usize, path: u32) -> SocketAddr {
-        let mut address = address(side, path);
-        if side == 0 {
-            address.set_port(self.ports[path as usize]);
-        }
-        address
+        self.sources[side][path as usize]
     }
+}
+
+/// The same port of the next host.
+fn next_host(address: SocketAddr) -> SocketAddr {
+    let SocketAddr::V4(v4) = address else { return address };
+    let [a, b, c, host] = v4.ip().octets();
+    SocketAddr::from(([a, b, c, host.wrapping_add(16)], v4.port()))
 }
 
 fn pair(choice: u8) -> Pair<Held> {
@@ -56,7 +59,8 @@ fn pair(choice: u8) -> Pair<Held> {
     let mut config = EndpointConfig::new(profile);
     config.transport = TransportConfig { receive_symbols: 100, ..TransportConfig::default() };
     config.transport.streams.max_stream_data = 20_000;
-    Pair::with(config, PATHS, Held { ports: [1000; PATHS as usize] })
+    let sources = [0, 1].map(|side| [0, 1, 2].map(|path| address(side, path)));
+    Pair::with(config, PATHS, Held { sources })
 }
 
 impl Pair<Held> {
@@ -102,6 +106,25 @@ impl Pair<Held> {
         }
     }
 
+    /// The client gets another port or another host on a path, or the server another host, which it announces before it
+    /// sends from there.
+    fn relocate(&mut self, argument: u8) {
+        let (path, way) = (argument % PATHS as u8, argument / PATHS as u8 % 3);
+        let [client, server] = &mut self.network.sources;
+        let (client, server) = (&mut client[usize::from(path)], &mut server[usize::from(path)]);
+        match way {
+            0 => client.set_port(client.port().wrapping_add(1)),
+            1 => *client = next_host(*client),
+            _ => {
+                *server = next_host(*server);
+                let announced = *server;
+                if let Some(connection) = self.ends[1].connection() {
+                    connection.announce_address(announced);
+                }
+            }
+        }
+    }
+
     fn step(&mut self, operation: u8, argument: u8) {
         match operation % 12 {
             0 => self.advance(Duration::from_millis(argument.into())),
@@ -124,7 +147,7 @@ impl Pair<Held> {
             }
             8 => self.speak(u64::from(argument) * 64),
             9 => self.listen(),
-            10 => self.network.ports[usize::from(argument) % PATHS as usize] += 1,
+            10 => self.relocate(argument),
             _ => self.flying.truncate(usize::from(argument)),
         }
     }
@@ -173,6 +196,9 @@ pub fn endpoint_seeds() -> Vec<Vec<u8>> {
         let rounds = [8, 200, 2, 31, 1, 100, 9, 0, 2, 15, 6, 3, 5, 9, 7, 77, 0, 20];
         seed.extend(rounds.repeat(6));
         seed.extend([10, 0, 10, 1, 10, 2, 0, 200, 8, 255, 11, 0, 0, 250, 0, 250]);
+        seed.extend(rounds.repeat(3));
+        // A client on another host, and a server that moves on two of the three paths.
+        seed.extend([10, 3, 2, 31, 1, 100, 10, 6, 0, 200, 10, 7, 8, 255, 0, 250]);
         seed.extend(rounds.repeat(3));
         seeds.push(seed);
     }

@@ -24,6 +24,24 @@ use crate::wire::{
     TransportParameters, Writer, expand_number,
 };
 
+/// A packet under the first keys of a session, to a connection id, with the number of a path's packet, and these frames.
+pub fn sealed(
+    session: &mut Session,
+    connection: ConnectionId,
+    (path, number): (u32, u64),
+    frames: &[u8],
+) -> Vec<u8> {
+    let mut packet = vec![0; HEADER_LEN];
+    let header = DataHeader { connection, epoch: 0, path: path as u8, number: number as u32 };
+    header.encode(&mut Writer::new(&mut packet)).expect("the header fits");
+    packet.extend_from_slice(frames);
+    packet.resize(packet.len() + TAG_LEN, 0);
+    session.keys.sealer.seal(PathId(path), number, &mut packet, HEADER_LEN);
+    let mask = sample(&packet).map(|bytes| session.keys.sealer.mask(bytes));
+    protect(&mut packet, mask.expect("the packet is long enough"));
+    packet
+}
+
 /// A victim endpoint with one accepted connection, and the keys of the other end of it.
 #[derive(Debug)]
 pub struct Rogue {
@@ -45,6 +63,8 @@ pub struct Rogue {
     /// What went to the victim from each address, and from it to there.
     traffic: BTreeMap<SocketAddr, Traffic>,
     closed: Option<CloseReason>,
+    /// So many of the victim's next packets are lost.
+    pub losses: usize,
 }
 
 /// A packet of the victim.
@@ -84,7 +104,8 @@ impl Heard {
 }
 
 impl Volume {
-    fn add(&mut self, bytes: usize) {
+    /// Counts a datagram of this many bytes.
+    pub fn add(&mut self, bytes: usize) {
         self.datagrams += 1;
         self.bytes += bytes as u64;
     }
@@ -99,9 +120,10 @@ pub struct Traffic {
     pub from_victim: Volume,
 }
 
-/// The address from which a path's packets come, unless another is named.
+/// The address from which a path's packets come, unless another is named: every fourth has a host of its own.
 pub fn address(path: u32) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 1000 + (path % 60_000) as u16))
+    let host = Ipv4Addr::new(10, 0, (path / 4) as u8, 1);
+    SocketAddr::from((host, 1000 + (path % 60_000) as u16))
 }
 
 impl Rogue {
@@ -164,6 +186,7 @@ impl Rogue {
             heard: BTreeMap::new(),
             traffic: BTreeMap::from([(address(0), traffic)]),
             closed: None,
+            losses: 0,
         };
         rogue.send(0, &[0x01]);
         rogue.listen();
@@ -243,15 +266,7 @@ impl Rogue {
                 self.own_ids.insert((id, path.0));
             }
         }
-        let mut packet = vec![0; HEADER_LEN];
-        let header = DataHeader { connection, epoch: 0, path: path as u8, number: number as u32 };
-        header.encode(&mut Writer::new(&mut packet)).expect("the header fits");
-        packet.extend_from_slice(frames);
-        packet.resize(packet.len() + TAG_LEN, 0);
-        self.session.keys.sealer.seal(PathId(path), number, &mut packet, HEADER_LEN);
-        let mask = sample(&packet).map(|bytes| self.session.keys.sealer.mask(bytes));
-        protect(&mut packet, mask.expect("the packet is long enough"));
-        packet
+        sealed(&mut self.session, connection, (path, number), frames)
     }
 
     /// The id under which the rogue receives on a path.
@@ -328,6 +343,10 @@ impl Rogue {
             count += 1;
             assert!(count < MOST_AT_ONCE, "the victim does not stop sending");
             self.traffic.entry(transmit.remote).or_default().from_victim.add(transmit.len);
+            if self.losses > 0 {
+                self.losses -= 1;
+                continue;
+            }
             self.open(transmit.remote, &mut buffer[..transmit.len]);
         }
         count
@@ -345,7 +364,7 @@ impl Rogue {
         let number = expand_number(header.number, expected);
         let opened = self.session.keys.opener.open(path, number, packet, HEADER_LEN);
         let end = opened.expect("the victim seals with the common keys");
-        // The victim numbers its packets in order, and none is lost on the way here.
+        // The victim numbers its packets in order.
         let runs = self.heard.entry(path.0).or_default();
         match runs.first_mut() {
             Some(run) if run.end() + 1 == number => *run = *run.start()..=number,
