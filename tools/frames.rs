@@ -3,10 +3,12 @@
 use anabranch_core::testing::written;
 use anabranch_core::wire::codec::NoSpace;
 use anabranch_core::wire::{
-    ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId, SymbolFrame, SymbolWriter,
-    Writer,
+    AckHeader, ControlFrame, Frame, Frames, RankEntry, RankFrame, RepairFrame, SourceFrame,
+    StreamId, SymbolFrame, SymbolWriter, Writer,
 };
 use anabranch_policy::view::SymbolId;
+use anabranch_types::PathId;
+use core::ops::RangeInclusive;
 
 /// Frames of a full packet.
 const FRAMES: usize = 1400;
@@ -102,6 +104,20 @@ pub fn source(id: u64, payload: Vec<u8>) -> Written<'static> {
 /// A piece of a stream.
 pub fn stream(id: u64, offset: u64, length: usize, fin: bool) -> SymbolFrame<'static> {
     SymbolFrame::Stream { stream: StreamId(id), offset, fin, data: &DATA[..length] }
+}
+
+/// An ACK of these packets of path 0, the highest first.
+pub fn ack(ranges: impl IntoIterator<Item = RangeInclusive<u64>>) -> Packet {
+    let header = AckHeader { path: PathId(0), received_at: 1, ..AckHeader::default() };
+    written(|writer| header.encode(ranges, writer).map(drop).expect("the ranges fit"))
+}
+
+/// RANK of 32 blocks from this symbol on, each of which lacks three symbols.
+pub fn ranks(first: u64) -> Written<'static> {
+    Box::new(move |writer| {
+        let entries = (0..32).map(|n| RankEntry { first: SymbolId(first + n), missing: 3 });
+        RankFrame::encode_entries(SymbolId(first), entries, writer).map(drop)
+    })
 }
 
 /// The payload of a symbol of at most `most` bytes, full of datagrams of this length.

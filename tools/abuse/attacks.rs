@@ -1,15 +1,19 @@
 //! The attacks of a hostile peer with a permitted key.
 
-use anabranch_core::wire::{ControlFrame, StreamId};
+use std::sync::LazyLock;
+
+use anabranch_core::wire::{ControlFrame, StreamId, SymbolFrame};
 use anabranch_policy::view::SymbolId;
+use anabranch_transfer::{Entry, Frame, Kind, Modified, Name, Preface, Role, Target};
 use anabranch_types::PathId;
 
 use crate::Failure;
 use crate::frames::{
-    LONGEST_SYMBOL, Packet, control, datagrams as datagrams_of, full, full_symbol, pieces,
-    recovering, repair, source, stream,
+    LONGEST_SYMBOL, Packet, ack, control, datagrams as datagrams_of, full, full_symbol, pieces,
+    ranks, recovering, repair, source, stream,
 };
 use crate::hostile::Hostile;
+use crate::receiver::DOWNLOAD;
 
 /// Bytes of a stream in a packet of a peer that keeps to the rules.
 const PIECE: u64 = 1200;
@@ -68,6 +72,9 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "datagrams that nobody reads", strike: datagrams, code: None, lasts: u64::MAX },
     Attack { name: "limits that rise by one", strike: raise_limits, code: None, lasts: u64::MAX },
     Attack { name: "streams far ahead, which close", strike: far_ahead, code: None, lasts: 1 },
+    Attack { name: "RANK, again and again", strike: rank, code: None, lasts: u64::MAX },
+    Attack { name: "ACK of many ranges", strike: acknowledge, code: None, lasts: u64::MAX },
+    Attack { name: "offers of links to links", strike: offer, code: None, lasts: OFFER_PIECES },
     Attack { name: "questions", strike: ask_questions, code: None, lasts: u64::MAX },
     Attack { name: "paths opened and abandoned", strike: churn_paths, code: None, lasts: u64::MAX },
     Attack { name: "packets from many addresses", strike: move_about, code: None, lasts: u64::MAX },
@@ -166,6 +173,64 @@ fn raise_limits(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
 /// Breaks a rule in the first packet of each connection.
 fn far_ahead(hostile: &mut Hostile, _: u64) -> Result<(), Failure> {
     on_path_0(hostile, full([source(0, full_symbol(100, [stream(1 << 60, 0, 1, false)]))]))
+}
+
+/// A part of stream 0 with these bytes, as the symbol of this number.
+fn say(hostile: &mut Hostile, symbol: u64, offset: u64, data: &[u8]) -> Result<(), Failure> {
+    let frame = SymbolFrame::Stream { stream: StreamId(0), offset, fin: false, data };
+    on_path_0(hostile, full([source(symbol, full_symbol(LONGEST_SYMBOL, [frame]))]))
+}
+
+/// Asks for a download, again from time to time, since the first packet may be lost.
+fn download(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    if n.is_multiple_of(1000) { say(hostile, 0, 0, &[DOWNLOAD]) } else { Ok(()) }
+}
+
+/// Says of blocks of a download that they lack symbols.
+fn rank(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    download(hostile, n)?;
+    on_path_0(hostile, full((0..).map(|k| ranks((n + 32 * k) % 200))))
+}
+
+/// Acknowledges every second packet of a download, again and again.
+fn acknowledge(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    download(hostile, n)?;
+    let heard: Vec<u64> = hostile.heard().rev().step_by(2).collect();
+    on_path_0(hostile, ack(heard.into_iter().map(|number| number..=number)))
+}
+
+/// Packets of an offer.
+const OFFER_PIECES: u64 = 1000;
+
+/// An offer in which every entry but the first is a link, and links lead to links as far as they may.
+static OFFER: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut bytes = Preface { role: Role::Offers }.encode().to_vec();
+    let mut entries = 0_u32;
+    while bytes.len() < ((OFFER_PIECES - 1) * PIECE) as usize {
+        Frame::Entry(link(entries)).encode(&mut bytes);
+        entries += 1;
+    }
+    Frame::OfferEnd { entries }.encode(&mut bytes);
+    bytes
+});
+
+/// The file `0`, or the link of this number to the number before; every eighth leads to the file.
+fn link(number: u32) -> Entry {
+    let before = if number.is_multiple_of(8) { 0 } else { number.saturating_sub(1) };
+    let is_file = number == 0;
+    Entry {
+        name: Name::new(&number.to_string()).expect("a number is a name"),
+        kind: if is_file { Kind::File } else { Kind::Link },
+        mode: 0,
+        size: 0,
+        modified: Modified::default(),
+        target: (!is_file).then(|| Target::new(&before.to_string()).expect("a number is a target")),
+    }
+}
+
+fn offer(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let bytes = OFFER.chunks(PIECE as usize).nth(n as usize).unwrap_or_default();
+    say(hostile, n, n * PIECE, bytes)
 }
 
 fn ask_questions(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {

@@ -7,12 +7,13 @@ use anabranch::{PublicKey, SecretKey};
 use anabranch_core::crypto::{Session, TAG_LEN};
 use anabranch_core::handshake::Established;
 use anabranch_core::wire::header::{protect, sample, unprotect};
+use anabranch_core::wire::reports::MAX_ACK_RANGES;
 use anabranch_core::wire::{
     CloseCode, CloseFrame, ConnectionId, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN,
     TransportParameters, Writer, expand_number,
 };
 use anabranch_types::{PathId, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::Failure;
 use crate::asking::{Asking, Crowd, IDS, send};
@@ -21,6 +22,8 @@ use crate::sender::now;
 
 /// Time for an answer to the first message.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Numbers of the victim's packets that are remembered: of every second one, an ACK holds no more.
+const HEARD: usize = 2 * MAX_ACK_RANGES;
 
 /// Its sockets, of which the first has the connection.
 pub struct Hostile {
@@ -37,6 +40,8 @@ pub struct Hostile {
     numbers: BTreeMap<u32, u64>,
     /// The next packet number of the victim on each path.
     expected: BTreeMap<u32, u64>,
+    /// The last numbers of the victim's packets on path 0, in the order of arrival.
+    heard: VecDeque<u64>,
     /// The victim has closed the connection.
     closed: bool,
     /// Connections that it has had.
@@ -66,6 +71,7 @@ impl Hostile {
             ids: BTreeMap::new(),
             numbers: BTreeMap::new(),
             expected: BTreeMap::new(),
+            heard: VecDeque::new(),
             closed: false,
             connections: 0,
             took: Duration::ZERO,
@@ -151,6 +157,7 @@ impl Hostile {
         self.session = Some(session);
         self.numbers.clear();
         self.expected.clear();
+        self.heard.clear();
         (self.closed, self.connections) = (false, self.connections + 1);
         self.send(0, 0, &[0x01])
     }
@@ -158,6 +165,11 @@ impl Hostile {
     /// The highest path id below `end` for which the victim has supplied a connection id.
     pub fn highest_path(&self, end: u32) -> u32 {
         self.ids.range(..end).next_back().map_or(0, |(path, _)| *path)
+    }
+
+    /// The last numbers of the victim's packets on path 0.
+    pub fn heard(&self) -> impl DoubleEndedIterator<Item = u64> {
+        self.heard.iter().copied()
     }
 
     /// Sends a packet with these frames on a path from a socket.
@@ -199,7 +211,12 @@ impl Hostile {
     /// Reads one packet.
     fn hear(&mut self, socket: usize, packet: &mut [u8]) -> Result<(), Failure> {
         let Some(session) = &mut self.session else { return Ok(()) };
-        let Some((path, frames)) = open(session, &mut self.expected, packet) else { return Ok(()) };
+        let opened = open(session, &mut self.expected, packet);
+        let Some((path, number, frames)) = opened else { return Ok(()) };
+        if path == 0 && self.heard.back().is_none_or(|last| *last < number) {
+            self.heard.push_back(number);
+            self.heard.drain(..self.heard.len().saturating_sub(HEARD));
+        }
         let mut answers = Vec::new();
         for frame in Frames::new(frames) {
             match frame {
@@ -217,12 +234,12 @@ impl Hostile {
     }
 }
 
-/// The path and the frames of a packet of the victim.
+/// The path, the number and the frames of a packet of the victim.
 fn open<'a>(
     session: &mut Session,
     expected: &mut BTreeMap<u32, u64>,
     packet: &'a mut [u8],
-) -> Option<(u32, &'a [u8])> {
+) -> Option<(u32, u64, &'a [u8])> {
     let mask = session.keys.opener.mask(sample(packet)?);
     unprotect(packet, mask);
     let header = DataHeader::decode(packet).ok()?;
@@ -235,5 +252,5 @@ fn open<'a>(
     let number = expand_number(header.number, *expected);
     let opened = session.keys.opener.open(PathId(path), number, packet, HEADER_LEN).ok()?;
     *expected = number + 1;
-    Some((path, packet.get(HEADER_LEN..opened)?))
+    Some((path, number, packet.get(HEADER_LEN..opened)?))
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch::{
-    Config, Endpoint, Permitted, Profile, PublicKey, RecvStream, SecretKey, TransportConfig,
+    Config, Endpoint, Permitted, Profile, PublicKey, RecvStream, SecretKey, SendStream,
+    TransportConfig,
 };
+use anabranch_transfer::{Frame, Header, Manifest, Preface};
 
 use crate::Failure;
 
@@ -18,6 +20,9 @@ pub const ROLE: &str = "--receiver";
 
 /// Bytes read at a time.
 const PIECE: usize = 128 << 10;
+/// The first byte of a stream on which a download is wanted, and the bytes of that.
+pub const DOWNLOAD: u8 = b'd';
+const DOWNLOADED: usize = 256 << 10;
 
 /// A receiver that runs.
 pub struct Receiver {
@@ -146,20 +151,74 @@ async fn receive(permitted: Vec<PublicKey>, counts: Arc<[AtomicU64; 2]>) -> Resu
             let Ok(connection) = incoming.await else { return };
             counts[1].fetch_add(1, Ordering::Relaxed);
             let counts = (connection.peer() == sender).then_some(counts);
-            // The other peer's streams are read as well, and nobody asks what they bring.
-            while let Ok((_back, stream)) = connection.accept_bi().await {
-                tokio::spawn(read(stream, counts.clone()));
+            while let Ok((back, stream)) = connection.accept_bi().await {
+                match counts.clone() {
+                    Some(counts) => tokio::spawn(count(stream, counts)),
+                    None => tokio::spawn(serve_stream(stream, back)),
+                };
             }
         });
     }
     Ok(())
 }
 
-async fn read(mut stream: RecvStream, counts: Option<Arc<[AtomicU64; 2]>>) {
+async fn count(mut stream: RecvStream, counts: Arc<[AtomicU64; 2]>) {
     let mut piece = vec![0; PIECE];
     while let Ok(Some(count)) = stream.read(&mut piece).await {
-        if let Some(counts) = &counts {
-            counts[0].fetch_add(count as u64, Ordering::Relaxed);
+        counts[0].fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+/// A stream of another peer: an offer of files, as `recv` reads it, or a question for a download, or bytes that nobody
+/// asks for.
+async fn serve_stream(mut stream: RecvStream, mut back: SendStream) {
+    let (mut piece, mut offer) = (vec![0; PIECE], Some(Offer::default()));
+    let mut is_first = true;
+    while let Ok(Some(count)) = stream.read(&mut piece).await {
+        let read = &piece[..count];
+        if core::mem::take(&mut is_first) && read.first() == Some(&DOWNLOAD) {
+            // It ends when the peer goes.
+            let _ = back.write_all(&[7; DOWNLOADED]).await;
         }
+        offer = offer.and_then(|offer| offer.with(read));
+    }
+}
+
+/// An offer, as far as it has been read.
+#[derive(Default)]
+struct Offer {
+    begun: bool,
+    unread: Vec<u8>,
+    manifest: Manifest,
+}
+
+impl Offer {
+    /// The same with what follows; nothing if that is no offer, or it is complete.
+    fn with(mut self, bytes: &[u8]) -> Option<Self> {
+        self.unread.extend_from_slice(bytes);
+        let mut rest = &self.unread[..];
+        if !self.begun {
+            let Some((preface, after)) = rest.split_first_chunk() else { return Some(self) };
+            Preface::decode(*preface).ok()?;
+            (self.begun, rest) = (true, after);
+        }
+        while let Some((header, after)) = rest.split_first_chunk()
+            && let Header::Frame(kind, length) = Header::decode(*header).ok()?
+            && let Some((payload, after)) = after.split_at_checked(length)
+        {
+            rest = after;
+            match Frame::decode(kind, payload).ok()? {
+                Frame::Entry(entry) => self.manifest.push(&entry).ok()?,
+                // Refused or not, it is read no further.
+                Frame::OfferEnd { .. } => {
+                    let _ = self.manifest.check();
+                    return None;
+                }
+                _ => return None,
+            }
+        }
+        let read = self.unread.len() - rest.len();
+        self.unread.drain(..read);
+        Some(self)
     }
 }

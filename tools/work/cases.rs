@@ -1,14 +1,14 @@
 //! The cases: honest packets, and attacks of hostile peers.
 
 use anabranch_core::testing::Rogue;
-use anabranch_core::wire::{AckHeader, ControlFrame, RankEntry, RankFrame, StreamId};
+use anabranch_core::wire::{ControlFrame, StreamId};
 use anabranch_policy::view::{SymbolId, TrafficClass};
 use anabranch_types::PathId;
 use core::time::Duration;
 
 use crate::peer::{
-    LONGEST_SYMBOL, MOST_REPAIRS, Packet, after, connect, control, datagrams, full, full_symbol,
-    packed, pieces, recovering, repair, source, stream,
+    LONGEST_SYMBOL, MOST_REPAIRS, Packet, ack, after, connect, control, datagrams, full,
+    full_symbol, packed, pieces, ranks as ranks_of, recovering, repair, source, stream,
 };
 use crate::prepared::Prepared;
 
@@ -191,14 +191,6 @@ fn open_window(rogue: &mut Rogue, rounds: usize) {
     rogue.listen();
 }
 
-fn ack(ranges: &[(u64, u64)]) -> Packet {
-    let header = AckHeader { path: PathId(0), received_at: 1, ..AckHeader::default() };
-    anabranch_core::testing::written(|writer| {
-        let ranges = ranges.iter().map(|(low, high)| *low..=*high);
-        header.encode(ranges, writer).map(drop).expect("the ranges fit");
-    })
-}
-
 /// The numbers of the packets in flight, the last of them at the end.
 fn in_flight(rogue: &mut Rogue) -> Vec<u64> {
     core::iter::from_fn(|| rogue.take()).map(|heard| heard.number).collect()
@@ -209,7 +201,7 @@ fn acknowledgements() -> Prepared {
     open_window(&mut rogue, 60);
     let flight = in_flight(&mut rogue);
     let from = flight.first().copied().unwrap_or_default();
-    after(rogue, [], |n| ack(&[(from, from + 2 * n as u64 + 1)]))
+    after(rogue, [], |n| ack([from..=from + 2 * n as u64 + 1]))
 }
 
 fn abandon_singles() -> Prepared {
@@ -328,13 +320,7 @@ fn copied_symbols() -> Prepared {
 fn ranks() -> Prepared {
     let mut rogue = busy_sender(1);
     open_window(&mut rogue, 60);
-    let rank = |first: u64| -> crate::peer::Written<'static> {
-        Box::new(move |writer| {
-            let entries = (0..32).map(|n| RankEntry { first: SymbolId(first + n), missing: 3 });
-            RankFrame::encode_entries(SymbolId(first), entries, writer).map(drop)
-        })
-    };
-    after(rogue, [], |n| full([rank(n as u64)]))
+    after(rogue, [], |n| full([ranks_of(n as u64)]))
 }
 
 fn acks() -> Prepared {
@@ -343,7 +329,7 @@ fn acks() -> Prepared {
     let flight = in_flight(&mut rogue);
     let from = flight.first().copied().unwrap_or_default();
     let last = flight.last().copied().unwrap_or_default();
-    after(rogue, [ack(&[(from + 1, last)])], |_| ack(&[(from + 1, last)]))
+    after(rogue, [ack([from + 1..=last])], |_| ack([from + 1..=last]))
 }
 
 fn ack_ranges() -> Prepared {
@@ -351,9 +337,9 @@ fn ack_ranges() -> Prepared {
     open_window(&mut rogue, 60);
     let flight = in_flight(&mut rogue);
     let last = flight.last().copied().unwrap_or_default();
-    let ranges: Vec<(u64, u64)> = (0..64).map(|n| (last - 2 * n, last - 2 * n)).collect();
+    let ranges = || (0..64).map(|n| last - 2 * n..=last - 2 * n);
     // What the first one sets off is the victim's own sending.
-    after(rogue, [ack(&ranges)], |_| ack(&ranges))
+    after(rogue, [ack(ranges())], |_| ack(ranges()))
 }
 
 fn limits() -> Prepared {

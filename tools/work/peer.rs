@@ -5,8 +5,8 @@ use anabranch_core::testing::Rogue;
 use anabranch_core::wire::TransportParameters;
 
 pub use crate::frames::{
-    LONGEST_SYMBOL, MOST_REPAIRS, Packet, Written, control, datagrams, full, full_symbol, packed,
-    pieces, recovering, repair, source, stream,
+    LONGEST_SYMBOL, MOST_REPAIRS, Packet, Written, ack, control, datagrams, full, full_symbol,
+    packed, pieces, ranks, recovering, repair, source, stream,
 };
 use crate::prepared::Prepared;
 

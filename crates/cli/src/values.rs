@@ -1,5 +1,7 @@
 //! Parsers of command-line values that several commands share.
 
+use std::fmt::{self, Display, Formatter};
+use std::net::{AddrParseError, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -34,6 +36,50 @@ impl FromStr for Memory {
         let size = text.parse::<DataSize>().ok();
         let size = size.filter(|size| (64_000_000..=1_000_000_000_000).contains(&size.as_bytes()));
         size.map(Memory).ok_or_else(|| "write a size from 64MB to 1000GB, such as 2GB".to_owned())
+    }
+}
+
+/// Port of `serve` unless it is named.
+const PORT: u16 = 4433;
+
+/// An address of this machine with its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listening(pub SocketAddr);
+
+impl FromStr for Listening {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bare = || text.trim_matches(['[', ']']).parse().map(|ip| SocketAddr::new(ip, PORT));
+        text.parse().or_else(|_| bare()).map(Listening).map_err(|_: AddrParseError| {
+            "write an address of this machine with or without a port, such as 0.0.0.0:4433 or [::]"
+                .to_owned()
+        })
+    }
+}
+
+/// An address where this machine is reached, with its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached(pub SocketAddr);
+
+impl FromStr for Reached {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one_host = |at: &SocketAddr| !at.ip().is_unspecified() && !at.ip().is_multicast();
+        let address = text.parse().ok().map(|Listening(address)| address);
+        let address = address.filter(|at| one_host(at) && at.port() != 0);
+        address.map(Reached).ok_or_else(|| {
+            "write the address at which clients reach this machine, with or without a port, such as \
+             198.51.100.7:4433 or [2001:db8::7]"
+                .to_owned()
+        })
+    }
+}
+
+impl Display for Reached {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -75,6 +121,37 @@ pub fn rate(text: &str) -> Result<Bitrate, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_may_be_left_out() {
+        for (text, address) in [
+            ("0.0.0.0", "0.0.0.0:4433"),
+            ("0.0.0.0:9", "0.0.0.0:9"),
+            ("::1", "[::1]:4433"),
+            ("[::]", "[::]:4433"),
+            ("[::1]:9", "[::1]:9"),
+        ] {
+            assert_eq!(text.parse(), Ok(Listening(address.parse().unwrap())), "{text}");
+        }
+        for bad in ["", "eth0", "0.0.0.0:", "0.0.0.0:65536", "256.0.0.1"] {
+            let error = bad.parse::<Listening>().unwrap_err();
+            assert!(error.contains("0.0.0.0:4433"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_announced_is_one_host() {
+        for (text, address) in
+            [("192.0.2.7", "192.0.2.7:4433"), ("[2001:db8::7]:9", "[2001:db8::7]:9")]
+        {
+            assert_eq!(text.parse(), Ok(Reached(address.parse().unwrap())), "{text}");
+        }
+        for bad in ["", "0.0.0.0", "[::]:9", "192.0.2.7:0", "224.0.0.1", "ff02::1", "home.example"]
+        {
+            let error = bad.parse::<Reached>().unwrap_err();
+            assert!(error.contains("clients reach this machine"), "{bad}");
+        }
+    }
 
     #[test]
     fn rates_have_bounds() {

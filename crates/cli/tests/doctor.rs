@@ -8,7 +8,7 @@ mod common;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "netns/lab.rs"]
 mod lab;
-#[path = "doctor/relay.rs"]
+#[path = "common/relay.rs"]
 mod relay;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/server.rs"]

@@ -6,6 +6,8 @@ mod echo;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/tunnel.rs"]
 mod processes;
+#[path = "common/relay.rs"]
+mod relay;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use echo::{echo, exchange};
 use processes::{PATIENCE, PROGRAM, Running, free_port, get, key, run, serving};
+use relay::Relay;
 
 #[test]
 fn forwards_lead_both_ways_over_two_paths_and_figures_are_told() {
@@ -196,6 +199,33 @@ fn a_server_that_restarts_is_found_again() {
     let again = Running::start(&args);
     again.wait_for("serving", "addresses");
     assert_eq!(exchange(near.as_str().unwrap(), b"two"), b"two");
+}
+
+/// The client knows one address of the server. When that falls silent, what is open goes on at another, which the server
+/// has announced.
+#[test]
+fn a_server_is_found_at_the_address_that_it_has_announced() {
+    let directory = tempfile::tempdir().unwrap();
+    let free = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let (known, other) = (free(), free());
+    let extra = ["--listen", &other, "--announce", &other];
+    let (_server, address, public, key) = serving(directory.path(), &extra);
+    let relay = Relay::start(&known, address.parse().unwrap(), None);
+    let forward = format!("0:127.0.0.1:{}", echo().port());
+    let args = ["connect", &known, "--peer", &public, "--key", &key, "-L", &forward, "--json"];
+    let client = Running::start(&args);
+    let near = client.wait_for("listening", "address");
+    let mut tcp = TcpStream::connect(near.as_str().unwrap()).unwrap();
+    tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut works = |text: &[u8; 5]| {
+        let mut back = [0; 5];
+        tcp.write_all(text).unwrap();
+        tcp.read_exact(&mut back).unwrap();
+        assert_eq!(&back, text);
+    };
+    works(b"first");
+    drop(relay);
+    works(b"later");
 }
 
 #[test]

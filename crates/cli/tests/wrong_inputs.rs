@@ -71,6 +71,8 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("get --from 127.0.0.1:1", 2, "--peer <PUBKEY>"),
     ("get --from 127.0.0.1:1 --peer KEY --key bad", 1, "44 characters of base64"),
     ("serve", 2, "--listen 0.0.0.0:4433"),
+    ("serve --allow KEY --announce 0.0.0.0", 2, "clients reach this machine"),
+    ("serve --allow KEY --announce home.example", 2, "such as 198.51.100.7:4433"),
     ("serve --allow KEY --max-memory 1", 2, "from 64MB to 1000GB"),
     ("connect 127.0.0.1:1 --max-memory 2TB", 2, "from 64MB to 1000GB"),
     ("serve --config none", 2, "that it is there"),

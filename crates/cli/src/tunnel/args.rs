@@ -1,6 +1,6 @@
 //! The command line of `serve` and `connect`.
 
-use std::net::{AddrParseError, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anabranch::PublicKey;
@@ -8,7 +8,7 @@ use anabranch_forward::{Dynamic, Forward, Permit, Place, Target, UdpForward};
 use clap::Args;
 
 use crate::paths::PathArg;
-use crate::values::{Memory, public_key};
+use crate::values::{Listening, Memory, Reached, public_key};
 
 const EXIT_CODES: &str = "
 Exit codes: 0 ended on request, 1 failed, 2 usage error, such as a file that is not there, 3 nobody answered or the
@@ -24,6 +24,7 @@ Examples:
   anabranch serve --config /etc/anabranch/serve.toml
   anabranch serve … --permit db.internal:5432 --permit loopback --metrics 127.0.0.1:9469
   anabranch serve … --permit-udp localhost:53
+  anabranch serve … --listen 0.0.0.0 --announce 203.0.113.9 --announce 198.51.100.7     # two uplinks
   anabranch serve … --permit /run/postgresql/.s.PGSQL.5432 --permit '/run/app/*'
 
 The file:
@@ -80,8 +81,12 @@ fn help(text: &str) -> String {
 #[command(after_help = help(SERVE_HELP))]
 pub struct ServeArgs {
     /// Listen on this address and port, 4433 unless named; once for each
-    #[arg(long, value_name = "ADDR[:PORT]", value_parser = listen)]
-    pub listen: Vec<SocketAddr>,
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    pub listen: Vec<Listening>,
+    /// Tell clients that this server is reached at this address, too, port 4433 unless named; once for each, 16 at most.
+    /// They look for it there when the address that they know falls silent
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    pub announce: Vec<Reached>,
     /// Public key of a peer that may connect; once for each
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub allow: Vec<PublicKey>,
@@ -175,37 +180,4 @@ pub struct CommonArgs {
     /// Print nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-/// Port of `serve` unless it is named.
-const PORT: u16 = 4433;
-
-/// Reads an address with or without a port.
-fn listen(text: &str) -> Result<SocketAddr, String> {
-    let bare = || text.trim_matches(['[', ']']).parse().map(|ip| SocketAddr::new(ip, PORT));
-    text.parse().or_else(|_| bare()).map_err(|_: AddrParseError| {
-        "write an address of this machine with or without a port, such as 0.0.0.0:4433 or [::]"
-            .to_owned()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_may_be_left_out() {
-        for (text, address) in [
-            ("0.0.0.0", "0.0.0.0:4433"),
-            ("0.0.0.0:9", "0.0.0.0:9"),
-            ("::1", "[::1]:4433"),
-            ("[::]", "[::]:4433"),
-            ("[::1]:9", "[::1]:9"),
-        ] {
-            assert_eq!(listen(text), Ok(address.parse().unwrap()), "{text}");
-        }
-        for bad in ["", "eth0", "0.0.0.0:", "0.0.0.0:65536", "256.0.0.1"] {
-            assert!(listen(bad).unwrap_err().contains("0.0.0.0:4433"), "{bad}");
-        }
-    }
 }

@@ -45,6 +45,9 @@ impl Changes {
             changes.made.push(format!("peer {} removed", called(&old.common, key)));
         }
         changes.keep("listen", &list(&old.listen), &list(&new.listen));
+        if old.announce != new.announce {
+            changes.made.push(format!("announce is {}", list(&new.announce)));
+        }
         changes.of_common(&old.common, &new.common);
         changes
     }

@@ -17,7 +17,7 @@ use crate::catalog;
 use crate::failure::Failure;
 use crate::paths::PathArg;
 use crate::qlog::Qlogs;
-use crate::values::Memory;
+use crate::values::{Listening, Memory, Reached};
 
 /// How often an idle path is asked for a sign of life unless said otherwise: address translators keep
 /// UDP entries for 30 s and more (RFC 4787 §4.3 asks for two minutes; many do not).
@@ -25,6 +25,9 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Most TCP connections that a peer may have open at a time unless said otherwise.
 const MAX_FORWARDED: u16 = 256;
+
+/// Most addresses that clients are told of: they keep no more (ADD_ADDRESS of the wire format).
+const MAX_ANNOUNCED: usize = 16;
 
 /// What both commands need.
 #[derive(Clone, Debug)]
@@ -58,6 +61,8 @@ pub(super) struct Serve {
     pub(super) common: Common,
     /// At least one.
     pub(super) listen: Vec<SocketAddr>,
+    /// Where clients find this side when the address that they know falls silent.
+    pub(super) announce: Vec<Reached>,
     /// Who may connect, and where to; at least one.
     pub(super) peers: Vec<(PublicKey, Arc<Permits>)>,
 }
@@ -70,7 +75,7 @@ impl Serve {
 
     /// Takes over from `new` what can be changed while it is served.
     pub(super) fn take(&mut self, new: Serve) {
-        self.peers = new.peers;
+        (self.peers, self.announce) = (new.peers, new.announce);
         self.common.take(new.common);
     }
 
@@ -105,10 +110,22 @@ impl Connect {
 /// Settings for `serve`: options count more than the file.
 pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     let keepalive = keepalive(&args.common, &file.peers)?;
-    let listen =
-        if args.listen.is_empty() { file.interface.listen.clone() } else { args.listen.clone() };
+    let mut listen: Vec<SocketAddr> = args.listen.iter().map(|Listening(at)| *at).collect();
+    if listen.is_empty() {
+        listen.clone_from(&file.interface.listen);
+    }
     if listen.is_empty() {
         return Err(Failure::usage("an address to listen on is needed: --listen 0.0.0.0:4433"));
+    }
+    let mut announce = args.announce.clone();
+    if announce.is_empty() {
+        announce = plain(file.interface.announce.clone());
+    }
+    if announce.len() > MAX_ANNOUNCED {
+        return Err(Failure::usage(format!(
+            "{} addresses are to be announced: clients take {MAX_ANNOUNCED} at most",
+            announce.len()
+        )));
     }
     let connect = if args.permit.is_empty() { vec![Permit::Loopback] } else { args.permit.clone() };
     let (listen_for, udp) = (args.permit_listen.clone(), args.permit_udp.clone());
@@ -149,7 +166,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         return Err(Failure::usage("nobody may connect: name a peer with --allow PUBKEY"));
     }
     let common = common("serve", &args.common, file.interface, keepalive)?;
-    Ok(Serve { common: Common { preshared, names, ..common }, listen, peers })
+    Ok(Serve { common: Common { preshared, names, ..common }, listen, announce, peers })
 }
 
 /// UDP leads to no Unix socket.

@@ -17,7 +17,7 @@ use crate::catalog;
 use crate::confine::explain;
 use crate::failure::Failure;
 use crate::paths::PathArg;
-use crate::values::{self, Memory};
+use crate::values::{self, Memory, Reached};
 
 /// Longest file that is read, bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -41,6 +41,8 @@ pub(super) struct Interface {
     pub(super) private_key_file: Option<PathBuf>,
     #[serde(default)]
     pub(super) listen: Vec<SocketAddr>,
+    #[serde(default)]
+    pub(super) announce: Vec<Text<Reached>>,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) max_forwarded: Option<NonZero<u16>>,
     pub(super) max_memory: Option<Text<Memory>>,
@@ -246,6 +248,11 @@ mod tests {
                 "[interface]\nlisten = [\"0.0.0.0:1\", \"nowhere\"]\n".to_owned(),
                 ":2:24: ",
                 "address",
+            ),
+            (
+                "[interface]\nannounce = [\"::\"]\n".to_owned(),
+                ":2:12: ",
+                "clients reach this machine",
             ),
             ("[interface]\nprofile = \"ftp\"\n".to_owned(), ":2:11: ", "no profile 'ftp'; known"),
             ("[[peer]]\n".to_owned(), ":1:1: ", "public-key"),

@@ -82,6 +82,8 @@ fn common_options(File { interface, peers, .. }: &File) -> Vec<OsString> {
 fn serve_options(file: &File) -> Vec<OsString> {
     let mut options = common_options(file);
     options.extend(file.interface.listen.iter().map(|address| option("--listen", address)));
+    let announce = file.interface.announce.iter();
+    options.extend(announce.map(|Text(address)| option("--announce", address)));
     for Peer { public_key, permit, permit_listen, permit_udp, .. } in &file.peers {
         options.push(option("--allow", public_key.to_string()));
         options.extend(permit.iter().map(|Text(permit)| option("--permit", permit)));
@@ -125,6 +127,7 @@ pub fn config_seeds() -> Vec<Vec<u8>> {
         [
             format!(
                 "[interface]\nprivate-key-file = \"a.key\"\nlisten = [\"0.0.0.0:4433\", \"[::1]:1\"]\n\
+                 announce = [\"192.0.2.7\", \"[2001:db8::7]:443\"]\n\
                  metrics = \"127.0.0.1:9469\"\nmax-forwarded = 9\nmax-memory = \"2GB\"\nprofile = \"uncoded\"\n{peer}\
                  permit = [\"loopback\", \"any\", \"db.internal:5432\", \"[2001:db8::1]:*\"]\n\
                  [[peer]]\npublic-key = \"{other}\"\n"

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, asked_to_end};
 use crate::output::warn;
 use crate::status::Telling;
+use crate::values::Reached;
 
 /// Code with which a connection is closed whose peer is no longer permitted (`docs/spec/forward-0.md`).
 const PERMITTED_NO_MORE: (u64, &str) = (257, "this key is no longer permitted");
@@ -131,6 +132,7 @@ impl Server {
             return connection.close(code, reason);
         };
         self.settings.common.qlogs.follow(&connection, "server");
+        announce(&self.settings.announce, &connection);
         let peer = connection.peer();
         self.metrics.count_datagrams("peer", &peer.to_string(), self.service.datagrams_of(peer));
         let watched = self.metrics.watch(&connection);
@@ -167,7 +169,20 @@ impl Server {
         }
         self.preshared = secrets;
         self.settings.take(new);
+        // Those who know an address already are not told again.
+        for connection in
+            self.settings.peers.iter().flat_map(|(key, _)| self.metrics.connections_of(key))
+        {
+            announce(&self.settings.announce, &connection);
+        }
         Ok(changes)
+    }
+}
+
+/// Tells the peer where else this side is reached.
+fn announce(addresses: &[Reached], connection: &Connection) {
+    for Reached(address) in addresses {
+        connection.announce_address(*address);
     }
 }
 
