@@ -104,6 +104,10 @@ impl Connection {
             self.look_for_bottlenecks(now, slot, outcome.largest_acked_sent);
             self.heard(now, slot, outcome.largest_acked_sent);
         }
+        // Where only packets that counted as lost arrived, the round trip may be known better, and a probe be overdue.
+        if self.paths[slot].timeout_at().is_some_and(|at| at <= now) {
+            self.path_timeout(now, slot);
+        }
         self.settle(now, slot, &outcome);
         Ok(())
     }

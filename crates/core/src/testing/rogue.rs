@@ -42,6 +42,9 @@ pub fn sealed(
     packet
 }
 
+/// Bytes of a packet at least, with the headers of IP and UDP.
+const SMALLEST: u64 = 48;
+
 /// A victim endpoint with one accepted connection, and the keys of the other end of it.
 #[derive(Debug)]
 pub struct Rogue {
@@ -341,7 +344,10 @@ impl Rogue {
         let mut count = 0;
         while let Some(transmit) = self.victim.poll_transmit(self.now, &|_| true, &mut buffer) {
             count += 1;
-            assert!(count < MOST_AT_ONCE, "the victim does not stop sending");
+            assert!(
+                count % MOST_AT_ONCE > 0 || count as u64 * SMALLEST <= self.windows(),
+                "the victim does not stop sending"
+            );
             self.traffic.entry(transmit.remote).or_default().from_victim.add(transmit.len);
             if self.losses > 0 {
                 self.losses -= 1;
@@ -350,6 +356,12 @@ impl Rogue {
             self.open(transmit.remote, &mut buffer[..transmit.len]);
         }
         count
+    }
+
+    /// Bytes that the victim's congestion windows let it send.
+    fn windows(&mut self) -> u64 {
+        let stats = self.connection().map(|connection| connection.stats());
+        stats.iter().flat_map(|stats| &stats.paths).map(|path| path.cwnd).sum()
     }
 
     fn open(&mut self, remote: SocketAddr, packet: &mut [u8]) {
