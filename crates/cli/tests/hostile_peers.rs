@@ -1,4 +1,4 @@
-//! What a peer with a permitted key can make `serve` print.
+//! What a peer with a permitted key can make `serve`, `recv` and `bench server` print, and how many connections it has.
 
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/tunnel.rs"]
@@ -14,7 +14,7 @@ use anabranch::{Config, Connection, Endpoint, PathSpec, SecretKey, TrafficClass}
 use anabranch_forward::Link;
 use processes::{PROGRAM, key};
 
-/// A `serve` or `recv` whose log is read, ended when dropped.
+/// A `serve`, `recv` or `bench server` whose log is read, ended when dropped.
 struct Serving {
     child: Child,
     lines: Receiver<String>,
@@ -25,9 +25,9 @@ struct Serving {
 impl Serving {
     fn start(command: &str, directory: &std::path::Path, client: &str) -> Self {
         let (file, key) = key(directory, "server");
-        let words = [command, "--listen", "127.0.0.1:0", "--key", &file, "--allow", client];
         let mut child = Command::new(PROGRAM)
-            .args(words)
+            .args(command.split(' '))
+            .args(["--listen", "127.0.0.1:0", "--key", &file, "--allow", client])
             .current_dir(directory)
             .stderr(Stdio::piped())
             .spawn()
@@ -41,7 +41,7 @@ impl Serving {
         });
         let first: String = lines.recv().unwrap();
         let after = first.split_once(" on ").unwrap().1;
-        let address = after.split_once([' ', ';']).unwrap().0.parse().unwrap();
+        let address = after.split([' ', ';']).next().unwrap().parse().unwrap();
         Serving { child, lines, address, key }
     }
 
@@ -115,4 +115,38 @@ async fn a_sender_has_60_lines_a_minute() {
         connection.closed().await;
     }
     receiver.has_said_60_lines();
+}
+
+/// The same of a server of measurements, whose clients go before they have asked for one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_a_measurement_have_60_lines_a_minute() {
+    let directory = tempfile::tempdir().unwrap();
+    let secret = SecretKey::generate().unwrap();
+    let client = secret.public_key().to_string();
+    let server = Serving::start("bench server", directory.path(), &client);
+    let endpoint = bound(secret);
+    for _ in 0..100 {
+        server.connect(&endpoint).await.close(0, "");
+    }
+    server.has_said_60_lines();
+}
+
+/// Connections that a peer keeps open take no more places than it has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_has_so_many_connections_and_no_more() {
+    for (command, most) in [("serve", 32), ("recv", 20)] {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = SecretKey::generate().unwrap();
+        let server = Serving::start(command, directory.path(), &secret.public_key().to_string());
+        let endpoint = bound(secret);
+        let mut open = Vec::new();
+        for _ in 0..most {
+            open.push(server.connect(&endpoint).await);
+        }
+        let wait = Duration::from_secs(2);
+        let further = tokio::time::timeout(wait, server.connect(&endpoint)).await;
+        assert!(further.is_err(), "{command}");
+        open.pop().unwrap().close(0, "");
+        server.connect(&endpoint).await;
+    }
 }

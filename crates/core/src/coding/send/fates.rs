@@ -43,8 +43,10 @@ impl SendBlocks {
             tally.sent(view.id);
         }
         view.in_flight_on[usize::from(slot) % MAX_PATHS] += 1;
-        if fresh && matches!(symbol, Symbol::Source(_)) {
-            self.totals.sources += 1;
+        match symbol {
+            Symbol::Source(_) if fresh => self.totals.sources += 1,
+            Symbol::Source(_) => self.totals.resends += 1,
+            Symbol::Repair(_) => self.totals.repairs += 1,
         }
         if fresh && first_round {
             state.first_open = true;

@@ -26,10 +26,6 @@ impl SendBlocks {
         let Some((index, symbol)) = self.locate(carried) else { return };
         let Some(state) = self.blocks[index].state(symbol) else { return };
         let sent = state.carried != 0;
-        match symbol {
-            Symbol::Source(_) => self.totals.resends -= u64::from(sent),
-            Symbol::Repair(_) => self.totals.repairs -= 1,
-        }
         self.make_due(carried);
         // The newest repair need not have been made: its key is free again.
         if let Symbol::Repair(key) = symbol

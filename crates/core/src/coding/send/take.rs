@@ -60,11 +60,8 @@ impl SendBlocks {
         let flagged = view.due > block.repairs_due;
         let wanted = |s: &Source| s.state.due && s.state.on & (1 << slot) == 0;
         if flagged && let Some(i) = block.sources.iter().position(wanted) {
-            let state = &mut block.sources[i].state;
-            state.due = false;
+            block.sources[i].state.due = false;
             view.due -= 1;
-            // What was taken back from a queue may never have left.
-            self.totals.resends += u64::from(state.carried != 0);
             return Some(self.outgoing(index, Symbol::Source(i)));
         }
         let may_repair = view.closed || (self.limits.slides && view.sources > 0);
@@ -92,9 +89,6 @@ impl SendBlocks {
         } else {
             self.wrap(index)?
         };
-        if matches!(symbol, Symbol::Repair(_)) {
-            self.totals.repairs += 1;
-        }
         Some(self.outgoing(index, symbol))
     }
 
@@ -132,10 +126,6 @@ impl SendBlocks {
         let source = block.sources.iter().position(|source| wanted(&source.state));
         let repair = || block.repairs.iter().position(wanted).map(Symbol::Repair);
         let symbol = source.map(Symbol::Source).or_else(repair)?;
-        match symbol {
-            Symbol::Source(_) => self.totals.resends += 1,
-            Symbol::Repair(_) => self.totals.repairs += 1,
-        }
         Some(self.outgoing(index, symbol))
     }
 
