@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use attacker::Attacker;
+use attacks::ATTACKS;
 use forge::Kind;
 use receiver::Receiver;
 use report::{Outcome, Slot};
@@ -31,20 +32,21 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const HELP: &str = "\
 Usage: cargo xtask abuse [--messages N] [--rate N] [--rounds N]
-       cargo xtask abuse --peers SECONDS [--rate N] [--pace MB] [--least RATIO]
+       cargo xtask abuse --peers SECONDS [--only TEXT] [--rate N] [--pace MB] [--least RATIO]
 
   --messages N   forged messages to the receiver, all kinds together (default 1000000)
   --rate N       forged messages a second (default 20000)
   --rounds N     rounds, each with every kind of flood (default 5)
   --peers S      a hostile peer with a permitted key instead, each attack for S seconds, 60 for a verdict;
                  --rate is its packets a second then (default 1000)
+  --only TEXT    attacks with this in their names alone, as `offers`; given several times, with any of them
   --pace MB      the well-behaved peer sends so many megabytes a second, and not as fast as it can
   --least RATIO  fail where the well-behaved peer keeps less of its goodput (default 0.9); with 0, memory and the
                  time that a newcomer takes are judged alone, which other programs on the machine disturb less
 ";
 
 /// What the command line asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Options {
     messages: u64,
     rate: u64,
@@ -52,6 +54,8 @@ struct Options {
     peers: Option<u64>,
     pace: Option<u64>,
     least: f64,
+    /// Parts of the names of the attacks; all of them if there are none.
+    only: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -82,12 +86,18 @@ impl Options {
             peers: None,
             pace: None,
             least: 0.9,
+            only: Vec::new(),
         };
         while let Some(name) = args.next() {
             let (mut seconds, mut pace) = (0, 0);
             let value = match name.as_str() {
                 "--least" => {
                     options.least = share(args.next())?;
+                    continue;
+                }
+                "--only" => {
+                    let text = args.next().ok_or("--only needs a part of an attack's name")?;
+                    options.only.push(attack(&text)?);
                     continue;
                 }
                 "--peers" => &mut seconds,
@@ -113,10 +123,20 @@ impl Options {
     }
 
     /// How long each flood lasts.
-    fn slot(self) -> Duration {
+    fn slot(&self) -> Duration {
         let slots = self.rounds * Kind::ALL.len() as u64;
         Duration::from_secs_f64(self.messages as f64 / slots as f64 / self.rate as f64)
     }
+}
+
+/// A part of the name of an attack.
+fn attack(text: &str) -> Result<String, Failure> {
+    let names = || ATTACKS.iter().map(|attack| attack.name);
+    if names().any(|name| name.contains(text)) {
+        return Ok(text.to_owned());
+    }
+    let names: Vec<&str> = names().collect();
+    Err(format!("no attack has `{text}` in its name; there are:\n  {}", names.join("\n  ")).into())
 }
 
 /// A number from 0 to 1.
@@ -130,8 +150,8 @@ fn run(options: Options) -> Result<(), Failure> {
     if let Some(seconds) = options.peers {
         let (time, pace) =
             (Duration::from_secs(seconds), options.pace.map(|mega| mega * 1_000_000));
-        let Options { rate, least, .. } = options;
-        return peers::run(peers::Plan { time, rate, pace, least });
+        let Options { rate, least, only, .. } = options;
+        return peers::run(&peers::Plan { time, rate, pace, least, only });
     }
     let secret = anabranch::SecretKey::generate()?;
     let mut receiver = Receiver::start(&[secret.public_key()])?;

@@ -22,7 +22,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 const STRETCH: Duration = Duration::from_secs(1);
 
 /// What is measured, and for how long.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// How long each attack lasts.
     pub time: Duration,
@@ -33,6 +33,14 @@ pub struct Plan {
     /// The least share of its goodput that the well-behaved peer has to keep, compared with a hostile peer whose packets
     /// nobody reads.
     pub least: f64,
+    /// Attacks with one of these in their names; all if there are none.
+    pub only: Vec<String>,
+}
+
+impl Plan {
+    fn has(&self, attack: &Attack) -> bool {
+        self.only.is_empty() || self.only.iter().any(|text| attack.name.contains(text))
+    }
 }
 
 /// Goodput of the well-behaved peer in a pair of stretches, bytes a second.
@@ -45,8 +53,8 @@ struct Pair {
 }
 
 /// The measurements, and the worst of them.
-struct Table {
-    plan: Plan,
+struct Table<'a> {
+    plan: &'a Plan,
     newcomer: Newcomer,
     /// Goodput beside a busy peer.
     beside: f64,
@@ -56,7 +64,7 @@ struct Table {
 }
 
 /// Runs each attack.
-pub fn run(plan: Plan) -> Result<(), Failure> {
+pub fn run(plan: &Plan) -> Result<(), Failure> {
     let [neighbour, hostile, busy, newcomer] = keys()?;
     let known = [&neighbour, &hostile, &busy, &newcomer].map(SecretKey::public_key);
     let mut receiver = Receiver::start(&known)?;
@@ -72,7 +80,8 @@ pub fn run(plan: Plan) -> Result<(), Failure> {
     let newcomer = Newcomer::start(newcomer, receiver.key, receiver.address)?;
     let (worst, longest) = (f64::INFINITY, Duration::ZERO);
     let mut table = Table { plan, newcomer, beside, worst, memory: 0, longest };
-    for attack in [&HONEST].into_iter().chain(ATTACKS) {
+    let chosen = ATTACKS.iter().filter(|attack| plan.has(attack));
+    for attack in [&HONEST].into_iter().chain(chosen) {
         let peer = Hostile::new(hostile.clone(), receiver.key, receiver.address)?;
         let ratio = table.add(&mut receiver, peer, attack)?;
         if attack.name != HONEST.name {
@@ -101,7 +110,7 @@ fn keys() -> Result<[SecretKey; 4], Failure> {
 }
 
 /// Goodput beside a peer that sends as fast as it may, and keeps to the rules.
-fn beside_busy(receiver: &mut Receiver, busy: SecretKey, plan: Plan) -> Result<f64, Failure> {
+fn beside_busy(receiver: &mut Receiver, busy: SecretKey, plan: &Plan) -> Result<f64, Failure> {
     let busy = sender::start(busy, receiver.key, receiver.address, None)?;
     std::thread::sleep(WARM_UP);
     let beside = goodput(receiver, || {
@@ -113,7 +122,7 @@ fn beside_busy(receiver: &mut Receiver, busy: SecretKey, plan: Plan) -> Result<f
     Ok(beside)
 }
 
-impl Table {
+impl Table<'_> {
     fn add(
         &mut self,
         receiver: &mut Receiver,
