@@ -219,12 +219,12 @@ fn link(number: u32) -> Entry {
     let before = if number.is_multiple_of(8) { 0 } else { number.saturating_sub(1) };
     let is_file = number == 0;
     Entry {
-        name: Name::new(&number.to_string()).expect("a number is a name"),
+        name: Name::new(number.to_string()).expect("a number is a name"),
         kind: if is_file { Kind::File } else { Kind::Link },
         mode: 0,
         size: 0,
         modified: Modified::default(),
-        target: (!is_file).then(|| Target::new(&before.to_string()).expect("a number is a target")),
+        target: (!is_file).then(|| Target::new(before.to_string()).expect("a number is a target")),
     }
 }
 

@@ -207,7 +207,7 @@ impl Strike<'_> {
         let in_connection = &mut self.in_connection[usize::from(listens)];
         while start.elapsed() < self.time {
             let due = (start.elapsed().as_secs_f64() * self.rate as f64) as u64;
-            while sent < due {
+            while sent < due && start.elapsed() < self.time {
                 if *in_connection >= self.attack.lasts || (listens && peer.is_closed()) {
                     *in_connection = 0;
                     if !listens {

@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("anabranch-py", &["anabranch-results"]),
     ("wasm-digest", &["anabranch-sim"]),
     // Behind features, for each program what it measures.
-    ("anabranch-tools", &["anabranch", "anabranch-results", "anabranch-sim"]),
+    ("anabranch-tools", &["anabranch-results", "anabranch-transfer"]),
     ("xtask", &[]),
 ];
 

@@ -57,8 +57,7 @@ pub(super) async fn consent(
 ) -> Result<(Manifest, Grant), TransferError> {
     let surveyed = taking.clone();
     let looking = spawn_blocking(move || (Survey::of(&manifest, &surveyed), manifest));
-    let broken = |_| TransferError::lost("an internal task failed");
-    let (survey, manifest) = looking.await.map_err(broken)?;
+    let (survey, manifest) = looking.await?;
     let offer = of_both(peer, &manifest);
     if let Some(grant) = taking.agreed.find(offer) {
         return Ok((manifest, grant));

@@ -6,6 +6,7 @@ use anabranch::types::PeerText;
 use anabranch::{CloseCode, ConnectError, ConnectionError, ReadError, ReadExactError, WriteError};
 use anabranch_transfer::{Code, FrameError, ManifestError, Name};
 use thiserror::Error;
+use tokio::task::JoinError;
 
 use crate::failure::Failure;
 
@@ -106,6 +107,12 @@ impl From<ConnectError> for TransferError {
             ConnectError::Connection(error) => error.into(),
             error => TransferError::lost(error),
         }
+    }
+}
+
+impl From<JoinError> for TransferError {
+    fn from(_: JoinError) -> Self {
+        TransferError::lost("an internal task failed")
     }
 }
 

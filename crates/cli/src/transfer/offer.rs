@@ -40,8 +40,7 @@ pub(super) async fn offer(
     let names = timeout(WANTING, wanted(&mut reader)).await.map_err(silent)??;
     let source = source.clone();
     let collecting = spawn_blocking(move || source.collect());
-    let broken = |_| TransferError::lost("an internal task failed");
-    let offer = collecting.await.map_err(broken)??.wanted(&names)?;
+    let offer = collecting.await??.wanted(&names)?;
     announce(&offer, writer).await?;
     progress.begin(offer.manifest.total(), offer.manifest.files() as u64);
 

@@ -100,8 +100,7 @@ pub(super) async fn take(
     if spoken.is_err() {
         feeding.0.abort();
     }
-    let stored = storing.await.map_err(|_| TransferError::lost("an internal task failed"))?;
-    match stored {
+    match storing.await? {
         Ok(()) => {
             spoken?;
             writer.frame(&Frame::Done).await?;
@@ -127,8 +126,9 @@ async fn offer(reader: &mut Reader, account: &mut Account) -> Result<Manifest, T
                 account.charge(manifest.cost())?;
             }
             Frame::OfferEnd { entries } if entries as usize == manifest.len() => {
-                manifest.check()?;
-                return Ok(manifest);
+                // To follow many links takes long, and other peers have their transfers meanwhile.
+                let checking = spawn_blocking(move || manifest.check().map(|()| manifest));
+                return Ok(checking.await??);
             }
             Frame::OfferEnd { .. } => {
                 return Err(TransferError::protocol("the offer is not complete"));
