@@ -104,7 +104,7 @@ impl Connection {
             self.look_for_bottlenecks(now, slot, outcome.largest_acked_sent);
             self.heard(now, slot, outcome.largest_acked_sent);
         }
-        // Where only packets that counted as lost arrived, the round trip may be known better, and a probe be overdue.
+        // Packets that counted as lost can show that the round trip is shorter than was known, so that a probe is overdue.
         if self.paths[slot].timeout_at().is_some_and(|at| at <= now) {
             self.path_timeout(now, slot);
         }
