@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use anabranch::{PublicKey, SecretKey};
-use anabranch_core::crypto::{Session, TAG_LEN};
+use anabranch_core::crypto::Session;
 use anabranch_core::handshake::Established;
-use anabranch_core::wire::header::{protect, sample, unprotect};
+use anabranch_core::testing::sealed;
+use anabranch_core::wire::header::{sample, unprotect};
 use anabranch_core::wire::reports::MAX_ACK_RANGES;
 use anabranch_core::wire::{
     CloseCode, CloseFrame, ConnectionId, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN,
@@ -177,16 +178,7 @@ impl Hostile {
         let Some(session) = &mut self.session else { return Ok(()) };
         let Some(connection) = self.ids.get(&path).copied() else { return Ok(()) };
         let number = self.numbers.entry(path).or_default();
-        let mut packet = vec![0; HEADER_LEN];
-        let sealer = &mut session.keys.sealer;
-        let header = DataHeader { connection, epoch: 0, path: path as u8, number: *number as u32 };
-        header.encode(&mut Writer::new(&mut packet)).map_err(|_| "no room for a header")?;
-        packet.extend_from_slice(frames);
-        packet.resize(packet.len() + TAG_LEN, 0);
-        sealer.seal(PathId(path), *number, &mut packet, HEADER_LEN);
-        if let Some(mask) = sample(&packet).map(|bytes| sealer.mask(bytes)) {
-            protect(&mut packet, mask);
-        }
+        let packet = sealed(session, connection, (path, *number), frames);
         *number += 1;
         self.transmit(socket, &packet)
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anabranch::{Config, Connection, Endpoint, PathSpec, SecretKey, TrafficClass};
 use anabranch_forward::Link;
 use processes::{PROGRAM, key};
+use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// Time in which what is not refused happens.
@@ -24,15 +25,20 @@ struct Serving {
     lines: Receiver<String>,
     address: SocketAddr,
     key: String,
+    _directory: TempDir,
 }
 
 impl Serving {
-    fn start(command: &str, directory: &std::path::Path, client: &str) -> Self {
-        let (file, key) = key(directory, "server");
+    /// Runs `command`, and makes an endpoint of the only peer that it allows.
+    fn start(command: &str) -> (Self, Endpoint) {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = SecretKey::generate().unwrap();
+        let client = secret.public_key().to_string();
+        let (file, key) = key(directory.path(), "server");
         let mut child = Command::new(PROGRAM)
             .args(command.split(' '))
-            .args(["--listen", "127.0.0.1:0", "--key", &file, "--allow", client])
-            .current_dir(directory)
+            .args(["--listen", "127.0.0.1:0", "--key", &file, "--allow", &client])
+            .current_dir(directory.path())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -46,7 +52,9 @@ impl Serving {
         let first: String = lines.recv().unwrap();
         let after = first.split_once(" on ").unwrap().1;
         let address = after.split([' ', ';']).next().unwrap().parse().unwrap();
-        Serving { child, lines, address, key }
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let endpoint = Endpoint::bind(Config::new(secret), [any]).unwrap();
+        (Serving { child, lines, address, key, _directory: directory }, endpoint)
     }
 
     fn connect(&self, endpoint: &Endpoint) -> impl Future<Output = Connection> {
@@ -70,12 +78,6 @@ impl Serving {
     }
 }
 
-/// An endpoint of the peer.
-fn bound(secret: SecretKey) -> Endpoint {
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    Endpoint::bind(Config::new(secret), [any]).unwrap()
-}
-
 impl Drop for Serving {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -87,10 +89,7 @@ impl Drop for Serving {
 /// it, and says that others were left out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_has_60_lines_a_minute() {
-    let directory = tempfile::tempdir().unwrap();
-    let secret = SecretKey::generate().unwrap();
-    let serving = Serving::start("serve", directory.path(), &secret.public_key().to_string());
-    let endpoint = bound(secret);
+    let (serving, endpoint) = Serving::start("serve");
     for _ in 0..40 {
         let link = Link::new(std::sync::Arc::new(|_| {}));
         let connection = serving.connect(&endpoint).await;
@@ -108,10 +107,7 @@ async fn a_peer_has_60_lines_a_minute() {
 /// The same of a receiver: each connection ends without a transfer, which is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sender_has_60_lines_a_minute() {
-    let directory = tempfile::tempdir().unwrap();
-    let secret = SecretKey::generate().unwrap();
-    let receiver = Serving::start("recv", directory.path(), &secret.public_key().to_string());
-    let endpoint = bound(secret);
+    let (receiver, endpoint) = Serving::start("recv");
     for _ in 0..100 {
         let connection = receiver.connect(&endpoint).await;
         let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
@@ -124,11 +120,7 @@ async fn a_sender_has_60_lines_a_minute() {
 /// The same of a server of measurements, whose clients ask for something else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_a_measurement_have_60_lines_a_minute() {
-    let directory = tempfile::tempdir().unwrap();
-    let secret = SecretKey::generate().unwrap();
-    let client = secret.public_key().to_string();
-    let server = Serving::start("bench server", directory.path(), &client);
-    let endpoint = bound(secret);
+    let (server, endpoint) = Serving::start("bench server");
     for _ in 0..100 {
         let connection = server.connect(&endpoint).await;
         let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
@@ -140,10 +132,7 @@ async fn clients_of_a_measurement_have_60_lines_a_minute() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_of_serve_has_32_connections() {
-    let directory = tempfile::tempdir().unwrap();
-    let secret = SecretKey::generate().unwrap();
-    let server = Serving::start("serve", directory.path(), &secret.public_key().to_string());
-    let endpoint = bound(secret);
+    let (server, endpoint) = Serving::start("serve");
     let mut open = Vec::new();
     for _ in 0..32 {
         open.push(server.connect(&endpoint).await);
@@ -156,10 +145,7 @@ async fn a_peer_of_serve_has_32_connections() {
 /// Further connections are accepted only to be told so, and closed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sender_has_16_transfers_at_a_time() {
-    let directory = tempfile::tempdir().unwrap();
-    let secret = SecretKey::generate().unwrap();
-    let receiver = Serving::start("recv", directory.path(), &secret.public_key().to_string());
-    let endpoint = bound(secret);
+    let (receiver, endpoint) = Serving::start("recv");
     let mut open = Vec::new();
     for _ in 0..40 {
         open.push(receiver.connect(&endpoint).await);

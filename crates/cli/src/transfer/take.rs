@@ -126,7 +126,7 @@ async fn offer(reader: &mut Reader, account: &mut Account) -> Result<Manifest, T
                 account.charge(manifest.cost())?;
             }
             Frame::OfferEnd { entries } if entries as usize == manifest.len() => {
-                // To follow many links takes long, and other peers have their transfers meanwhile.
+                // Following many links takes long; on this thread it would hold up the transfers of other peers.
                 let checking = spawn_blocking(move || manifest.check().map(|()| manifest));
                 return Ok(checking.await??);
             }

@@ -169,7 +169,7 @@ impl Server {
         }
         self.preshared = secrets;
         self.settings.take(new);
-        // Those who know an address already are not told again.
+        // A connection sends only the addresses that are new to it.
         for connection in
             self.settings.peers.iter().flat_map(|(key, _)| self.metrics.connections_of(key))
         {

@@ -58,7 +58,7 @@ pub(super) struct Turn {
 }
 
 impl ClassQueue {
-    /// Bytes of datagrams, and of stream data taken back from symbols. What waits in streams is counted there.
+    /// Bytes of datagrams, and of stream data taken back from symbols. Streams count what waits in them.
     pub(super) fn memory(&self) -> u64 {
         self.datagrams.memory() + self.returned.cost()
     }
