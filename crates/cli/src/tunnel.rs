@@ -13,6 +13,7 @@ mod hangup;
 mod manager;
 mod metrics;
 mod privileges;
+mod remotes;
 mod serve;
 mod voice;
 mod ways;

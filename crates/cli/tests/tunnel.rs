@@ -201,31 +201,49 @@ fn a_server_that_restarts_is_found_again() {
     assert_eq!(exchange(near.as_str().unwrap(), b"two"), b"two");
 }
 
-/// The client knows one address of the server. When that falls silent, what is open goes on at another, which the server
-/// has announced.
+/// The client knows one address of the server. When that falls silent for good, what is open goes on at another, which
+/// the server has announced; and there the client finds the server again when that has restarted.
 #[test]
 fn a_server_is_found_at_the_address_that_it_has_announced() {
     let directory = tempfile::tempdir().unwrap();
     let free = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let (known, other) = (free(), free());
-    let extra = ["--listen", &other, "--announce", &other];
-    let (_server, address, public, key) = serving(directory.path(), &extra);
-    let relay = Relay::start(&known, address.parse().unwrap(), None);
+    let (server_key, server) = key(directory.path(), "server.key");
+    let (client_key, client) = key(directory.path(), "client.key");
+    let serve = || {
+        let keys = ["--key", &server_key, "--allow", &client];
+        let there = ["--listen", "127.0.0.1:0", "--listen", &other, "--announce", &other];
+        Running::start(&[&["serve", "--json"], &keys[..], &there].concat())
+    };
+    let running = serve();
+    let addresses = running.wait_for("serving", "addresses");
+    let relay = Relay::start(&known, addresses[0].as_str().unwrap().parse().unwrap(), None);
     let forward = format!("0:127.0.0.1:{}", echo().port());
-    let args = ["connect", &known, "--peer", &public, "--key", &key, "-L", &forward, "--json"];
-    let client = Running::start(&args);
+    let args = ["connect", &known, "--peer", &server, "--key", &client_key, "-L", &forward];
+    let client = Running::start(&[&args[..], &["--json"]].concat());
     let near = client.wait_for("listening", "address");
-    let mut tcp = TcpStream::connect(near.as_str().unwrap()).unwrap();
-    tcp.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut works = |text: &[u8; 5]| {
+    let connect = || {
+        let tcp = TcpStream::connect(near.as_str().unwrap()).unwrap();
+        tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+        tcp
+    };
+    let works = |mut tcp: &TcpStream, text: &[u8; 5]| {
         let mut back = [0; 5];
         tcp.write_all(text).unwrap();
         tcp.read_exact(&mut back).unwrap();
         assert_eq!(&back, text);
     };
-    works(b"first");
+    let tcp = connect();
+    works(&tcp, b"first");
     drop(relay);
-    works(b"later");
+    works(&tcp, b"later");
+    drop(running);
+    let _again = serve();
+    client.event("disconnected");
+    assert_eq!(client.wait_for("connecting", "remote"), known.as_str());
+    assert_eq!(client.wait_for("connecting", "remote"), other.as_str());
+    client.event("connected");
+    works(&connect(), b"again");
 }
 
 #[test]

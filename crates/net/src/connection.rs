@@ -280,9 +280,10 @@ impl Connection {
         self.shared().act(|connection| connection.announce_address(address));
     }
 
-    /// The addresses that the side that accepted has announced, the newest last; none on that side itself.
+    /// The addresses that the side that accepted has announced, the newest last; none on that side itself. They stay
+    /// known when the connection is over, for those who connect again.
     pub fn peer_addresses(&self) -> Vec<SocketAddr> {
-        self.shared().act(|connection| connection.peer_addresses()).unwrap_or_default()
+        self.shared().lock().peer_addresses.clone()
     }
 
     fn address(&self, path: PathSpec) -> Result<PathAddress, PathError> {

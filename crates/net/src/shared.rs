@@ -4,6 +4,7 @@
 //! endpoint's lock is held for moments only. Anyone who needs both takes the connection's first.
 
 mod connection;
+mod events;
 mod mailbox;
 mod memory;
 mod names;

@@ -18,6 +18,7 @@ use super::events::{Reporter, TunnelEvent};
 use super::hangup::{Hangup, Hangups};
 use super::manager::Manager;
 use super::metrics::{Metrics, Side};
+use super::remotes::Remotes;
 use super::ways::{Way, Ways};
 use super::{FAREWELL, file, preshared, tell_news};
 use crate::failure::Failure;
@@ -34,8 +35,6 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// When it is first told that the server does not answer, and how often at least from then on.
 const FIRST_WORD: Duration = Duration::from_secs(2);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Time for a first answer with `--stdio`, where somebody waits.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(
     args: &ConnectArgs,
@@ -165,8 +164,8 @@ fn heartbeat(settings: &Connect) -> Option<Duration> {
     (!settings.remote.is_empty()).then_some(HEARTBEAT)
 }
 
-/// Where to connect to, and over which paths: anew every time, since names may lead elsewhere by now, and interfaces be
-/// others.
+/// Over which paths to connect to the address in the settings: anew every time, since names may lead elsewhere by now,
+/// and interfaces be others.
 async fn route(settings: &Connect) -> Result<Route, Failure> {
     paths::to_host(&settings.endpoint.to_string(), &settings.paths).await
 }
@@ -183,10 +182,11 @@ async fn stay_connected(
 ) -> Failure {
     let peer = settings.borrow().peer.to_string();
     let mut waiting = Waiting::new(&peer, reporter);
+    let mut remotes = Remotes::default();
     loop {
         let begun = Instant::now();
         let attempted = settings.borrow().clone();
-        let pause = match attempt(endpoint, &attempted, &mut waiting).await {
+        let pause = match attempt(endpoint, &attempted, remotes.next(), &mut waiting).await {
             Ok(connection) => {
                 // The settings may have been read again meanwhile.
                 let settings = settings.borrow().clone();
@@ -196,13 +196,15 @@ async fn stay_connected(
                 let watched = metrics.watch(&connection);
                 let news =
                     tokio::spawn(tell_news(connection.clone(), move |event| reporter.say(event)));
-                let reason = link.carry(connection).await.to_string();
+                let reason = link.carry(connection.clone()).await.to_string();
                 news.abort();
+                let short = begun.elapsed() < SHORT;
+                remotes.connected(connection.peer_addresses(), short);
                 metrics.forget(watched);
                 lack.send_replace(String::new());
                 waiting = Waiting::new(&peer, reporter);
                 reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
-                if begun.elapsed() < SHORT { RETRY } else { Duration::ZERO }
+                if short { RETRY } else { Duration::ZERO }
             }
             Err(Attempt::Hopeless(failure)) => return failure,
             Err(Attempt::Again(reason)) => {
@@ -229,17 +231,18 @@ struct Waiting<'a> {
     reporter: Reporter,
     since: Instant,
     next: Duration,
-    remote: Option<SocketAddr>,
+    /// Where this side has tried to connect to.
+    tried: Vec<SocketAddr>,
 }
 
 impl<'a> Waiting<'a> {
     fn new(peer: &'a str, reporter: Reporter) -> Self {
-        Waiting { peer, reporter, since: Instant::now(), next: FIRST_WORD, remote: None }
+        Waiting { peer, reporter, since: Instant::now(), next: FIRST_WORD, tried: Vec::new() }
     }
 
     /// Names once the interfaces and addresses that were asked for and are not there.
     fn missing(&mut self, route: &Route) {
-        if self.remote.is_none() && !self.reporter.quiet {
+        if self.tried.is_empty() && !self.reporter.quiet {
             paths::tell_missing(route);
         }
     }
@@ -247,7 +250,8 @@ impl<'a> Waiting<'a> {
     /// Says where this side connects to, if it is news, and then for how long it has waited; for ever.
     async fn tell(&mut self, remote: SocketAddr) -> Infallible {
         let Waiting { peer, reporter, since, .. } = *self;
-        if self.remote.replace(remote) != Some(remote) {
+        if !self.tried.contains(&remote) {
+            self.tried.push(remote);
             reporter.say(&TunnelEvent::Connecting { peer, remote: remote.to_string() });
         }
         loop {
@@ -268,16 +272,28 @@ enum Attempt {
 async fn attempt(
     endpoint: &Endpoint,
     settings: &Connect,
+    (announced, patience): (Option<SocketAddr>, Duration),
     waiting: &mut Waiting<'_>,
 ) -> Result<Connection, Attempt> {
-    let Route { remote, requests } = route(settings).await.map_err(|failure| match failure {
-        Failure::Usage(_) => Attempt::Hopeless(failure),
-        failure => Attempt::Again(failure.to_string()),
-    })?;
+    let found = tokio::time::timeout(patience, async {
+        match announced {
+            None => route(settings).await,
+            Some(remote) => paths::to_addresses(&[remote], &settings.paths).await,
+        }
+    });
+    let Route { remote, requests } = match found.await {
+        Ok(Ok(route)) => route,
+        // A path of the other family has no way to an announced address.
+        Ok(Err(failure @ Failure::Usage(_))) if announced.is_none() => {
+            return Err(Attempt::Hopeless(failure));
+        }
+        Ok(Err(failure)) => return Err(Attempt::Again(failure.to_string())),
+        Err(_) => return Err(Attempt::Again(format!("cannot find {} in time", settings.endpoint))),
+    };
     waiting.missing(&Route { remote, requests: requests.clone() });
     let dialling = endpoint.connect(settings.peer, (remote, requests));
     let outcome = tokio::select! {
-        outcome = tokio::time::timeout(PATIENCE, dialling) => outcome,
+        outcome = tokio::time::timeout(patience, dialling) => outcome,
         never = waiting.tell(remote) => match never {},
     };
     match outcome {

@@ -5,23 +5,21 @@ use crate::connection::PathEvent;
 use crate::error::ConnectionError;
 use crate::log::{self, Voice};
 use crate::paths::PathNames;
-use anabranch_core::connection::{CloseReason, Connection, ConnectionStats, Event};
-use anabranch_core::endpoint::{Check, Handle};
+use anabranch_core::connection::{CloseReason, Connection, ConnectionStats};
+use anabranch_core::endpoint::Handle;
 use anabranch_core::path::PathAddress;
 use anabranch_core::stream::{StreamEvent, StreamId};
 use anabranch_core::wire::{Direction, Role};
 use anabranch_types::Time;
 use core::{fmt, sync::atomic::AtomicBool};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tokio::sync::Notify;
 
 /// Bytes read at a time when a closed connection's streams are emptied.
 const DRAIN_STEP: usize = 1 << 16;
-
-/// News of paths kept for an application that does not ask for them.
-const MOST_PATH_EVENTS: usize = 64;
 
 /// A connection, shared by its task and the application's handles.
 pub(crate) struct ConnectionShared {
@@ -58,7 +56,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    fn notify_all(&self) {
+    pub(super) fn notify_all(&self) {
         for one in [
             &self.phase,
             &self.openable,
@@ -202,84 +200,6 @@ impl ConnectionShared {
         self.wait.notify_all();
     }
 
-    /// Passes the core's news on to those who wait for it.
-    pub(crate) fn dispatch(self: &Arc<Self>, state: &mut ConnectionState, now: Time) {
-        while let Some(event) = state.connection.as_mut().and_then(Connection::poll_event) {
-            match event {
-                Event::Stream(event) => state.on_stream_event(event, &self.wait),
-                Event::Closed(reason) => {
-                    state.on_closed(reason);
-                    self.wait.notify_all();
-                }
-                Event::Established => self.on_established(state, now),
-                Event::Drained => self.wait.drained.notify_waiters(),
-                Event::PathUp(path) => self.on_path_event(state, PathEvent::Up(path)),
-                Event::PathDown(path) => self.on_path_event(state, PathEvent::Down(path)),
-                Event::PathMoved(path) => self.on_path_event(state, PathEvent::Moved(path)),
-                Event::CheckDue => self.check(state, now),
-                Event::Silent => self.on_silent(state, now),
-                Event::Heard => {
-                    state.silent = false;
-                    state.tell(log::heard);
-                    self.wait.hearing.notify_waiters();
-                }
-                Event::PeerAddresses => self.wait.paths.notify_waiters(),
-                Event::ConnectionIds => self.exchange_ids(state),
-                Event::PathClosed(path) => self.on_path_event(state, PathEvent::Closed(path)),
-            }
-        }
-    }
-
-    fn on_established(&self, state: &mut ConnectionState, now: Time) {
-        let Some(connection) = &state.connection else { return };
-        let (role, peer) = (connection.role(), connection.peer());
-        if role == Role::Initiator {
-            return;
-        }
-        self.endpoint.lock().router.on_established(connection);
-        state.voice = Some(self.endpoint.voice(self.handle, &peer, "server"));
-        state.tell(log::opened);
-        state.phase = Phase::Open;
-        if !state.referenced {
-            state.close(now, 0, self.endpoint.reason_to_refuse());
-        }
-        self.wait.phase.notify_waiters();
-    }
-
-    /// If this side asked for the connection, asks the peer whether it still has it.
-    fn check(&self, state: &ConnectionState, now: Time) {
-        let check = state.connection.as_ref().and_then(|held| Check::of(self.handle, held));
-        if let Some(check) = check {
-            self.endpoint.check(now, check);
-        }
-    }
-
-    fn on_silent(&self, state: &mut ConnectionState, now: Time) {
-        state.silent = true;
-        let Some(connection) = &state.connection else { return };
-        state.tell(|voice| log::silent(voice, connection, now));
-        self.wait.hearing.notify_waiters();
-    }
-
-    fn exchange_ids(&self, state: &mut ConnectionState) {
-        if let Some(connection) = &mut state.connection {
-            self.endpoint.exchange_ids(self.handle, connection);
-            // The peer is told of new ones in a round of the task that may not be due otherwise.
-            self.mailbox.ring();
-        }
-    }
-
-    fn on_path_event(&self, state: &mut ConnectionState, event: PathEvent) {
-        self.note_paths(state);
-        log::path(state, event, |socket| self.endpoint.sockets.local_of(socket));
-        if state.path_events.len() == MOST_PATH_EVENTS {
-            state.path_events.pop_front();
-        }
-        state.path_events.push_back(event);
-        state.path_changes += 1;
-        self.wait.paths.notify_waiters();
-    }
-
     /// A copy of the handshake's answer came over another path.
     pub(crate) fn path_answered(&self, now: Time, address: PathAddress, payload: &[u8]) {
         self.act(|connection| connection.path_answered(now, address, payload));
@@ -311,11 +231,13 @@ pub(crate) struct ConnectionState {
     /// No task looks after it any more.
     stopped: bool,
     /// It was logged that the peer is silent.
-    silent: bool,
+    pub(super) silent: bool,
     pub(crate) streams: BTreeMap<StreamId, StreamState>,
     /// Streams of the peer that the application has not taken yet, of each direction.
     pub(crate) incoming: [VecDeque<StreamId>; 2],
     last_stats: Option<ConnectionStats>,
+    /// Where the peer says that it can be reached.
+    pub(crate) peer_addresses: Vec<SocketAddr>,
     /// What happened to paths and nobody has asked for yet, the newest only.
     pub(crate) path_events: VecDeque<PathEvent>,
     /// How many there have been.
@@ -340,6 +262,7 @@ impl ConnectionState {
             streams: BTreeMap::new(),
             incoming: [const { VecDeque::new() }; 2],
             last_stats: None,
+            peer_addresses: Vec::new(),
             path_events: VecDeque::new(),
             path_changes: 0,
             names: PathNames::default(),
@@ -394,7 +317,7 @@ impl ConnectionState {
         Some(self.datagram[..len.min(self.datagram.len())].to_vec())
     }
 
-    fn on_stream_event(&mut self, event: StreamEvent, wait: &Wait) {
+    pub(super) fn on_stream_event(&mut self, event: StreamEvent, wait: &Wait) {
         match event {
             StreamEvent::Opened(id) => {
                 self.track(id);
@@ -423,7 +346,7 @@ impl ConnectionState {
     }
 
     /// Tells something, once it is known of whom.
-    fn tell(&self, what: impl FnOnce(&Voice)) {
+    pub(super) fn tell(&self, what: impl FnOnce(&Voice)) {
         if let Some(voice) = &self.voice {
             what(voice);
         }
@@ -436,7 +359,7 @@ impl ConnectionState {
     }
 
     /// Keeps what outlives the core's memory of the connection: figures, and bytes not read yet.
-    fn on_closed(&mut self, reason: CloseReason) {
+    pub(super) fn on_closed(&mut self, reason: CloseReason) {
         self.tell(|voice| log::closed(voice, &reason));
         self.phase = Phase::Closed(reason);
         if let Some(connection) = &mut self.connection {
