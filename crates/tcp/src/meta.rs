@@ -58,6 +58,9 @@ pub struct MetaConfig {
     pub send_buffer: u64,
     /// Most bytes that the receiver holds, read or not in order.
     pub receive_buffer: u64,
+    /// Whether both buffers are so large for each subflow (pTCP §4.5: n·B): the send buffer for each of the most that were
+    /// joined at a time, the receive buffer for each that has been heard. They do not shrink when one leaves.
+    pub buffers_per_subflow: bool,
     /// Whether the buffers grow with the transfer up to these sizes, as Linux tunes them: the receive buffer begins with so
     /// many bytes, the send buffer with six initial windows. Needs timestamps. `None`: they have these sizes at once.
     pub autotune: Option<u64>,
@@ -98,6 +101,7 @@ impl MetaConfig {
             subflow,
             send_buffer: 1 << 22,
             receive_buffer: 1 << 22,
+            buffers_per_subflow: false,
             autotune: None,
             backups: 0,
             read_at_once: true,
@@ -110,6 +114,11 @@ impl MetaConfig {
             coupled: false,
             couple_shared: false,
         }
+    }
+
+    /// What a buffer of `size` bytes is when so many subflows have opened.
+    fn shared_buffer(&self, size: u64, opened: usize) -> u64 {
+        if self.buffers_per_subflow { size.saturating_mul(opened.max(1) as u64) } else { size }
     }
 
     /// What the receive buffer begins with.

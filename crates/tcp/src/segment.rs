@@ -7,7 +7,7 @@ pub const MAX_SACK_BLOCKS: usize = 4;
 
 /// The control bits that the model uses, and marks of its own ([`PROBE`](Self::PROBE),
 /// [`MAPPED`](Self::MAPPED), [`ECT`](Self::ECT), [`MULTIPATH`](Self::MULTIPATH),
-/// [`DATA_FIN`](Self::DATA_FIN)).
+/// [`DATA_FIN`](Self::DATA_FIN), [`LIMITED`](Self::LIMITED)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u16);
 
@@ -37,6 +37,9 @@ impl Flags {
     pub const MULTIPATH: Flags = Flags(1 << 9);
     /// With [`MAPPED`](Self::MAPPED): the data ends after this segment's payload (RFC 8684 §3.3.3).
     pub const DATA_FIN: Flags = Flags(1 << 10);
+    /// With [`MULTIPATH`](Self::MULTIPATH) on the answer to a SYN: the answering side agrees to no more subflows than it
+    /// says, now or later.
+    pub const LIMITED: Flags = Flags(1 << 11);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -182,7 +185,7 @@ pub struct Segment {
     /// acknowledgement the data-level cumulative acknowledgement.
     pub data: u64,
     /// With [`Flags::MULTIPATH`] on a SYN: how many subflows its sender would like (pTCP's nTx); on the answer: how
-    /// many the answering side agrees to (nRx), 0 where it does not say.
+    /// many the answering side agrees to (nRx), as many as were asked for unless it is [limited](Flags::LIMITED).
     pub subflows: u8,
 }
 
@@ -223,7 +226,8 @@ impl Segment {
     /// mapping or data acknowledgement.
     #[must_use]
     pub fn stripped(self) -> Segment {
-        let options = Flags::MAPPED.with(Flags::MULTIPATH).with(Flags::DATA_FIN);
+        let options =
+            Flags::MAPPED.with(Flags::MULTIPATH).with(Flags::DATA_FIN).with(Flags::LIMITED);
         Segment { flags: self.flags.without(options), data: 0, subflows: 0, ..self }
     }
 

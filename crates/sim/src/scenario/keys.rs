@@ -335,6 +335,13 @@ pub const TCP: &[KeySpec] = &[
          another: it does not join",
     ),
     optional(
+        "buffers-per-subflow",
+        Kind::Flag,
+        "false",
+        "several paths: both buffers have their size for each subflow that has opened, n·B in pTCP; they do not shrink when \
+         one leaves",
+    ),
+    optional(
         "autotune",
         Kind::Flag,
         PROFILE,

@@ -25,6 +25,7 @@ const SEVERAL: &[&str] = &[
     "couple-shared",
     "backup",
     "strip-options",
+    "buffers-per-subflow",
     "autotune",
     "initial-receive-buffer",
     "close",
@@ -127,6 +128,10 @@ fn autotune(table: &Section<'_>, meta: &mut MetaConfig) {
         Some(false) => meta.autotune = None,
         None => {}
     }
+    if meta.autotune.is_some() && meta.buffers_per_subflow {
+        let fix = "autotune = false, or no buffers-per-subflow";
+        table.complain("buffers-per-subflow", "given beside autotune", fix);
+    }
     if meta.autotune.is_some() && !meta.subflow.timestamps {
         let key = if table.has("autotune") { "autotune" } else { "timestamps" };
         table.complain(key, "buffers are tuned by timestamps", "timestamps, or no autotune");
@@ -171,6 +176,9 @@ fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     }
     if meta.couple_shared && !config.timestamps {
         table.complain("couple-shared", "bottlenecks are found by timestamps", "timestamps = true");
+    }
+    if let Some(per_subflow) = table.flag("buffers-per-subflow") {
+        meta.buffers_per_subflow = per_subflow;
     }
     if let Some(close) = table.flag("close") {
         meta.close = close;

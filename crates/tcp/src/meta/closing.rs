@@ -123,16 +123,16 @@ impl MetaSender {
         Segment { flags: segment.flags.with(Flags::MULTIPATH), subflows, ..segment }
     }
 
-    /// The first answer, on the subflow `first`, says how many the receiving side agrees to, unless that is 0. Others that
-    /// opened with the first and are too many wait from now on.
-    pub(super) fn limit_subflows(&mut self, first: usize, most: u8) {
-        self.most_subflows = (most > 0).then_some(most);
+    /// The first answer, on the subflow `first`, says how many the receiving side agrees to at most, if it has a limit.
+    /// Others that opened with the first and are too many wait from now on.
+    pub(super) fn limit_subflows(&mut self, first: usize, most: Option<u8>) {
+        self.most_subflows = most;
         let others = self
             .subflows
             .iter_mut()
             .enumerate()
             .filter(|(at, own)| *at != first && own.is_joined());
-        let places = usize::from(self.most_subflows.unwrap_or(u8::MAX)).saturating_sub(1);
+        let places = usize::from(most.unwrap_or(u8::MAX)).saturating_sub(1);
         for (_, own) in others.skip(places) {
             own.membership = Membership::Waiting;
         }

@@ -35,7 +35,8 @@ impl MetaSender {
         match (self.peer, segment.flags.has(Flags::MULTIPATH)) {
             (Peer::Unknown, true) => {
                 self.peer = Peer::Capable;
-                self.limit_subflows(index, segment.subflows);
+                let limited = segment.flags.has(Flags::LIMITED);
+                self.limit_subflows(index, limited.then_some(segment.subflows));
             }
             (Peer::Unknown, false) => self.fall_back(index),
             (Peer::Capable, false) => {

@@ -93,6 +93,15 @@ impl MetaSender {
         self.changed();
     }
 
+    /// The send buffer grows with the number of subflows, if it is for each of them.
+    fn widen(&mut self) {
+        let joined = self.subflows.iter().filter(|own| own.is_joined()).count();
+        let buffer = self.config.shared_buffer(self.config.send_buffer, joined);
+        if self.config.buffers_per_subflow {
+            self.shared.send_buffer = self.shared.send_buffer.max(buffer);
+        }
+    }
+
     /// Lets those subflows open whose turn it is: as many as the receiving side agrees to once one is established, else
     /// the first that is not gone.
     pub(super) fn admit(&mut self) {
@@ -105,6 +114,7 @@ impl MetaSender {
         for subflow in waiting.take(most) {
             subflow.membership = Membership::Joined;
         }
+        self.widen();
         let full = self.openings() == 0;
         let mut present = self.subflows.iter().filter(|s| match s.membership {
             Membership::Gone => false,

@@ -44,6 +44,10 @@ pub struct MetaReceiver {
     now: Time,
     /// Subflows whose SYN came without the option, by bit: their streams are the data, as in plain TCP.
     plain: u16,
+    /// Subflows that have been heard, by bit.
+    heard: u16,
+    /// How many subflows the sender would like, by its last SYN.
+    wanted: u8,
     statistics: MetaReceiverStatistics,
 }
 
@@ -63,6 +67,8 @@ impl MetaReceiver {
             tuner: config.autotune.map(tune),
             now: Time::ZERO,
             plain: 0,
+            heard: 0,
+            wanted: 0,
             statistics: MetaReceiverStatistics::default(),
             config: config.clone(),
         }
@@ -76,8 +82,10 @@ impl MetaReceiver {
         while self.subflows.len() <= subflow && subflow < MAX_PATHS {
             self.subflows.push(Receiver::new(self.config.unbounded_subflow()));
         }
+        self.heard |= super::chunks::bit(subflow as u8);
         if segment.flags.has(Flags::SYN) {
             self.note_option(subflow, segment.flags.has(Flags::MULTIPATH));
+            self.wanted = segment.subflows;
         }
         let right = self.right();
         let data = self.data_of(subflow, segment);
@@ -128,7 +136,9 @@ impl MetaReceiver {
 
     /// Most bytes that it holds now.
     pub fn buffer(&self) -> u64 {
-        self.tuner.as_ref().map_or(self.config.receive_buffer, |tuner| tuner.buffer)
+        let heard = self.heard.count_ones() as usize;
+        let fixed = || self.config.shared_buffer(self.config.receive_buffer, heard);
+        self.tuner.as_ref().map_or_else(fixed, |tuner| tuner.buffer)
     }
 
     fn take(&mut self, data: u64, end: u64) {
@@ -191,7 +201,10 @@ impl MetaReceiver {
         let mut subflows = 0;
         if flags.has(Flags::SYN) {
             flags = flags.with(Flags::MULTIPATH);
-            subflows = self.config.most_subflows.unwrap_or(0);
+            subflows = self.config.most_subflows.unwrap_or(self.wanted);
+            if self.config.most_subflows.is_some() {
+                flags = flags.with(Flags::LIMITED);
+            }
         }
         // The end of the data takes one number (RFC 8684 §3.3.3).
         let data = self.next + u64::from(self.end == Some(self.next));

@@ -128,6 +128,10 @@ fn mistakes_are_told() {
             "buffers are tuned by timestamps; allowed: timestamps, or no autotune",
         ),
         (
+            "autotune = true, buffers-per-subflow = true",
+            "given beside autotune; allowed: autotune = false, or no buffers-per-subflow",
+        ),
+        (
             "handshake = false, strip-options = \"a\"",
             "given without a handshake; allowed: handshake = true",
         ),

@@ -28,6 +28,19 @@ fn the_receiving_side_limits_the_pipes() {
     }
 }
 
+/// n·B (pTCP §4.5): a size for each pipe is as good as twice that shared by two.
+#[test]
+fn buffers_have_their_size_for_each_pipe() {
+    let goodput = |size: &str, each: bool| {
+        let sizes = format!("receive-buffer = \"{size}\", send-buffer = \"{size}\"");
+        let options = format!("{sizes}, buffers-per-subflow = {each}");
+        rates(&run(&text("tcp:ptcp", &options)))[0]
+    };
+    let [each, both] = [goodput("16KiB", true), goodput("32KiB", false)];
+    assert!((each / both - 1.0).abs() < 0.02, "{each} and {both} Mb/s");
+    assert!(goodput("16KiB", false) < 0.8 * each, "half of that is not enough");
+}
+
 /// A host comes into reach of another access point before it leaves the first one's (pTCP §6, handoffs).
 #[test]
 fn a_soft_handoff_stops_nothing() {

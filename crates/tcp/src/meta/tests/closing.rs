@@ -16,6 +16,15 @@ fn controller() -> Box<dyn anabranch_policy::CongestionController> {
     congestion::build(&policy("reno:initial=2"), 1000).expect("a controller")
 }
 
+/// SYNs that are under way to the receiver, or answers to them: subflow, how many subflows they name, and whether that is a
+/// limit.
+fn syns(run: &Run, there: bool) -> Vec<(usize, u8, bool)> {
+    let segments = run.underway.events.values();
+    let syns = segments.filter(|(to, _, segment)| *to == there && segment.flags.has(Flags::SYN));
+    syns.map(|(_, at, segment)| (*at, segment.subflows, segment.flags.has(Flags::LIMITED)))
+        .collect()
+}
+
 /// The states through which a run passes until nothing happens any more, each once, with when it came.
 fn states(run: &mut Run, mut each: impl FnMut(&mut Run)) -> Vec<(State, Time)> {
     run.check_every = 1;
@@ -179,29 +188,66 @@ fn the_answering_side_limits_how_many_pipes_there_are() {
     for join in [Join::AfterFirst, Join::BeforeData] {
         let config = MetaConfig { most_subflows: Some(2), join, ..closing("blind") };
         let mut run = Run::new(&config, &[path(5, 20, 0.0); 4], 1);
-        let mut syns = Vec::new();
+        let (mut asked, mut answers) = (Vec::new(), Vec::new());
         run.sender.write(400 * MSS);
         for _ in 0..400 {
             run.drain();
-            let events = run.underway.events.values();
-            syns.extend(
-                events
-                    .filter(|(there, _, s)| *there && s.flags.has(Flags::SYN))
-                    .map(|(_, i, s)| (*i, s.subflows)),
-            );
+            asked.extend(syns(&run, true));
+            answers.extend(syns(&run, false));
             run.step();
         }
-        syns.dedup();
+        answers.dedup();
         assert_eq!(run.sender.state(), State::Established(2));
         let joined: Vec<_> = (0..4).filter(|index| run.sender.has_joined(*index)).collect();
         assert_eq!(joined, [0, 1], "{join:?}");
-        assert!(
-            syns.iter()
-                .all(|(index, wanted)| *wanted == 4 && (*index < 2 || join != Join::AfterFirst))
-        );
+        let opens = |index: usize| index < 2 || join != Join::AfterFirst;
+        assert!(asked.iter().all(|(at, wanted, limit)| *wanted == 4 && opens(*at) && !limit));
+        assert!(answers.iter().all(|(at, agreed, limit)| *agreed == 2 && opens(*at) && *limit));
+        assert!(!answers.is_empty());
         // One that leaves makes room for another.
         run.sender.leave(run.now, 0);
         run.run_until(run.now + Duration::from_secs(2));
         assert_eq!(run.sender.state(), State::Established(2), "{join:?}");
     }
+}
+
+#[test]
+fn an_answering_side_without_a_limit_names_as_many_pipes_as_it_was_asked_for() {
+    let mut run = Run::new(&closing("blind"), &[path(5, 20, 0.0); 3], 1);
+    let mut answers = Vec::new();
+    run.sender.write(100 * MSS);
+    for _ in 0..200 {
+        run.drain();
+        answers.extend(syns(&run, false));
+        run.step();
+    }
+    answers.dedup();
+    assert!(answers.iter().all(|(_, agreed, limited)| *agreed == 3 && !limited), "{answers:?}");
+    assert!(!answers.is_empty());
+    // It is no limit: a further one joins.
+    run.paths.push(path(5, 20, 0.0));
+    assert_eq!(run.sender.join(controller()), Some(3));
+    run.run_until(run.now + Duration::from_secs(1));
+    assert_eq!(run.sender.state(), State::Established(4));
+}
+
+#[test]
+fn both_buffers_grow_with_every_pipe_and_never_shrink() {
+    let own = 100 * MSS;
+    let buffers = MetaConfig { send_buffer: own, receive_buffer: own, ..closing("blind") };
+    let config = MetaConfig { buffers_per_subflow: true, ..buffers };
+    let mut run = Run::new(&config, &[path(5, 20, 0.0), path(5, 20, 0.0)], 1);
+    let sizes = |run: &Run| (run.sender.send_buffer(), run.receiver.buffer());
+    assert_eq!(sizes(&run), (own, own), "the first pipe alone");
+    assert_eq!(run.sender.write(u64::MAX), own);
+    run.run_until(run.now + Duration::from_secs(1));
+    assert_eq!(sizes(&run), (2 * own, 2 * own));
+    assert_eq!(run.sender.write(u64::MAX), 2 * own, "as much room as for two");
+    run.paths.push(path(5, 20, 0.0));
+    run.sender.join(controller());
+    run.run_until(run.now + Duration::from_secs(1));
+    assert_eq!(sizes(&run), (3 * own, 3 * own));
+    run.sender.leave(run.now, 1);
+    run.run_until(run.now + Duration::from_secs(1));
+    assert_eq!(sizes(&run), (3 * own, 3 * own));
 }

@@ -188,7 +188,7 @@ fn check(run: &Run, cut_off: bool) {
     assert_eq!(run.receiver.delivered(), BYTES);
     assert_eq!(run.sender.acknowledged(), BYTES);
     assert_eq!(statistics.bound_bytes, BYTES, "each byte is cut once");
-    assert!(run.receiver.statistics().peak_waiting <= run.sender.config.receive_buffer);
+    assert!(run.receiver.statistics().peak_waiting <= run.receiver.buffer());
     assert!(run.sender.subflow_statistics().data_bytes >= BYTES);
 }
 
@@ -236,13 +236,14 @@ proptest! {
         buffer in prop_oneof![Just(2_500_u64), Just(9_000), Just(60_000), Just(1 << 30)],
         limit in prop_oneof![Just(None), (1..4_u8).prop_map(Some)],
         at_once in any::<bool>(),
-        couple_shared in any::<bool>(),
+        (couple_shared, buffers_per_subflow) in any::<(bool, bool)>(),
     ) {
         let base = config(scheduler);
         let config = MetaConfig {
             recovery: policy(&format!("resend:timeout={timeout},cut=unbind")),
             receive_buffer: buffer,
             send_buffer: 2 * buffer,
+            buffers_per_subflow,
             read_at_once: false,
             close: true,
             couple_shared,
