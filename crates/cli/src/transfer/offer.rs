@@ -123,6 +123,8 @@ async fn hear(
 ) -> Result<(), TransferError> {
     // Files of which the peer knows the sum of all bytes, and has not asked for any.
     let mut known = BTreeMap::new();
+    // Files of which it has asked for the rest, and from where.
+    let mut begun = BTreeMap::new();
     loop {
         let frame = reader.frame().await?;
         match frame {
@@ -130,10 +132,14 @@ async fn hear(
                 let sum = matches!(frame, Frame::Check { .. });
                 progress.ask(Asked::Nobody);
                 if sum {
-                    known.insert(index, offset)
+                    known.insert(index, offset);
                 } else {
-                    known.remove(&index)
-                };
+                    known.remove(&index);
+                    // A file is asked for twice if what the peer has of it turns out to be of another.
+                    let before =
+                        if offset > 0 { begun.insert(index, offset) } else { begun.remove(&index) };
+                    progress.replace_kept(before.unwrap_or(0), offset);
+                }
                 // One more than may be pending is being sent.
                 if unanswered.fetch_add(1, Ordering::Relaxed) > MAX_FETCHES {
                     return Err(TransferError::protocol("too many requests at a time"));
@@ -142,6 +148,7 @@ async fn hear(
                 let _ = ask.send(Request { index, offset, sum });
             }
             Frame::Stored { index } => {
+                begun.remove(&index);
                 known.remove(&index).into_iter().for_each(|bytes| progress.add_kept(bytes));
                 let entry = manifest.entry(index as usize);
                 entry.iter().for_each(|entry| progress.add_stored(entry));
@@ -167,12 +174,7 @@ async fn write(
     loop {
         tokio::select! {
             next = outgoing.recv() => match next {
-                Some(Outgoing::Frame(frame)) => {
-                    if let Frame::File { offset, .. } = frame {
-                        progress.add_kept(offset);
-                    }
-                    writer.frame(&frame).await?;
-                }
+                Some(Outgoing::Frame(frame)) => writer.frame(&frame).await?,
                 Some(Outgoing::Data(bytes)) => {
                     for piece in bytes.chunks(piece) {
                         if let Some(limit) = limit {

@@ -48,6 +48,15 @@ pub(super) struct Counts {
     pub(super) stored: u64,
 }
 
+impl Counts {
+    /// Bytes that the receiver has, as far as they are counted: no more than there are, since some may have been moved in
+    /// vain.
+    pub(super) fn there(&self) -> u64 {
+        let counted = self.kept + self.moved;
+        if self.total > 0 { counted.min(self.total) } else { counted }
+    }
+}
+
 impl Progress {
     /// Counters that tell `report` of every file.
     pub(super) fn telling(report: Report) -> Self {
@@ -80,6 +89,12 @@ impl Progress {
     /// The receiver had this many bytes of a file.
     pub(super) fn add_kept(&self, bytes: u64) {
         self.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The receiver had so many bytes of a file, and not as many as was believed `before`.
+    pub(super) fn replace_kept(&self, before: u64, bytes: u64) {
+        self.add_kept(bytes);
+        self.kept.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// This many bytes were moved.

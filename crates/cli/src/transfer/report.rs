@@ -211,7 +211,7 @@ impl Report {
     /// How far it is.
     pub(super) fn progress(self, counts: Counts, bytes_per_second: f64, paths: &[Watched]) {
         self.event(&Event::Progress {
-            bytes: counts.kept + counts.moved,
+            bytes: counts.there(),
             total_bytes: counts.total,
             files: counts.stored,
             total_files: counts.files,
@@ -225,7 +225,7 @@ impl Report {
     pub(super) fn done(self, end: &End<'_>) -> Result<(), Failure> {
         let End { role, peer, counts, time, paths } = *end;
         let seconds = time.as_secs_f64();
-        let bytes = counts.kept + counts.moved;
+        let bytes = counts.there();
         // What a lost connection brought was there before the next one, but not before this process.
         let moved = counts.moved + counts.moved_before;
         let kept = bytes.saturating_sub(moved);

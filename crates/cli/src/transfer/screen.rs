@@ -177,19 +177,19 @@ impl Rate {
 }
 
 fn fraction(counts: Counts) -> f64 {
-    let done = counts.kept + counts.moved;
+    let done = counts.there();
     (done as f64 / counts.total.max(1) as f64).clamp(0.0, 1.0)
 }
 
 /// Seconds until all is there, at this rate.
 pub(super) fn seconds_left(counts: Counts, bytes_per_second: f64) -> Option<f64> {
-    let left = counts.total.saturating_sub(counts.kept + counts.moved);
+    let left = counts.total.saturating_sub(counts.there());
     (left > 0 && bytes_per_second > 0.0).then(|| left as f64 / bytes_per_second)
 }
 
 /// `43 %, 12.1 MB of 28.0 MB, 3 of 7 files, 9.3 Mb/s, 12 s left`.
 fn parts(counts: Counts, bytes_per_second: f64) -> Vec<String> {
-    let done = counts.kept + counts.moved;
+    let done = counts.there();
     let mut parts = Vec::new();
     if counts.total > 0 {
         parts.push(format::percent(fraction(counts)));
