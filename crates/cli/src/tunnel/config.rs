@@ -110,24 +110,19 @@ impl Connect {
 /// Settings for `serve`: options count more than the file.
 pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     let keepalive = keepalive(&args.common, &file.peers)?;
-    let mut listen: Vec<SocketAddr> = args.listen.iter().map(|Listening(at)| *at).collect();
-    if listen.is_empty() {
-        listen.clone_from(&file.interface.listen);
-    }
+    let listen = args.listen.iter().map(|Listening(at)| *at).collect();
+    let listen: Vec<SocketAddr> = given(listen, &file.interface.listen);
     if listen.is_empty() {
         return Err(Failure::usage("an address to listen on is needed: --listen 0.0.0.0:4433"));
     }
-    let mut announce = args.announce.clone();
-    if announce.is_empty() {
-        announce = plain(file.interface.announce.clone());
-    }
+    let announce = given(args.announce.clone(), &plain(file.interface.announce.clone()));
     if announce.len() > MAX_ANNOUNCED {
         return Err(Failure::usage(format!(
             "{} addresses are to be announced: clients take {MAX_ANNOUNCED} at most",
             announce.len()
         )));
     }
-    let connect = if args.permit.is_empty() { vec![Permit::Loopback] } else { args.permit.clone() };
+    let connect = given(args.permit.clone(), &[Permit::Loopback]);
     let (listen_for, udp) = (args.permit_listen.clone(), args.permit_udp.clone());
     no_sockets(&udp)?;
     let default = Arc::new(Permits { connect, listen: listen_for, udp });
@@ -149,12 +144,9 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
             let key = peer.public_key.to_string();
             return Err(Failure::usage(format!("the file has two peers with the key {key}")));
         }
-        let or = |own: Vec<Permit>, other: &[Permit]| {
-            if own.is_empty() { other.to_vec() } else { own }
-        };
-        let connect = or(plain(peer.permit), &default.connect);
-        let listen = or(plain(peer.permit_listen), &default.listen);
-        let udp = or(plain(peer.permit_udp), &default.udp);
+        let connect = given(plain(peer.permit), &default.connect);
+        let listen = given(plain(peer.permit_listen), &default.listen);
+        let udp = given(plain(peer.permit_udp), &default.udp);
         no_sockets(&udp)?;
         peers.push((peer.public_key, Arc::new(Permits { connect, listen, udp })));
         names.extend(peer.name.map(|name| (peer.public_key, name)));
@@ -203,8 +195,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
     }
     let keepalive = keepalive(&args.common, &file.peers)?;
     let section = file.peers.pop();
-    let in_file = section.as_ref().map(|peer| peer.public_key);
-    let peer = args.peer.or(in_file);
+    let peer = args.peer.or(section.as_ref().map(|peer| peer.public_key));
     let peer =
         peer.ok_or_else(|| Failure::usage("the peer's public key is needed: --peer PUBKEY"))?;
     let (mut local, mut remote) = (args.local.clone(), args.remote.clone());
@@ -225,10 +216,8 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
         }
     }
     let endpoint = endpoint.ok_or_else(|| Failure::usage("the peer's HOST:PORT is needed"))?;
-    let mut paths = args.paths.clone();
-    if paths.is_empty() {
-        paths.extend(file.paths.into_iter().map(|path| path.0));
-    }
+    let in_file: Vec<_> = file.paths.into_iter().map(|path| path.0).collect();
+    let paths = given(args.paths.clone(), &in_file);
     let common = common("connect", &args.common, file.interface, keepalive)?;
     let preshared = shared.map(|file| (peer, file)).into_iter().collect();
     Ok(Connect {
@@ -276,6 +265,11 @@ fn common(
         max_memory,
         qlogs,
     })
+}
+
+/// What was given, or the usual.
+fn given<T: Clone>(own: Vec<T>, usual: &[T]) -> Vec<T> {
+    if own.is_empty() { usual.to_vec() } else { own }
 }
 
 fn plain<T>(texts: Vec<Text<T>>) -> Vec<T> {

@@ -220,6 +220,8 @@ async fn stay_connected(
                 lack.send_replace(reason);
                 Duration::ZERO
             }
+            // The address in the settings comes next, or another.
+            Err(Attempt::NoWay) => Duration::ZERO,
         };
         tokio::time::sleep(pause).await;
     }
@@ -263,9 +265,15 @@ impl<'a> Waiting<'a> {
     }
 }
 
+/// Why there is no connection.
 enum Attempt {
+    /// For a reason that may pass.
     Again(String),
+    /// Nobody answers.
     Unanswered(String),
+    /// No path leads to an announced address.
+    NoWay,
+    /// For a reason that stays.
     Hopeless(Failure),
 }
 
@@ -283,10 +291,9 @@ async fn attempt(
     });
     let Route { remote, requests } = match found.await {
         Ok(Ok(route)) => route,
-        // A path of the other family has no way to an announced address.
-        Ok(Err(failure @ Failure::Usage(_))) if announced.is_none() => {
-            return Err(Attempt::Hopeless(failure));
-        }
+        // Such as one of the other family than all paths.
+        Ok(Err(_)) if announced.is_some() => return Err(Attempt::NoWay),
+        Ok(Err(failure @ Failure::Usage(_))) => return Err(Attempt::Hopeless(failure)),
         Ok(Err(failure)) => return Err(Attempt::Again(failure.to_string())),
         Err(_) => return Err(Attempt::Again(format!("cannot find {} in time", settings.endpoint))),
     };
