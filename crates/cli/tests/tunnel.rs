@@ -201,8 +201,8 @@ fn a_server_that_restarts_is_found_again() {
     assert_eq!(exchange(near.as_str().unwrap(), b"two"), b"two");
 }
 
-/// The client knows one address of the server. When that falls silent for good, what is open goes on at another, which
-/// the server has announced; and there the client finds the server again when that has restarted.
+/// The client knows one address of the server. When that address goes silent for good, open connections continue at
+/// another one, which the server has announced. After a restart of the server the client connects to that one again.
 #[test]
 fn a_server_is_found_at_the_address_that_it_has_announced() {
     let directory = tempfile::tempdir().unwrap();

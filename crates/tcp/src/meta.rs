@@ -58,8 +58,9 @@ pub struct MetaConfig {
     pub send_buffer: u64,
     /// Most bytes that the receiver holds, read or not in order.
     pub receive_buffer: u64,
-    /// Whether both buffers are so large for each subflow (pTCP §4.5: n·B): the send buffer for each of the most that were
-    /// joined at a time, the receive buffer for each that has been heard. They do not shrink when one leaves.
+    /// Whether `send_buffer` and `receive_buffer` are sizes for one subflow (pTCP §4.5: n·B). The send buffer is then as many
+    /// times as large as subflows have been joined at the same time, the receive buffer as many as have been heard. Neither
+    /// shrinks when a subflow leaves.
     pub buffers_per_subflow: bool,
     /// Whether the buffers grow with the transfer up to these sizes, as Linux tunes them: the receive buffer begins with so
     /// many bytes, the send buffer with six initial windows. Needs timestamps. `None`: they have these sizes at once.
@@ -116,7 +117,7 @@ impl MetaConfig {
         }
     }
 
-    /// What a buffer of `size` bytes is when so many subflows have opened.
+    /// The size of a buffer that has `size` bytes, or `size` bytes for each of `opened` subflows.
     fn shared_buffer(&self, size: u64, opened: usize) -> u64 {
         if self.buffers_per_subflow { size.saturating_mul(opened.max(1) as u64) } else { size }
     }

@@ -123,8 +123,12 @@ async fn hear(
 ) -> Result<(), TransferError> {
     // Files of which the peer knows the sum of all bytes, and has not asked for any.
     let mut known = BTreeMap::new();
-    // Files of which it has asked for the rest, and from where.
+    // Bytes of files that it has, since it asked for the rest alone.
     let mut begun = BTreeMap::new();
+    // Of no file more than there are, whatever it says.
+    let had = |index: u32, offset: u64| {
+        manifest.entry(index as usize).map_or(0, |entry| entry.size.min(offset))
+    };
     loop {
         let frame = reader.frame().await?;
         match frame {
@@ -132,13 +136,13 @@ async fn hear(
                 let sum = matches!(frame, Frame::Check { .. });
                 progress.ask(Asked::Nobody);
                 if sum {
-                    known.insert(index, offset);
+                    known.insert(index, had(index, offset));
                 } else {
                     known.remove(&index);
-                    // A file is asked for twice if what the peer has of it turns out to be of another.
-                    let before =
-                        if offset > 0 { begun.insert(index, offset) } else { begun.remove(&index) };
-                    progress.replace_kept(before.unwrap_or(0), offset);
+                    // The peer asks again, for the whole file, if what it has turns out to belong to another one.
+                    let now = had(index, offset);
+                    let before = begun.insert(index, now).unwrap_or(0);
+                    progress.replace_kept(before, now);
                 }
                 // One more than may be pending is being sent.
                 if unanswered.fetch_add(1, Ordering::Relaxed) > MAX_FETCHES {

@@ -49,10 +49,9 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Bytes that the receiver has, as far as they are counted: no more than there are, since some may have been moved in
-    /// vain.
+    /// Bytes that the receiver has. Bytes that were moved in vain are counted too, but not beyond the total.
     pub(super) fn there(&self) -> u64 {
-        let counted = self.kept + self.moved;
+        let counted = self.kept.saturating_add(self.moved);
         if self.total > 0 { counted.min(self.total) } else { counted }
     }
 }
@@ -91,7 +90,7 @@ impl Progress {
         self.kept.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The receiver had so many bytes of a file, and not as many as was believed `before`.
+    /// The receiver had this many bytes of a file; `before` were counted for it until now.
     pub(super) fn replace_kept(&self, before: u64, bytes: u64) {
         self.add_kept(bytes);
         self.kept.fetch_sub(before, Ordering::Relaxed);

@@ -267,7 +267,7 @@ fn common(
     })
 }
 
-/// What was given, or the usual.
+/// `own`, or `usual` if `own` is empty.
 fn given<T: Clone>(own: Vec<T>, usual: &[T]) -> Vec<T> {
     if own.is_empty() { usual.to_vec() } else { own }
 }

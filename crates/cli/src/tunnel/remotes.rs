@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Time for an answer where there is nowhere else to look.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Time for an answer in the first round, where there is: some round trips of a slow network. It doubles with each round,
-/// for one that is slower still.
+/// Time for an answer if only one address is known, and the most otherwise.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time for an answer in the first round if several addresses are known: some round trips of a slow network. It doubles
+/// with each round, in case the network is slower than that.
 const FIRST_ROUND: Duration = Duration::from_secs(2);
 
 /// The address in the settings, and those that the server announced in the last connection, tried in turn.
@@ -17,8 +17,8 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Begins anew, after a connection in which these were announced. One that was too short to be told any says nothing
-    /// about them.
+    /// A connection has ended in which the server announced these addresses. The next try is at the address in the settings.
+    /// A connection that was `short` may have ended before the server could announce any: then the earlier ones stay.
     pub(super) fn connected(&mut self, announced: Vec<SocketAddr>, short: bool) {
         if !announced.is_empty() || !short {
             self.announced = announced;

@@ -1,4 +1,4 @@
-//! What the core has to tell of a connection, passed on to those who wait for it.
+//! Passes the core's events of a connection on to those who wait for them.
 
 use super::{ConnectionShared, ConnectionState, Phase};
 use crate::connection::PathEvent;
@@ -9,7 +9,7 @@ use anabranch_core::wire::Role;
 use anabranch_types::Time;
 use std::sync::Arc;
 
-/// News of paths kept for an application that does not ask for them.
+/// Path events kept for an application that has not asked for them yet: the newest ones.
 const MOST_PATH_EVENTS: usize = 64;
 
 impl ConnectionShared {

@@ -123,8 +123,8 @@ impl MetaSender {
         Segment { flags: segment.flags.with(Flags::MULTIPATH), subflows, ..segment }
     }
 
-    /// The first answer, on the subflow `first`, says how many the receiving side agrees to at most, if it has a limit.
-    /// Others that opened with the first and are too many wait from now on.
+    /// Keeps to the limit that the first answer, on the subflow `first`, has named, if it has. Subflows beyond it that opened
+    /// together with the first wait from now on.
     pub(super) fn limit_subflows(&mut self, first: usize, most: Option<u8>) {
         self.most_subflows = most;
         let others = self

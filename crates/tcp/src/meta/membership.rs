@@ -95,9 +95,9 @@ impl MetaSender {
 
     /// The send buffer grows with the number of subflows, if it is for each of them.
     fn widen(&mut self) {
-        let joined = self.subflows.iter().filter(|own| own.is_joined()).count();
-        let buffer = self.config.shared_buffer(self.config.send_buffer, joined);
         if self.config.buffers_per_subflow {
+            let joined = self.subflows.iter().filter(|own| own.is_joined()).count();
+            let buffer = self.config.shared_buffer(self.config.send_buffer, joined);
             self.shared.send_buffer = self.shared.send_buffer.max(buffer);
         }
     }

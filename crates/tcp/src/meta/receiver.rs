@@ -44,7 +44,7 @@ pub struct MetaReceiver {
     now: Time,
     /// Subflows whose SYN came without the option, by bit: their streams are the data, as in plain TCP.
     plain: u16,
-    /// Subflows that have been heard, by bit.
+    /// Subflows on which a segment has arrived, by bit.
     heard: u16,
     /// How many subflows the sender would like, by its last SYN.
     wanted: u8,
@@ -136,9 +136,13 @@ impl MetaReceiver {
 
     /// Most bytes that it holds now.
     pub fn buffer(&self) -> u64 {
-        let heard = self.heard.count_ones() as usize;
-        let fixed = || self.config.shared_buffer(self.config.receive_buffer, heard);
-        self.tuner.as_ref().map_or_else(fixed, |tuner| tuner.buffer)
+        match &self.tuner {
+            Some(tuner) => tuner.buffer,
+            None => {
+                let heard = self.heard.count_ones() as usize;
+                self.config.shared_buffer(self.config.receive_buffer, heard)
+            }
+        }
     }
 
     fn take(&mut self, data: u64, end: u64) {

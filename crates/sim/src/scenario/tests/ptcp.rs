@@ -28,7 +28,7 @@ fn the_receiving_side_limits_the_pipes() {
     }
 }
 
-/// n·B (pTCP §4.5): a size for each pipe is as good as twice that shared by two.
+/// Two pipes with a buffer of 16 KiB each carry as much as two that share 32 KiB (pTCP §4.5: n·B).
 #[test]
 fn buffers_have_their_size_for_each_pipe() {
     let goodput = |size: &str, each: bool| {

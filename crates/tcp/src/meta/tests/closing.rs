@@ -16,13 +16,21 @@ fn controller() -> Box<dyn anabranch_policy::CongestionController> {
     congestion::build(&policy("reno:initial=2"), 1000).expect("a controller")
 }
 
-/// SYNs that are under way to the receiver, or answers to them: subflow, how many subflows they name, and whether that is a
-/// limit.
-fn syns(run: &Run, there: bool) -> Vec<(usize, u8, bool)> {
-    let segments = run.underway.events.values();
-    let syns = segments.filter(|(to, _, segment)| *to == there && segment.flags.has(Flags::SYN));
-    syns.map(|(_, at, segment)| (*at, segment.subflows, segment.flags.has(Flags::LIMITED)))
-        .collect()
+/// The SYNs of so many steps, and the answers to them: for each the subflow, how many subflows it names, and whether that is
+/// a limit.
+fn syns(run: &mut Run, steps: usize) -> [Vec<(usize, u8, bool)>; 2] {
+    let mut seen = [Vec::new(), Vec::new()];
+    for _ in 0..steps {
+        run.drain();
+        for (there, at, segment) in run.underway.events.values() {
+            if segment.flags.has(Flags::SYN) {
+                let said = (*at, segment.subflows, segment.flags.has(Flags::LIMITED));
+                seen[usize::from(!there)].push(said);
+            }
+        }
+        run.step();
+    }
+    seen
 }
 
 /// The states through which a run passes until nothing happens any more, each once, with when it came.
@@ -188,15 +196,8 @@ fn the_answering_side_limits_how_many_pipes_there_are() {
     for join in [Join::AfterFirst, Join::BeforeData] {
         let config = MetaConfig { most_subflows: Some(2), join, ..closing("blind") };
         let mut run = Run::new(&config, &[path(5, 20, 0.0); 4], 1);
-        let (mut asked, mut answers) = (Vec::new(), Vec::new());
         run.sender.write(400 * MSS);
-        for _ in 0..400 {
-            run.drain();
-            asked.extend(syns(&run, true));
-            answers.extend(syns(&run, false));
-            run.step();
-        }
-        answers.dedup();
+        let [asked, answers] = syns(&mut run, 400);
         assert_eq!(run.sender.state(), State::Established(2));
         let joined: Vec<_> = (0..4).filter(|index| run.sender.has_joined(*index)).collect();
         assert_eq!(joined, [0, 1], "{join:?}");
@@ -214,14 +215,8 @@ fn the_answering_side_limits_how_many_pipes_there_are() {
 #[test]
 fn an_answering_side_without_a_limit_names_as_many_pipes_as_it_was_asked_for() {
     let mut run = Run::new(&closing("blind"), &[path(5, 20, 0.0); 3], 1);
-    let mut answers = Vec::new();
     run.sender.write(100 * MSS);
-    for _ in 0..200 {
-        run.drain();
-        answers.extend(syns(&run, false));
-        run.step();
-    }
-    answers.dedup();
+    let [_, answers] = syns(&mut run, 200);
     assert!(answers.iter().all(|(_, agreed, limited)| *agreed == 3 && !limited), "{answers:?}");
     assert!(!answers.is_empty());
     // It is no limit: a further one joins.
