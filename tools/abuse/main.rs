@@ -17,6 +17,7 @@ mod peers;
 mod receiver;
 mod report;
 mod sender;
+mod stretch;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -11,6 +11,7 @@ use crate::hostile::Hostile;
 use crate::newcomer::Newcomer;
 use crate::receiver::{self, Receiver};
 use crate::sender::{self, now};
+use crate::stretch::Stretch;
 
 /// The longest time in which a newcomer is connected.
 const ADMITTED: Duration = Duration::from_secs(5);
@@ -43,13 +44,13 @@ impl Plan {
     }
 }
 
-/// Goodput of the well-behaved peer in a pair of stretches, bytes a second.
+/// Two stretches, one after the other.
 #[derive(Clone, Copy)]
 struct Pair {
     /// While the hostile peer sends to a socket that nobody reads.
-    alone: f64,
+    alone: Stretch,
     /// While it sends to the receiver.
-    attacked: f64,
+    attacked: Stretch,
 }
 
 /// The measurements, and the worst of them.
@@ -74,8 +75,16 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     let beside = beside_busy(&mut receiver, busy, plan)?;
     println!("beside a busy peer that keeps to the rules: {:.1} MB/s\n", beside / 1e6);
     println!(
-        "{:<36} {:>11} {:>11} {:>13} {:>6} {:>10} {:>9} {:>11}",
-        "attack", "alone", "attacked", "ratio", "fair", "memory", "newcomer", "connections"
+        "{:<36} {:>11} {:>11} {:>13} {:>6} {:>9} {:>10} {:>9} {:>11}",
+        "attack",
+        "alone",
+        "attacked",
+        "ratio",
+        "fair",
+        "processor",
+        "memory",
+        "newcomer",
+        "connections"
     );
     let newcomer = Newcomer::start(newcomer, receiver.key, receiver.address)?;
     let (worst, longest) = (f64::INFINITY, Duration::ZERO);
@@ -90,7 +99,8 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     }
     println!(
         "\nRatio: beside the hostile peer over beside one that sends the same to a socket that nobody reads, in turns of a \
-         second, with twice its standard error. Fair: over beside a busy peer. The goal is a ratio of 0.9. The most memory was {} kB, of {bound} kB that the limits allow; \
+         second, with twice its standard error. Fair: over beside a busy peer. Processor: what the hostile peer takes of \
+         one at the receiver, beside what the bytes that are read cost. The goal is a ratio of 0.9. The most memory was {} kB, of {bound} kB that the limits allow; \
          a newcomer was in within {:.1} s.",
         table.memory,
         table.longest.as_secs_f64()
@@ -113,13 +123,13 @@ fn keys() -> Result<[SecretKey; 4], Failure> {
 fn beside_busy(receiver: &mut Receiver, busy: SecretKey, plan: &Plan) -> Result<f64, Failure> {
     let busy = sender::start(busy, receiver.key, receiver.address, None)?;
     std::thread::sleep(WARM_UP);
-    let beside = goodput(receiver, || {
+    let (stretch, ()) = Stretch::measure(receiver, || {
         std::thread::sleep(plan.time);
         Ok(())
     })?;
     drop(busy);
     std::thread::sleep(WARM_UP);
-    Ok(beside)
+    Ok(stretch.goodput())
 }
 
 impl Table<'_> {
@@ -140,25 +150,28 @@ impl Table<'_> {
             Strike { attack, rate: plan.rate, time: plan.time / rounds, in_connection: [0; 2] };
         let mut pairs = Vec::new();
         for round in 0..rounds {
-            let mut pair = Pair { alone: 0.0, attacked: 0.0 };
-            // Each is first in every second round.
-            for attacks in [round % 2 == 1, round % 2 == 0] {
+            let mut stretch = |attacks: bool| {
                 peer.turn_to(if attacks { receiver.address } else { nobody.local_addr()? });
-                let measured = goodput(receiver, || strike.go(&mut peer, attacks))?;
-                *(if attacks { &mut pair.attacked } else { &mut pair.alone }) = measured;
-            }
-            pairs.push(pair);
+                Stretch::measure(receiver, || strike.go(&mut peer, attacks))
+            };
+            // Each is first in every second round.
+            let attacked_first = round % 2 == 1;
+            let [(first, ()), (second, ())] = [stretch(attacked_first)?, stretch(!attacked_first)?];
+            let (alone, attacked) = if attacked_first { (second, first) } else { (first, second) };
+            pairs.push(Pair { alone, attacked });
         }
-        let [alone, attacked] =
-            [|pair: &Pair| pair.alone, |pair: &Pair| pair.attacked].map(|of| mean(&pairs, of));
+        let alone = mean(&pairs, |pair| pair.alone.goodput());
+        let attacked = mean(&pairs, |pair| pair.attacked.goodput());
+        let processor = mean(&pairs, |pair| pair.attacked.extra_share(&pair.alone));
         let (ratio, fair) = (attacked / alone, attacked / self.beside);
         let (memory, longest) = (receiver.ask()?.resident, self.newcomer.longest());
         println!(
-            "{:<36} {:>6.1} MB/s {:>6.1} MB/s {ratio:>6.3} ±{:<5.3} {fair:>6.3} {memory:>7} kB {:>7.2} s {:>11}",
+            "{:<36} {:>6.1} MB/s {:>6.1} MB/s {ratio:>6.3} ±{:<5.3} {fair:>6.3} {:>7.1} % {memory:>7} kB {:>7.2} s {:>11}",
             attack.name,
             alone / 1e6,
             attacked / 1e6,
             error(&pairs, ratio) / alone,
+            100.0 * processor,
             longest.as_secs_f64(),
             peer.connections(),
         );
@@ -168,23 +181,14 @@ impl Table<'_> {
     }
 }
 
-fn goodput(
-    receiver: &mut Receiver,
-    meanwhile: impl FnOnce() -> Result<(), Failure>,
-) -> Result<f64, Failure> {
-    let (before, start) = (receiver.ask()?.read, now());
-    meanwhile()?;
-    let read = receiver.ask()?.read - before;
-    Ok(read as f64 / start.elapsed().as_secs_f64())
-}
-
 fn mean(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> f64 {
     pairs.iter().map(of).sum::<f64>() / pairs.len() as f64
 }
 
 /// Twice the standard error of the mean of what `ratio` leaves unexplained, bytes a second.
 fn error(pairs: &[Pair], ratio: f64) -> f64 {
-    let square = mean(pairs, |pair| (pair.attacked - ratio * pair.alone).powi(2));
+    let square =
+        mean(pairs, |pair| (pair.attacked.goodput() - ratio * pair.alone.goodput()).powi(2));
     2.0 * (square / (pairs.len() as f64 - 1.0).max(1.0)).sqrt()
 }
 

@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::forge::Kind;
 use crate::receiver::{Receiver, State};
-use crate::sender::now;
+use crate::stretch::Stretch;
 
 /// What an attacker sent and got.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,38 +18,26 @@ pub struct Flood {
     pub answered: u64,
 }
 
-/// A flood, and the transfer that ran at the same time.
+/// A flood, and what the receiver did at the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// Application bytes a second.
-    pub goodput: f64,
-    /// Application bytes.
-    pub read: f64,
-    /// Processor time of the receiver, seconds.
-    pub processor: f64,
-    /// The flood.
-    pub flood: Flood,
+    stretch: Stretch,
+    flood: Flood,
 }
 
 impl Slot {
-    /// Runs a flood and asks the receiver before and after.
+    /// Measures while a flood runs.
     pub fn measure(
         receiver: &mut Receiver,
         flood: impl FnOnce() -> Result<Flood, Failure>,
     ) -> Result<Self, Failure> {
-        let (before, start) = (receiver.ask()?, now());
-        let flood = flood()?;
-        let (after, time) = (receiver.ask()?, start.elapsed().as_secs_f64());
-        let read = (after.read - before.read) as f64;
-        let processor = after.processor - before.processor;
-        Ok(Slot { goodput: read / time, read, processor, flood })
+        let (stretch, flood) = Stretch::measure(receiver, flood)?;
+        Ok(Slot { stretch, flood })
     }
 
-    /// What each message of this flood cost the receiver, microseconds of processor time, if its bytes
-    /// cost what they did while the flood was on the `decoy`.
+    /// What each message of this flood cost the receiver beside its bytes, microseconds of processor time.
     fn cost(&self, decoy: &Slot) -> f64 {
-        let bytes = decoy.processor / decoy.read * self.read;
-        1e6 * (self.processor - bytes) / self.flood.packets as f64
+        1e6 * self.stretch.extra(&decoy.stretch) / self.flood.packets as f64
     }
 }
 
@@ -93,9 +81,9 @@ pub fn print(outcomes: &[Outcome], before: State, after: State) {
         println!(
             "{:<28} {:>4.0} MB/s {:>4.0} MB/s {:>6.3} {:>6.1} µs {:>9} {:>9} {:>10.4}%",
             outcome.kind.name(),
-            outcome.median(|(decoy, _)| decoy.goodput) / 1e6,
-            outcome.median(|(_, attack)| attack.goodput) / 1e6,
-            outcome.median(|(decoy, attack)| attack.goodput / decoy.goodput),
+            outcome.median(|(decoy, _)| decoy.stretch.goodput()) / 1e6,
+            outcome.median(|(_, attack)| attack.stretch.goodput()) / 1e6,
+            outcome.median(|(decoy, attack)| attack.stretch.goodput() / decoy.stretch.goodput()),
             outcome.median(|(decoy, attack)| attack.cost(decoy)),
             outcome.sum(|flood| flood.packets),
             outcome.sum(|flood| flood.answers),

@@ -10,6 +10,7 @@ mod channel;
 mod connect;
 mod consent;
 mod error;
+mod had;
 mod hash;
 mod kept;
 mod links;

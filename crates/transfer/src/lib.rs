@@ -10,6 +10,7 @@ pub mod fuzzing;
 pub mod link;
 pub mod manifest;
 pub mod name;
+mod order;
 pub mod ticket;
 mod wire;
 

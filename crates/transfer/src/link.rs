@@ -10,8 +10,6 @@ use super::name::{NameError, check_part};
 
 /// Longest target, bytes: with the longest name beside it, an entry still fits into a frame.
 pub const MAX_TARGET: usize = 4000;
-/// Most links that following one may lead through.
-pub(super) const MAX_OVER: usize = 8;
 
 /// Where a link leads, from the directory that it is in: up with `..` as often as it begins so, then
 /// down over at least one part such as a [`Name`] has.
@@ -63,26 +61,6 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         escaped(&self.0).fmt(f)
     }
-}
-
-/// The name that `link` leads to when the links on the way are followed, whose targets `target_of` gives; `None` if it
-/// leaves the top, or follows more links than it may.
-pub(super) fn follow(
-    link: &str,
-    mut target_of: impl FnMut(&str) -> Option<Target>,
-) -> Option<String> {
-    let mut path = target_of(link)?.seen_from(link)?;
-    for _ in 0..=MAX_OVER {
-        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-        let met = ends.filter_map(|end| path.split_at_checked(end)).find_map(|(above, rest)| {
-            target_of(above).map(|target| target.seen_from(above).map(|to| to + rest))
-        });
-        match met {
-            None => return Some(path),
-            Some(further) => path = further?,
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! An offer: entries in the order in which they can be fetched, checked as they arrive.
 
 use super::frame::FrameError;
-use super::link::{Target, follow};
+use super::link::Target;
 use super::name::Name;
+use super::order::Order;
 use super::wire::Fields;
 use ring::digest::{Context, SHA256};
 
@@ -13,8 +14,8 @@ pub const MAX_ENTRIES: usize = 1_000_000;
 pub const MAX_COST: usize = 32 << 20;
 /// What an entry costs beside the bytes of its name: its record, and its place in the order of names.
 pub const ENTRY_COST: usize = size_of::<Record>() + size_of::<u32>();
-/// Look-ups of names that following an offer's links may take.
-pub const MAX_LOOKUPS: usize = 4_000_000;
+/// Parts of paths that are looked up, at most, to see where the links of an offer lead.
+pub const MAX_STEPS: usize = 4_000_000;
 /// The bits of permissions that an entry can have.
 pub const MODE: u16 = 0o777;
 
@@ -202,21 +203,19 @@ impl Manifest {
     /// # Errors
     /// If two have the same name, something else would have to be a directory, or a link leads to nothing here.
     pub fn check(&self) -> Result<(), ManifestError> {
-        let order = self.order();
-        let name = |index: &u32| self.name(*index as usize);
-        for pair in order.windows(2) {
-            let [first, second] = pair else { continue };
-            let (above, below) = (name(first), name(second));
+        let mut order = Order::new(self);
+        for (first, second) in order.pairs() {
+            let (above, below) = (self.name(first), self.name(second));
             if above == below {
                 return Err(ManifestError::Twice(Name::known(above)));
             }
             // In this order, all that is within an entry follows it at once.
             let within = below.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
-            if within && self.kind(*first as usize) != Some(Kind::Directory) {
+            if within && self.kind(first) != Some(Kind::Directory) {
                 return Err(ManifestError::FileAndDirectory(Name::known(above)));
             }
         }
-        match self.astray_in(&order)?.first() {
+        match self.astray_in(&mut order)?.first() {
             Some(index) => Err(ManifestError::Astray(Name::known(self.name(*index)))),
             None => Ok(()),
         }
@@ -225,58 +224,19 @@ impl Manifest {
     /// Positions of the links that lead to nothing here.
     ///
     /// # Errors
-    /// If following all of them takes more than [`MAX_LOOKUPS`].
+    /// If following all of them takes more than [`MAX_STEPS`].
     pub fn astray(&self) -> Result<Vec<usize>, ManifestError> {
-        self.astray_in(&self.order())
+        self.astray_in(&mut Order::new(self))
     }
 
-    fn astray_in(&self, order: &[u32]) -> Result<Vec<usize>, ManifestError> {
-        let mut lookups = 0;
+    fn astray_in(&self, order: &mut Order<'_>) -> Result<Vec<usize>, ManifestError> {
         let mut astray = Vec::new();
-        for index in 0..self.records.len() {
-            if self.kind(index) != Some(Kind::Link) {
-                continue;
-            }
-            let end = follow(self.name(index), |name| {
-                lookups += 1;
-                // Beyond the limit the search ends, and an error is returned below.
-                if lookups > MAX_LOOKUPS { None } else { self.target(self.find(order, name).ok()?) }
-            });
-            if lookups > MAX_LOOKUPS {
-                return Err(ManifestError::TooMany);
-            }
-            if !end.is_some_and(|end| self.holds(order, &end)) {
-                astray.push(index);
+        for link in (0..self.len()).filter(|index| self.kind(*index) == Some(Kind::Link)) {
+            if !order.leads_there(link)? {
+                astray.push(link);
             }
         }
         Ok(astray)
-    }
-
-    /// Positions in the order of names.
-    fn order(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0u32..).take(self.records.len()).collect();
-        let name = |index: &u32| self.name(*index as usize);
-        order.sort_unstable_by(|a, b| in_order(name(a)).cmp(in_order(name(b))));
-        order
-    }
-
-    /// The position of the entry of this name, or the place in `order` where it would be.
-    fn find(&self, order: &[u32], name: &str) -> Result<usize, usize> {
-        let place = order
-            .binary_search_by(|index| in_order(self.name(*index as usize)).cmp(in_order(name)))?;
-        order.get(place).map(|index| *index as usize).ok_or(place)
-    }
-
-    /// Whether there is an entry of this name, or one below it.
-    fn holds(&self, order: &[u32], name: &str) -> bool {
-        let next = |place: usize| order.get(place).map(|index| self.name(*index as usize));
-        self.find(order, name).map_or_else(
-            |place| {
-                let rest = next(place).and_then(|next| next.strip_prefix(name));
-                rest.is_some_and(|rest| rest.starts_with('/'))
-            },
-            |_| true,
-        )
     }
 
     /// Number of entries.
@@ -333,15 +293,15 @@ impl Manifest {
         identity
     }
 
-    fn kind(&self, index: usize) -> Option<Kind> {
+    pub(super) fn kind(&self, index: usize) -> Option<Kind> {
         self.records.get(index).map(|record| record.kind)
     }
 
-    fn name(&self, index: usize) -> &str {
+    pub(super) fn name(&self, index: usize) -> &str {
         self.text(index).0
     }
 
-    fn target(&self, index: usize) -> Option<Target> {
+    pub(super) fn target(&self, index: usize) -> Option<Target> {
         let link = self.kind(index) == Some(Kind::Link);
         link.then(|| Target::known(self.text(index).1))
     }
@@ -357,9 +317,4 @@ impl Manifest {
         };
         whole.split_at_checked(whole.len().saturating_sub(target)).unwrap_or((whole, ""))
     }
-}
-
-/// The bytes of a name, with the slash before all others.
-fn in_order(name: &str) -> impl Iterator<Item = u8> {
-    name.bytes().map(|byte| if byte == b'/' { 0 } else { byte })
 }

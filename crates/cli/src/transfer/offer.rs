@@ -1,7 +1,6 @@
 //! The offering side of a transfer: passes frames between the peer and the thread that reads the
 //! files.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::channel::{Reader, Writer, unexpected};
 use super::error::TransferError;
+use super::had::Had;
 use super::progress::{Asked, Progress};
 use super::reading::{Outgoing, Reading, Request};
 use super::source::{Offer, Source};
@@ -121,14 +121,7 @@ async fn hear(
     unanswered: &AtomicUsize,
     progress: &Progress,
 ) -> Result<(), TransferError> {
-    // Files of which the peer knows the sum of all bytes, and has not asked for any.
-    let mut known = BTreeMap::new();
-    // Bytes of files that it has, since it asked for the rest alone.
-    let mut begun = BTreeMap::new();
-    // Of no file more than there are, whatever it says.
-    let had = |index: u32, offset: u64| {
-        manifest.entry(index as usize).map_or(0, |entry| entry.size.min(offset))
-    };
+    let mut had = Had::new(manifest, progress);
     loop {
         let frame = reader.frame().await?;
         match frame {
@@ -136,13 +129,9 @@ async fn hear(
                 let sum = matches!(frame, Frame::Check { .. });
                 progress.ask(Asked::Nobody);
                 if sum {
-                    known.insert(index, had(index, offset));
+                    had.check(index, offset);
                 } else {
-                    known.remove(&index);
-                    // The peer asks again, for the whole file, if what it has turns out to belong to another one.
-                    let now = had(index, offset);
-                    let before = begun.insert(index, now).unwrap_or(0);
-                    progress.replace_kept(before, now);
+                    had.fetch(index, offset);
                 }
                 // One more than may be pending is being sent.
                 if unanswered.fetch_add(1, Ordering::Relaxed) > MAX_FETCHES {
@@ -151,12 +140,7 @@ async fn hear(
                 // If the thread has stopped, its error is the one to report.
                 let _ = ask.send(Request { index, offset, sum });
             }
-            Frame::Stored { index } => {
-                begun.remove(&index);
-                known.remove(&index).into_iter().for_each(|bytes| progress.add_kept(bytes));
-                let entry = manifest.entry(index as usize);
-                entry.iter().for_each(|entry| progress.add_stored(entry));
-            }
+            Frame::Stored { index } => had.store(index),
             Frame::Asking => progress.ask(Asked::There),
             Frame::Durable { .. } | Frame::Alive => {}
             Frame::Done => return Ok(()),

@@ -58,7 +58,7 @@ pub(super) struct Turn {
 }
 
 impl ClassQueue {
-    /// Bytes of datagrams, and of stream data taken back from symbols. Streams count what waits in them.
+    /// Bytes of datagrams, and of stream data taken back from symbols. Data that waits in a stream is counted there.
     pub(super) fn memory(&self) -> u64 {
         self.datagrams.memory() + self.returned.cost()
     }

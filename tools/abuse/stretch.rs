@@ -1,0 +1,50 @@
+//! What the receiver reads and what that costs it in a stretch of time.
+
+use crate::Failure;
+use crate::receiver::Receiver;
+use crate::sender::now;
+
+/// A stretch of time at the receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// Application bytes that were read.
+    read: f64,
+    /// Processor time of the receiver, seconds.
+    processor: f64,
+    /// How long it was.
+    seconds: f64,
+}
+
+impl Stretch {
+    /// Asks the receiver before and after, and returns what `meanwhile` returned as well.
+    pub fn measure<T>(
+        receiver: &mut Receiver,
+        meanwhile: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<(Self, T), Failure> {
+        let (before, start) = (receiver.ask()?, now());
+        let outcome = meanwhile()?;
+        let after = receiver.ask()?;
+        let stretch = Stretch {
+            read: (after.read - before.read) as f64,
+            processor: after.processor - before.processor,
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        Ok((stretch, outcome))
+    }
+
+    /// Application bytes a second.
+    pub fn goodput(&self) -> f64 {
+        self.read / self.seconds
+    }
+
+    /// Processor time of the receiver, seconds, beside that for the bytes that were read, if a byte cost what it did in
+    /// the stretch `alone`.
+    pub fn extra(&self, alone: &Stretch) -> f64 {
+        self.processor - alone.processor / alone.read * self.read
+    }
+
+    /// The same as a share of one processor.
+    pub fn extra_share(&self, alone: &Stretch) -> f64 {
+        self.extra(alone) / self.seconds
+    }
+}
