@@ -76,6 +76,11 @@ impl Decoder {
             return false;
         }
         self.work.earn(bytes.len());
+        // Begun only if it can be finished, whatever it contains: of a flood of repairs most are dropped here.
+        let (held, size) = (self.equations.len(), SPAN + self.symbol_length);
+        if !self.work.affords(Budget::price_among(2 * held, repair.count + 2 * held + 2, size)) {
+            return false;
+        }
         let mut equation = Equation::new(self.row());
         equation.add_known(&[1], &[bytes]);
         let (mut factors, mut sources) = ([0; MAX_INPUTS], [&[][..]; MAX_INPUTS]);
@@ -95,12 +100,8 @@ impl Decoder {
         }
         let pivots = self.equations.iter().filter(|other| equation.factor(other.pivot) != 0);
         let eliminations: u64 = pivots.map(|other| Budget::price(1, other.size())).sum();
-        let own = Budget::price(count, bytes.len()) + eliminations;
-        // Begun only if it can be finished: what too dear a repair has earned is left for the next one.
-        let longest = self.equations.iter().map(Equation::size).max().unwrap_or(0);
-        let size = longest.max(SPAN + self.symbol_length.min(bytes.len()));
-        let inserting = Budget::price(self.equations.len() + 2, size);
-        if !self.work.affords(own + inserting) || !self.work.pay(own) {
+        let own = Budget::price_among(held, count, bytes.len()) + eliminations;
+        if !self.work.pay(own) {
             return self.discard(equation);
         }
         equation.add_known(&factors[..count], &sources[..count]);
@@ -200,7 +201,8 @@ impl Decoder {
     fn eliminate(&mut self, equation: Equation, number: u64) -> Option<Equation> {
         let others = self.equations.iter().filter(|other| other.factor(number) != 0).count();
         let inverse = gf256::inverse(equation.factor(number));
-        let Some(inverse) = inverse.filter(|_| self.work.spend(others + 2, equation.size())) else {
+        let price = Budget::price_among(self.equations.len(), others + 2, equation.size());
+        let Some(inverse) = inverse.filter(|_| self.work.pay(price)) else {
             self.discard(equation);
             return None;
         };

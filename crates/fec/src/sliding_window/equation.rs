@@ -114,7 +114,11 @@ impl Equation {
     }
 
     fn count(&mut self) {
-        self.unknowns = self.factors().iter().filter(|factor| **factor != 0).count();
+        // In chunks whose counts fit into a byte, which is as wide as what vector instructions compare.
+        let chunks = self.factors().chunks(usize::from(u8::MAX));
+        let counts =
+            chunks.map(|chunk| chunk.iter().map(|factor| u8::from(*factor != 0)).sum::<u8>());
+        self.unknowns = counts.map(usize::from).sum();
     }
 }
 

@@ -223,6 +223,22 @@ fn work_is_earned_again_after_all_of_it_is_spent() {
     }
 }
 
+/// Repairs of one byte earn next to nothing: once the work is spent, hardly any of them is looked at.
+#[test]
+fn of_a_flood_of_short_repairs_few_are_looked_at() {
+    let mut decoder = Decoder::new(1400).with_work(0);
+    let looked_up = std::cell::Cell::new(0);
+    for key in 0..100_000 {
+        let first = u64::from(key) % 6 * 50;
+        decoder.repair(Repair { first, count: 250, key }, &[1], |_| {
+            looked_up.set(looked_up.get() + 1);
+            None
+        });
+    }
+    let looked_at = looked_up.get() / 250;
+    assert!((10..5000).contains(&looked_at), "{looked_at} of 100000");
+}
+
 #[test]
 fn a_repair_from_far_ahead_is_not_kept() {
     let mut decoder = Decoder::new(LENGTH);

@@ -1,7 +1,7 @@
 //! A work budget that grows with the bytes that arrive; a sender cannot make a decoder do more.
 
 /// Work granted for each byte that arrives. Honest symbols take most where half of a full window is lost: a source and a
-/// repair of 1370 bytes each cause 382 additions, which is 300 units of work for each byte.
+/// repair of 1370 bytes each cause 382 additions beside 128 equations, which is 300 units of work for each byte.
 const FOR_EACH_BYTE: u64 = 512;
 /// Bytes of the frame around a symbol, which count as well.
 const FRAME: u64 = 8;
@@ -9,6 +9,8 @@ const FRAME: u64 = 8;
 const MOST: u64 = 32 << 20;
 /// Work of an addition beside that for its bytes.
 const CALL: usize = 256;
+/// Work of looking at an equation whose row is not at hand.
+const LOOK: usize = 64;
 
 /// The work that may still be done. A unit is one byte that is multiplied and added.
 #[derive(Debug)]
@@ -39,6 +41,11 @@ impl Budget {
     /// What this many additions of `bytes` bytes take.
     pub(super) fn price(additions: usize, bytes: usize) -> u64 {
         (additions * (bytes + CALL)) as u64
+    }
+
+    /// What it takes to look through this many equations, and to add some of them.
+    pub(super) fn price_among(equations: usize, additions: usize, bytes: usize) -> u64 {
+        (equations * LOOK) as u64 + Self::price(additions, bytes)
     }
 
     /// Whether this much work is left.
