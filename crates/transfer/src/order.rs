@@ -16,6 +16,8 @@ pub(super) struct Order<'a> {
     places: Vec<u32>,
     /// Parts of paths that were looked up.
     steps: usize,
+    /// By position: links on the way from this one, itself among them; 0 if that is not known.
+    ways: Vec<u8>,
 }
 
 /// Where a path leads.
@@ -34,7 +36,7 @@ impl<'a> Order<'a> {
         let mut places: Vec<u32> = (0u32..).take(offer.len()).collect();
         let name = |index: &u32| offer.name(*index as usize);
         places.sort_unstable_by(|a, b| compare(name(a), name(b)));
-        Order { offer, places, steps: 0 }
+        Order { offer, places, steps: 0, ways: Vec::new() }
     }
 
     /// Pairs of neighbours, by their positions in the offer.
@@ -43,24 +45,42 @@ impl<'a> Order<'a> {
         indices().zip(indices().skip(1))
     }
 
-    /// Whether the link at this position leads to what is on offer, over few others.
+    /// Whether the link at this position leads to what is on offer, over few others. What it leads over is known
+    /// afterwards, and is not followed again.
     ///
     /// # Errors
     /// If the links took more than [`MAX_STEPS`] so far.
     pub(super) fn leads_there(&mut self, link: usize) -> Result<bool, ManifestError> {
+        self.ways.resize(self.offer.len(), 0);
+        // The links on the way, unless they are directories in the path of something else.
+        let (mut met, mut count) = ([None; 1 + MAX_OVER], 1);
+        met[0] = Some(link);
         let mut path = self.target(link, self.offer.name(link));
-        for _ in 0..=MAX_OVER {
+        let more = loop {
             let Some(at) = path else { return Ok(false) };
-            path = match self.walk(&at)? {
+            match self.walk(&at)? {
                 End::Nothing => return Ok(false),
-                End::There => return Ok(true),
+                End::There => break 0,
                 End::Link(link, length) => {
                     let (name, rest) = at.split_at_checked(length).unwrap_or((&at, ""));
-                    self.target(link, name).map(|target| target + rest)
+                    let way = self.ways.get(link).copied().unwrap_or(0);
+                    if rest.is_empty() && way > 0 {
+                        break usize::from(way);
+                    }
+                    let Some(place) = met.get_mut(count) else { return Ok(false) };
+                    *place = rest.is_empty().then_some(link);
+                    count += 1;
+                    path = self.target(link, name).map(|target| target + rest);
                 }
-            };
+            }
+        };
+        let way = count + more;
+        for (place, link) in met.into_iter().enumerate() {
+            if let Some(known) = link.and_then(|link| self.ways.get_mut(link)) {
+                *known = (way - place) as u8;
+            }
         }
-        Ok(false)
+        Ok(way <= 1 + MAX_OVER)
     }
 
     /// What the link of this position and name leads to, if it stays below the top.
