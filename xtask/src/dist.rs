@@ -6,6 +6,7 @@
 
 mod elf;
 mod image;
+mod installer;
 mod licences;
 mod packages;
 #[cfg(test)]
@@ -78,7 +79,8 @@ fn pack_again(workspace: &Workspace, out: &Path, tree: &Path, version: &str) -> 
     let time = tools::commit_time(workspace)?;
     let content = Content { tree, version, time: &time };
     let made = [packages::deb(content, out)?, packages::rpm(content, out)?];
-    for package in made.into_iter().flatten().chain([image::make(content, out)?]) {
+    let others = [image::make(content, out)?, installer::make(content, out)?];
+    for package in made.into_iter().flatten().chain(others) {
         let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
         println!("{}\n{}", package.display(), tools::sum(out, &name)?.trim());
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::packages::{self, Content};
-use super::{image, tools};
+use super::{image, installer, tools};
 
 /// A directory that is removed at the end.
 struct Place(PathBuf);
@@ -90,6 +90,73 @@ fn an_rpm_is_made_unpacked_and_run() {
     let unpack = "rpm2cpio \"$1\" | cpio --quiet -idm";
     output(Command::new("sh").current_dir(&root).args(["-c", unpack, "sh"]).arg(&package));
     runs(&root);
+}
+
+/// Every file below a directory.
+fn files(below: &Path) -> Vec<String> {
+    let listed = output(Command::new("find").arg(below).args(["-type", "f", "-printf", "%P\\n"]));
+    let mut files: Vec<String> = listed.lines().map(str::to_owned).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn an_installer_installs_renews_and_removes() {
+    let place = Place::new("installer");
+    let (tree, root) = (place.0.join("tree"), place.0.join("opt"));
+    let unit = tree.join("lib/systemd/system/anabranch-serve@.service");
+    fs::create_dir_all(unit.parent().unwrap()).unwrap();
+    fs::write(&unit, "ExecStart=/usr/bin/anabranch serve\n").unwrap();
+    let made = installer::make(place.content(&tree), &place.0).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = Command::new("sh");
+        command.arg(&made).arg(format!("--prefix={}", root.join("usr").display())).args(args);
+        command
+    };
+    // What was there before stays, and an earlier version's files go.
+    let (own, old) = (root.join("usr/share/doc/own"), "share/doc/anabranch/OLD");
+    fs::create_dir_all(root.join("usr/share/doc/anabranch")).unwrap();
+    fs::write(&own, "").unwrap();
+    fs::write(root.join("usr").join(old), "").unwrap();
+    fs::write(root.join("usr/share/doc/anabranch/INSTALLED"), format!("{old}\n")).unwrap();
+    for _ in 0..2 {
+        let told = output(&mut run(&[]));
+        assert!(told.starts_with("Installed anabranch 1.2.3 below /"), "{told}");
+        assert!(told.contains("export PATH="), "{told}");
+        runs(&root);
+    }
+    let mut expected = vec![
+        "bin/anabranch",
+        "share/doc/anabranch/INSTALLED",
+        "share/doc/own",
+        "share/man/man1/anabranch.1",
+    ];
+    let installed = root.join("usr/lib/systemd/system/anabranch-serve@.service");
+    if let Ok(unit) = fs::read_to_string(installed) {
+        // Root has it.
+        expected.insert(1, "lib/systemd/system/anabranch-serve@.service");
+        assert_eq!(unit, format!("ExecStart={}/usr/bin/anabranch serve\n", root.display()));
+    }
+    assert_eq!(files(&root.join("usr")), expected);
+    output(&mut run(&["--uninstall"]));
+    assert_eq!(files(&root), ["usr/share/doc/own"]);
+
+    let told = |command: &mut Command| {
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, error) = told(&mut run(&["--uninstall"]));
+    assert!(code == Some(1) && error.starts_with("installer: nothing is installed"), "{error}");
+    for wrong in [&["--prefx"][..], &["--prefix"], &["--prefix", ""], &["--prefix", "/a b"]] {
+        let (code, error) = told(&mut run(wrong));
+        assert!(code == Some(2) && error.lines().count() == 1, "{wrong:?}: {error}");
+    }
+    let mut bytes = fs::read(&made).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&made, bytes).unwrap();
+    let (code, error) = told(&mut run(&[]));
+    assert!(code == Some(1) && error.ends_with("is damaged: get it again\n"), "{error}");
+    assert_eq!(files(&root), ["usr/share/doc/own"]);
 }
 
 #[test]
