@@ -52,7 +52,7 @@ impl<'a> Order<'a> {
     /// If the links took more than [`MAX_STEPS`] so far.
     pub(super) fn leads_there(&mut self, link: usize) -> Result<bool, ManifestError> {
         self.ways.resize(self.offer.len(), 0);
-        // The links on the way, unless they are directories in the path of something else.
+        // The links that the path was the name of, in turn; none where it went on within a link to a directory.
         let (mut met, mut count) = ([None; 1 + MAX_OVER], 1);
         met[0] = Some(link);
         let mut path = self.target(link, self.offer.name(link));
@@ -125,8 +125,9 @@ impl<'a> Order<'a> {
         let is_before =
             |index: &u32| rest(index).is_none_or(|rest| compare(rest, part) == Ordering::Less);
         let from = within.split_at(within.partition_point(is_before)).1;
-        let is_last = |place: usize| from.get(place).is_none_or(|index| !is_part(index));
-        let count = [0, 1].into_iter().find(|place| is_last(*place));
+        // Mostly none or one: a search would look at more.
+        let ends_at = |place: &usize| from.get(*place).is_none_or(|index| !is_part(index));
+        let count = [0, 1].into_iter().find(ends_at);
         from.split_at(count.unwrap_or_else(|| from.partition_point(is_part))).0
     }
 }
