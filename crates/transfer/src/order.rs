@@ -16,7 +16,8 @@ pub(super) struct Order<'a> {
     places: Vec<u32>,
     /// Parts of paths that were looked up.
     steps: usize,
-    /// By position: links on the way from this one, itself among them; 0 if that is not known.
+    /// For each position in the offer, how many links lead from there to what is no link, counting this one; 0 if that
+    /// is not known.
     ways: Vec<u8>,
 }
 
@@ -26,7 +27,7 @@ enum End {
     Nothing,
     /// To an entry, or to a directory of which there are entries.
     There,
-    /// First over the link at this position, whose name is that many bytes of the path.
+    /// To a link first: its position in the offer, and how many bytes at the beginning of the path are its name.
     Link(usize, usize),
 }
 
@@ -52,7 +53,7 @@ impl<'a> Order<'a> {
     /// If the links took more than [`MAX_STEPS`] so far.
     pub(super) fn leads_there(&mut self, link: usize) -> Result<bool, ManifestError> {
         self.ways.resize(self.offer.len(), 0);
-        // The links that the path was the name of, in turn; none where it went on within a link to a directory.
+        // The links on the way, in turn. `None` stands for a link to a directory that the path goes on within.
         let (mut met, mut count) = ([None; 1 + MAX_OVER], 1);
         met[0] = Some(link);
         let mut path = self.target(link, self.offer.name(link));
@@ -90,7 +91,7 @@ impl<'a> Order<'a> {
 
     /// Follows a path part by part, as far as the first link.
     fn walk(&mut self, path: &str) -> Result<End, ManifestError> {
-        // Entries whose names begin with the parts so far, and the bytes of these.
+        // Entries whose names begin with the parts that were followed so far, and how many bytes these parts have.
         let (mut within, mut length) = (&self.places[..], 0);
         for part in path.split('/') {
             self.steps += 1;
@@ -111,7 +112,7 @@ impl<'a> Order<'a> {
         Ok(End::There)
     }
 
-    /// Those entries whose next part, after so many bytes, is `part`.
+    /// Those of the entries `within` whose name has `part` as its next part after `length` bytes.
     fn narrow<'b>(&self, within: &'b [u32], length: usize, part: &str) -> &'b [u32] {
         let rest = |index: &u32| self.offer.name(*index as usize).get(length..);
         let is_part = |index: &u32| {

@@ -19,7 +19,7 @@ pub fn make(content: Content<'_>, out: &Path) -> Result<PathBuf, String> {
     let Content { tree, version, time } = content;
     let archive = out.join("installer.tar");
     tools::tar(tree, ".", &archive, time)?;
-    process::run(Command::new("gzip").args(["-9n", "--force"]).arg(&archive))?;
+    tools::gzip(&archive)?;
     let archive = archive.with_extension("tar.gz");
     let bytes = fs::read(&archive).map_err(|error| failed(&archive, &error))?;
     let sum = process::capture(Command::new("sha256sum").arg(&archive))?;

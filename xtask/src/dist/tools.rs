@@ -50,10 +50,17 @@ pub fn commit_time(workspace: &Workspace) -> Result<String, String> {
 pub fn pack(workspace: &Workspace, out: &Path, name: &str) -> Result<String, String> {
     let time = commit_time(workspace)?;
     tar(out, name, &out.join(format!("{name}.tar")), &time)?;
-    // Without -n, gzip would write down a time.
-    let mut gzip = Command::new("gzip");
-    process::run(gzip.current_dir(out).args(["-9n", "--force"]).arg(format!("{name}.tar")))?;
+    gzip(&out.join(format!("{name}.tar")))?;
     Ok(format!("{name}.tar.gz"))
+}
+
+/// Compresses `file` into one with `.gz` after its name: the same content gives the same bytes.
+///
+/// # Errors
+/// If gzip fails.
+pub fn gzip(file: &Path) -> Result<(), String> {
+    // Without -n, gzip would write down a time.
+    process::run(Command::new("gzip").args(["-9n", "--force"]).arg(file))
 }
 
 /// Packs `what` below the directory `from` into the file `to`: the same content gives the same bytes.

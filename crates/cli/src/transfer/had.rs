@@ -10,9 +10,9 @@ use super::progress::Progress;
 pub(super) struct Had<'a> {
     manifest: &'a Manifest,
     progress: &'a Progress,
-    /// Of files whose sum it has asked for, and none of whose bytes: they count once the file is in its place.
+    /// Files of which it has asked for a checksum alone. What it has of them counts once they are in their place.
     checked: BTreeMap<u32, u64>,
-    /// Of files whose other bytes it has asked for: they count already.
+    /// Files whose other bytes it has asked for. What it has of them counts already.
     begun: BTreeMap<u32, u64>,
 }
 
@@ -27,8 +27,8 @@ impl<'a> Had<'a> {
         self.checked.insert(index, self.bytes(index, offset));
     }
 
-    /// The receiver asks for the bytes from `offset` on. It asks again, for the whole file, if what it has turns out to
-    /// belong to another one.
+    /// The receiver asks for the bytes from `offset` on. It asks again from 0 if it finds that what it has is part of
+    /// another file.
     pub(super) fn fetch(&mut self, index: u32, offset: u64) {
         self.checked.remove(&index);
         let now = self.bytes(index, offset);

@@ -43,7 +43,7 @@ impl Budget {
         (additions * (bytes + CALL)) as u64
     }
 
-    /// What it takes to look through this many equations, and to add some of them.
+    /// The work of looking at this many equations, and of additions as in [`Self::price`].
     pub(super) fn price_among(equations: usize, additions: usize, bytes: usize) -> u64 {
         (equations * LOOK) as u64 + Self::price(additions, bytes)
     }
