@@ -4,13 +4,16 @@
 --   tshark -X lua_script:anabranch.lua -r capture.pcapng
 --
 -- Of a connection over a network everything but the kind of a packet, connection ids and the handshake's layout is
--- encrypted, packet numbers too. Packets of simulations are not: `anabranch sim run --pcapng`, then set the preference
--- "Packets are in clear" (-o anabranch.clear:TRUE).
+-- encrypted, packet numbers too. With the keys that one of its ends wrote by `--key-log FILE`, packets are decrypted: set
+-- the preference "Key log file" (-o anabranch.keylog_file:FILE). A packet takes some milliseconds. Packets of simulations
+-- are in clear: `anabranch sim run --pcapng`, then set "Packets are in clear" (-o anabranch.clear:TRUE).
 
 local anabranch = Proto("anabranch", "Anabranch")
 
 anabranch.prefs.ports = Pref.range("UDP ports", "4433", "Ports of endpoints; handshakes are found on all", 65535)
 anabranch.prefs.clear = Pref.bool("Packets are in clear", false, "Simulated packets: headers unmasked, frames not encrypted")
+
+anabranch.prefs.keylog_file = Pref.string("Key log file", "", "Written by an end of the connection: --key-log FILE")
 
 local HEADER, TAG = 10, 16
 
@@ -40,7 +43,7 @@ field("number", "uint32", "Packet number, low 32 bits")
 field("sealed", "bytes", "Frames, encrypted")
 field("tag", "bytes", "Tag")
 field("frame", "uint8", "Frame", base.HEX)
-field("bytes", "bytes", "Bytes")
+field("packet", "none", "Packet of a datagram that holds several")
 
 -- Fields of frames. A number is so many bytes; "v" a varint; "n" a varint that is the length of the bytes that follow;
 -- "rest" what is left of the packet.
@@ -171,7 +174,7 @@ end
 
 local special = { [0x02] = { "ACK", ack }, [0x04] = { "RANK", rank }, [0x15] = { "ADD_ADDRESS", address } }
 
-local all
+local all, opened
 
 local function content(at, tree, frame, kind)
   local length = kind == "rest" and at.left or kind
@@ -245,6 +248,321 @@ function all(at, tree, names)
   return names
 end
 
+-- Decryption: AES-256-GCM (FIPS 197, NIST SP 800-38D) and header protection. The Lua of Wireshark 4.0 has no ciphers.
+
+local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
+
+-- Four bytes as a number, and as 32 bits of it.
+local function word(a, b, c, d)
+  return bxor(lshift(a, 24), lshift(b, 16), lshift(c, 8), d)
+end
+
+local function bytes_of(a)
+  return rshift(a, 24), band(rshift(a, 16), 255), band(rshift(a, 8), 255), band(a, 255)
+end
+
+-- The S-box, and for each byte a column of SubBytes with MixColumns, rotated by 0 to 3 bytes.
+local sbox, columns = {}, { {}, {}, {}, {} }
+do
+  local function doubled(a)
+    return band(a, 128) == 0 and 2 * a or bxor(2 * a, 0x11b)
+  end
+  -- Powers of 3, which is a generator of the field.
+  local power, log, a = {}, {}, 1
+  for i = 0, 254 do
+    power[i], log[a] = a, i
+    a = bxor(a, doubled(a))
+  end
+  for i = 0, 255 do
+    local inverse = i == 0 and 0 or power[(255 - log[i]) % 255]
+    local s = bxor(inverse, 0x63)
+    for turn = 1, 4 do
+      s = bxor(s, band(bxor(lshift(inverse, turn), rshift(inverse, 8 - turn)), 255))
+    end
+    sbox[i] = s
+    local twice = doubled(s)
+    local column = { twice, s, s, bxor(twice, s) }
+    for turn = 1, 4 do
+      columns[turn][i] = word(column[1], column[2], column[3], column[4])
+      table.insert(column, 1, table.remove(column))
+    end
+  end
+end
+
+local function substituted(a)
+  local p, q, r, s = bytes_of(a)
+  return word(sbox[p], sbox[q], sbox[r], sbox[s])
+end
+
+-- The round keys of AES-256, of 32 bytes.
+local function round_keys(key)
+  local w, constant = {}, 1
+  for i = 1, 8 do
+    w[i] = word(key:byte(4 * i - 3, 4 * i))
+  end
+  for i = 9, 60 do
+    local last = w[i - 1]
+    if i % 8 == 1 then
+      last = bxor(substituted(bit.rol(last, 8)), lshift(constant, 24))
+      constant = 2 * constant
+    elseif i % 8 == 5 then
+      last = substituted(last)
+    end
+    w[i] = bxor(w[i - 8], last)
+  end
+  return w
+end
+
+-- Encrypts a block of four words.
+local function encrypt(w, a, b, c, d)
+  local t1, t2, t3, t4 = columns[1], columns[2], columns[3], columns[4]
+  a, b, c, d = bxor(a, w[1]), bxor(b, w[2]), bxor(c, w[3]), bxor(d, w[4])
+  for i = 5, 53, 4 do
+    local a1, a2, a3, a4 = bytes_of(a)
+    local b1, b2, b3, b4 = bytes_of(b)
+    local c1, c2, c3, c4 = bytes_of(c)
+    local d1, d2, d3, d4 = bytes_of(d)
+    a = bxor(t1[a1], t2[b2], t3[c3], t4[d4], w[i])
+    b = bxor(t1[b1], t2[c2], t3[d3], t4[a4], w[i + 1])
+    c = bxor(t1[c1], t2[d2], t3[a3], t4[b4], w[i + 2])
+    d = bxor(t1[d1], t2[a2], t3[b3], t4[c4], w[i + 3])
+  end
+  local a1, a2, a3, a4 = bytes_of(a)
+  local b1, b2, b3, b4 = bytes_of(b)
+  local c1, c2, c3, c4 = bytes_of(c)
+  local d1, d2, d3, d4 = bytes_of(d)
+  return bxor(word(sbox[a1], sbox[b2], sbox[c3], sbox[d4]), w[57]),
+    bxor(word(sbox[b1], sbox[c2], sbox[d3], sbox[a4]), w[58]),
+    bxor(word(sbox[c1], sbox[d2], sbox[a3], sbox[b4]), w[59]),
+    bxor(word(sbox[d1], sbox[a2], sbox[b3], sbox[c4]), w[60])
+end
+
+-- Multiplies by x in the field of GHASH, whose first bit is the constant term.
+local function times_x(a, b, c, d)
+  local carry = band(d, 1)
+  d = bxor(rshift(d, 1), lshift(c, 31))
+  c = bxor(rshift(c, 1), lshift(b, 31))
+  b = bxor(rshift(b, 1), lshift(a, 31))
+  return carry == 0 and rshift(a, 1) or bxor(rshift(a, 1), 0xe1000000), b, c, d
+end
+
+-- What the eight highest powers turn into when something is multiplied by x^8.
+local reduced = {}
+for i = 0, 255 do
+  local a, b, c, d = 0, 0, 0, i
+  for _ = 1, 8 do
+    a, b, c, d = times_x(a, b, c, d)
+  end
+  reduced[i] = a
+end
+
+-- A key of packets: round keys, and the products of GHASH's key with each byte.
+local function packet_key(key)
+  local w = round_keys(key)
+  local product, a, b, c, d = { [0] = { 0, 0, 0, 0 } }, encrypt(w, 0, 0, 0, 0)
+  local high = 128
+  while high >= 1 do
+    product[high] = { a, b, c, d }
+    a, b, c, d = times_x(a, b, c, d)
+    high = high / 2
+  end
+  for i = 1, 255 do
+    if not product[i] then
+      high = 2 ^ math.floor(math.log(i) / math.log(2) + 1e-9)
+      local p, q = product[high], product[i - high]
+      product[i] = { bxor(p[1], q[1]), bxor(p[2], q[2]), bxor(p[3], q[3]), bxor(p[4], q[4]) }
+    end
+  end
+  return { words = w, product = product }
+end
+
+-- Multiplies by GHASH's key.
+local function times_key(product, a, b, c, d)
+  local x = { bytes_of(a) }
+  x[5], x[6], x[7], x[8] = bytes_of(b)
+  x[9], x[10], x[11], x[12] = bytes_of(c)
+  x[13], x[14], x[15], x[16] = bytes_of(d)
+  local p = product[x[16]]
+  a, b, c, d = p[1], p[2], p[3], p[4]
+  for i = 15, 1, -1 do
+    p = product[x[i]]
+    local r = reduced[band(d, 255)]
+    d = bxor(rshift(d, 8), lshift(c, 24), p[4])
+    c = bxor(rshift(c, 8), lshift(b, 24), p[3])
+    b = bxor(rshift(b, 8), lshift(a, 24), p[2])
+    a = bxor(rshift(a, 8), r, p[1])
+  end
+  return a, b, c, d
+end
+
+-- The words of block `i` of some bytes, counted from 0, with zeros after the end.
+local function block(bytes, i)
+  local part = bytes:sub(16 * i + 1, 16 * i + 16)
+  if #part < 16 then
+    part = part .. ("\0"):rep(16 - #part)
+  end
+  local a, b, c, d, e, f, g, h, k, l, m, n, o, p, q, r = part:byte(1, 16)
+  return word(a, b, c, d), word(e, f, g, h), word(k, l, m, n), word(o, p, q, r)
+end
+
+-- Decrypts what follows a header; nil if the tag is not that of the header and these bytes. The nonce is three words.
+local function decrypt(key, nonce, header, sealed, tag)
+  local w, product = key.words, key.product
+  local n1, n2, n3 = nonce[1], nonce[2], nonce[3]
+  local z1, z2, z3, z4 = times_key(product, block(header, 0))
+  local plain = {}
+  for i = 0, math.floor((#sealed + 15) / 16) - 1 do
+    local s1, s2, s3, s4 = block(sealed, i)
+    local k1, k2, k3, k4 = encrypt(w, n1, n2, n3, i + 2)
+    local a, b, c, d = bytes_of(bxor(s1, k1))
+    local e, f, g, h = bytes_of(bxor(s2, k2))
+    local k, l, m, n = bytes_of(bxor(s3, k3))
+    plain[i + 1] = string.char(a, b, c, d, e, f, g, h, k, l, m, n, bytes_of(bxor(s4, k4)))
+    z1, z2, z3, z4 = times_key(product, bxor(z1, s1), bxor(z2, s2), bxor(z3, s3), bxor(z4, s4))
+  end
+  z1, z2, z3, z4 = times_key(product, z1, bxor(z2, 8 * #header), z3, bxor(z4, 8 * #sealed))
+  local k1, k2, k3, k4 = encrypt(w, n1, n2, n3, 1)
+  local t1, t2, t3, t4 = block(tag, 0)
+  if bxor(z1, k1, t1) ~= 0 or bxor(z2, k2, t2) ~= 0 or bxor(z3, k3, t3) ~= 0 or bxor(z4, k4, t4) ~= 0 then
+    return nil
+  end
+  return table.concat(plain):sub(1, #sealed)
+end
+
+-- Keys by connection and side, as the key log has them: `header`, and the packet keys by epoch.
+local keys = { size = -1, sides = {} }
+-- What opens the packets for a connection id; where each packet of the capture was found to belong; how often packets for
+-- an id could not be opened.
+local openers, found, failures = {}, {}, {}
+-- So many packets for an unknown id are tried with every key, before there are new keys.
+local MAX_FAILURES = 8
+
+local function forget()
+  keys, openers, found, failures = { size = -1, sides = {} }, {}, {}, {}
+end
+
+-- Reads the key log if it has grown; says whether it has.
+local function read_keys()
+  local file = anabranch.prefs.keylog_file ~= "" and io.open(anabranch.prefs.keylog_file, "rb")
+  if not file then
+    return false
+  end
+  local size = file:seek("end")
+  if size == keys.size then
+    file:close()
+    return false
+  end
+  file:seek("set")
+  local sides = {}
+  for line in file:lines() do
+    local side, what, connection, key = line:match("^ANABRANCH_(%u+)_([%u%d_]+) (%x+) (%x+)%s*$")
+    if side and #key == 64 then
+      local of = side .. connection
+      sides[of] = sides[of] or { epochs = {} }
+      local bytes = key:gsub("%x%x", function(digits) return string.char(tonumber(digits, 16)) end)
+      local epoch = what:match("^PACKET_(%d+)$")
+      if what == "HEADER" then
+        sides[of].header = round_keys(bytes)
+      elseif epoch then
+        sides[of].epochs[tonumber(epoch)] = packet_key(bytes)
+      end
+    end
+  end
+  file:close()
+  keys, failures = { size = size, sides = sides }, {}
+  return true
+end
+
+-- The header of a packet without its mask: its bytes, the first byte, the low bits of path and number.
+local function unmasked(side, bytes)
+  local m1, m2 = encrypt(side.header, block(bytes:sub(-TAG), 0))
+  local mask = { bytes_of(m1) }
+  mask[5], mask[6] = bytes_of(m2)
+  local first = bxor(bytes:byte(1), band(mask[1], 63))
+  local path = bxor(bytes:byte(6), mask[2])
+  local low = {}
+  for i = 1, 4 do
+    low[i] = bxor(bytes:byte(6 + i), mask[2 + i])
+  end
+  local header = string.char(first) .. bytes:sub(2, 5) .. string.char(path, low[1], low[2], low[3], low[4])
+  local number = ((low[1] * 256 + low[2]) * 256 + low[3]) * 256 + low[4]
+  return { bytes = header, first = first, path = path, number = number }
+end
+
+-- The number nearest to the expected one with these low 32 bits.
+local function expanded(low, expected)
+  local number = expected - expected % 2 ^ 32 + low
+  if number > expected + 2 ^ 31 and number >= 2 ^ 32 then
+    return number - 2 ^ 32
+  elseif number < expected - 2 ^ 31 then
+    return number + 2 ^ 32
+  end
+  return number
+end
+
+-- Opens a packet with the keys of one side.
+local function try(side, bytes, expected, paths)
+  if not side.header then
+    return nil
+  end
+  local header = unmasked(side, bytes)
+  local number = expanded(header.number, expected)
+  local sealed, tag = bytes:sub(HEADER + 1, -TAG - 1), bytes:sub(-TAG)
+  for epoch, key in pairs(side.epochs) do
+    if epoch % 4 == math.floor(header.first / 16) % 4 then
+      for _, above in ipairs(paths) do
+        local path = header.path + above
+        local nonce = { path, math.floor(number / 2 ^ 32), number % 2 ^ 32 }
+        local plain = decrypt(key, nonce, header.bytes, sealed, tag)
+        if plain then
+          return { first = header.first, path = path, number = number }, plain
+        end
+      end
+    end
+  end
+  return nil
+end
+
+-- Paths are numbered from 0 and not twice in a connection; the header has the low eight bits.
+local ALL_PATHS = { 0, 256, 512, 768 }
+
+-- The header and the frames of a data packet, if there is a key for it.
+function opened(range, at)
+  local bytes, id = range:raw(), range:range(1, 4):uint()
+  if found[at] then
+    local was = found[at]
+    return try(was.side, bytes, was.number, { was.above })
+  end
+  local function open()
+    local known = openers[id]
+    if known then
+      return known.side, try(known.side, bytes, known.expected, { known.above })
+    end
+    if (failures[id] or 0) >= MAX_FAILURES then
+      return nil
+    end
+    for _, side in pairs(keys.sides) do
+      local header, plain = try(side, bytes, 0, ALL_PATHS)
+      if plain then
+        return side, header, plain
+      end
+    end
+    failures[id] = (failures[id] or 0) + 1
+  end
+  local side, header, plain = open()
+  if not plain and read_keys() then
+    openers = {}
+    side, header, plain = open()
+  end
+  if plain then
+    local above = header.path - header.path % 256
+    found[at] = { side = side, number = header.number, above = above }
+    local expected = math.max(openers[id] and openers[id].expected or 0, header.number + 1)
+    openers[id] = { side = side, expected = expected, above = above }
+  end
+  return header, plain
+end
+
 local function handshake(range, tree, response)
   local at = cursor(range)
   tree:add(fields.kind, at:take(1))
@@ -269,24 +587,48 @@ local function cookie(range, tree)
   tree:add(fields.cookie, at:take(32))
 end
 
-local function data(range, tree, info)
+-- A data packet; returns what the list of packets says of it. `at` tells it from all others of the capture.
+local function data(range, tree, at)
   local first = range:range(0, 1)
   tree:add(fields.kind, first, 64)
   tree:add(fields.connection, range:range(1, 4))
   local sealed = range:range(HEADER, range:len() - HEADER - TAG)
-  if anabranch.prefs.clear then
-    tree:add(fields.epoch, first, math.floor(first:uint() / 16) % 4)
-    tree:add(fields.path, range:range(5, 1))
-    tree:add(fields.number, range:range(6, 4))
-    local names = all(cursor(sealed), tree, {})
-    local number, path = range:range(6, 4):uint(), range:range(5, 1):uint()
-    info.cols.info = string.format("path %d, packet %d: %s", path, number, table.concat(names, ", "))
+  local frames, header = sealed, { first = first:uint(), path = range:range(5, 1):uint(), number = range:range(6, 4):uint() }
+  if not anabranch.prefs.clear then
+    local plain
+    header, plain = opened(range, at)
+    frames = plain and ByteArray.new(plain, true):tvb("Decrypted frames"):range()
+  end
+  local told
+  if frames then
+    tree:add(fields.epoch, first, math.floor(header.first / 16) % 4)
+    tree:add(fields.path, range:range(5, 1), header.path % 256)
+    tree:add(fields.number, range:range(6, 4), header.number % 2 ^ 32)
+    local names = all(cursor(frames), tree, {})
+    told = string.format("path %d, packet %d: %s", header.path, header.number, table.concat(names, ", "))
   else
     tree:add(fields.masked, range:range(5, 5))
     tree:add(fields.sealed, sealed)
-    info.cols.info = string.format("Data for %08x, %d bytes of frames", range:range(1, 4):uint(), sealed:len())
+    told = string.format("Data for %08x, %d bytes of frames", range:range(1, 4):uint(), sealed:len())
   end
   tree:add(fields.tag, range:range(range:len() - TAG, TAG))
+  return told
+end
+
+-- The length of the data packets in a datagram that the system split or joined outside the capture (UDP segmentation and
+-- receive offload): all packets but the last have the same, and the same connection id.
+local function segment(range)
+  local bytes = range:raw()
+  local id = bytes:sub(2, 5)
+  local next = bytes:find(id, HEADER + TAG + 2, true)
+  while next do
+    local first = bytes:byte(next - 1)
+    if first >= 64 and first < 128 then
+      return next - 2
+    end
+    next = bytes:find(id, next + 1, true)
+  end
+  return range:len()
 end
 
 -- What a datagram is; nil if it is none of ours.
@@ -316,7 +658,15 @@ function anabranch.dissector(tvb, info, root)
   local tree = root:add(anabranch, range)
   tree:append_text(", " .. kinds[kind])
   if kind == 64 then
-    data(range, tree, info)
+    local length, told = segment(range), {}
+    for from = 0, range:len() - 1, length do
+      local part = range:range(from, math.min(length, range:len() - from))
+      local within = length < range:len() and tree:add(fields.packet, part) or tree
+      if part:len() > HEADER + TAG then
+        told[#told + 1] = data(part, within, info.number .. ":" .. from)
+      end
+    end
+    info.cols.info = table.concat(told, " | ")
     return tvb:len()
   end
   info.cols.info = kinds[kind]
@@ -352,7 +702,13 @@ local function bind()
 end
 
 function anabranch.prefs_changed()
+  forget()
   bind()
+end
+
+-- Another capture, or the same anew.
+function anabranch.init()
+  forget()
 end
 
 bind()

@@ -24,8 +24,8 @@ use tokio::runtime::{Builder, Runtime};
 use crate::catalog::profile;
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::keys;
-use crate::qlog::Qlogs;
 use args::{BenchArgs, Side};
 
 /// Runs the side that `args` name.
@@ -39,20 +39,20 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
             codes::run(args)
         }
         Side::Server(args) => {
-            let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-server")?;
+            let insight = Insight::open(&args.insight, "bench-server")?;
             let secrets = [args.key.as_deref(), args.preshared_key.as_deref()];
-            confine(&Needs::files(secrets, qlogs.directory()))?;
-            runtime()?.block_on(server::run(args, &qlogs))
+            confine(&Needs::files(secrets, insight.directory()))?;
+            runtime()?.block_on(server::run(args, &insight))
         }
         Side::Client(args) if args.loopback => {
             confine(&Needs::default())?;
             loopback::run(args)
         }
         Side::Client(args) => {
-            let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-client")?;
+            let insight = Insight::open(&args.insight, "bench-client")?;
             let secrets = [args.key.as_deref(), args.preshared_key.as_deref()];
-            confine(&Needs::files(secrets, qlogs.directory()))?;
-            runtime()?.block_on(client::run(args, &qlogs))
+            confine(&Needs::files(secrets, insight.directory()))?;
+            runtime()?.block_on(client::run(args, &insight))
         }
     }
 }

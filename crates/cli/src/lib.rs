@@ -16,6 +16,7 @@ mod emulate;
 mod failure;
 mod format;
 mod help;
+mod insight;
 mod interrupt;
 mod keys;
 mod limit;

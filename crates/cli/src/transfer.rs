@@ -45,7 +45,7 @@ use anabranch_transfer::{Name, Role, Ticket};
 
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
-use crate::qlog::Qlogs;
+use crate::insight::Insight;
 use crate::{keys, paths};
 use args::{CommonArgs, ConnectArgs, GetArgs, ListenArgs, RecvArgs, StoreArgs};
 use connect::Connecting;
@@ -78,15 +78,15 @@ pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
     if report.on_stderr && !by_ticket && !args.listen.once {
         return Err(Failure::usage("standard output takes one file: add --once"));
     }
-    let qlogs = Qlogs::new(args.common.qlog.as_deref(), "recv")?;
+    let insight = Insight::open(&args.common.insight, "recv")?;
     let out = args.store.out.as_deref().unwrap_or(Path::new(USUAL)).display().to_string();
     let words = words("recv", &args.listen, &[out]);
     let (args, common) = (&args.listen, &args.common);
-    let listening = Listening { args, common, side: &side, report, qlogs: &qlogs, words };
-    let mut needs = needs(&qlogs, args.key.as_deref(), common);
+    let listening = Listening { args, common, side: &side, report, insight: &insight, words };
+    let mut needs = needs(&insight, args.key.as_deref(), common);
     needs.write.extend(by_ticket.then(kept::directory).flatten());
     needs.write.extend(side.directory());
-    on_runtime(&qlogs, &needs, listening.run())
+    on_runtime(&insight, &needs, listening.run())
 }
 
 /// Fetches what is offered somewhere.
@@ -100,13 +100,15 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     taking.keyed = ticket.is_none();
     let side = Side::Takes(taking);
     let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store) };
-    let qlogs = Qlogs::new(args.common.qlog.as_deref(), "get")?;
-    let mut needs = needs(&qlogs, args.key.as_deref(), &args.common);
+    let insight = Insight::open(&args.common.insight, "get")?;
+    let mut needs = needs(&insight, args.key.as_deref(), &args.common);
     needs.write.extend(side.directory());
-    on_runtime(&qlogs, &needs, async {
+    on_runtime(&insight, &needs, async {
         let from = args.from.as_deref();
         match connecting(ticket, from, args.key.as_deref(), &args.connect, &args.common).await? {
-            Some(connecting) => connect::run(connecting, &side, &args.common, report, &qlogs).await,
+            Some(connecting) => {
+                connect::run(connecting, &side, &args.common, report, &insight).await
+            }
             None => Err(Failure::usage("give a ticket, or --from HOST:PORT with --peer and --key")),
         }
     })
@@ -206,13 +208,13 @@ async fn connecting(
 }
 
 /// What every transfer needs: its secrets, if it has any, and the directory of its recordings.
-fn needs(qlogs: &Qlogs, key: Option<&Path>, common: &CommonArgs) -> Needs {
-    Needs::files([key, common.preshared_key.as_deref()], qlogs.directory())
+fn needs(insight: &Insight, key: Option<&Path>, common: &CommonArgs) -> Needs {
+    Needs::files([key, common.preshared_key.as_deref()], insight.directory())
 }
 
 /// Gives up what is not needed, and runs `work` to its end on a runtime of its own.
 fn on_runtime(
-    qlogs: &Qlogs,
+    insight: &Insight,
     needs: &Needs,
     work: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
@@ -227,7 +229,7 @@ fn on_runtime(
         work.await
     });
     runtime.shutdown_timeout(SHUTDOWN);
-    qlogs.finish();
+    insight.finish();
     result
 }
 

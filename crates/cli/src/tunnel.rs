@@ -28,9 +28,9 @@ use anabranch_types::DataSize;
 
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::keys;
 use crate::open_files;
-use crate::qlog::Qlogs;
 use crate::status::Telling;
 use args::{CommonArgs, ConnectArgs, ServeArgs};
 use changes::Preshared;
@@ -59,16 +59,16 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let settings = config::serve(args, file::read(args.common.config.as_deref())?)?;
     let reporter = Reporter { json: args.common.json, quiet: args.common.quiet };
-    let qlogs = settings.common.qlogs.clone();
-    let config = endpoint_config(&settings.common)?;
+    let insight = Insight::open(&args.common.insight, "serve")?;
+    let config = endpoint_config(&settings.common, &insight)?;
     let other_user = args.user.is_some();
     open_files::allow_many();
     let telling = Telling::open("serve");
     let listen = settings.peers.iter().flat_map(|(_, permits)| &permits.listen);
     let sockets = listen.filter_map(Permit::socket_directory).collect();
-    confine(&Needs { other_user, sockets, ..needs(&args.common, &qlogs, telling.as_ref()) })?;
-    let result = run(serve::run(args, (settings, config), reporter, telling.as_ref()));
-    qlogs.finish();
+    confine(&Needs { other_user, sockets, ..needs(&args.common, &insight, telling.as_ref()) })?;
+    let result = run(serve::run(args, (settings, config), &insight, reporter, telling.as_ref()));
+    insight.finish();
     result
 }
 
@@ -81,21 +81,21 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     // With --stdio, standard output is the connection's.
     let json = args.common.json && args.stdio.is_none();
     let quiet = args.common.quiet || args.stdio.is_some();
-    let qlogs = settings.common.qlogs.clone();
-    let config = endpoint_config(&settings.common)?;
+    let insight = Insight::open(&args.common.insight, "connect")?;
+    let config = endpoint_config(&settings.common, &insight)?;
     open_files::allow_many();
     let telling = args.stdio.is_none().then(|| Telling::open("connect")).flatten();
     let sockets = ways::directories(settings.local.iter().map(|forward| &forward.bind));
-    confine(&Needs { sockets, ..needs(&args.common, &qlogs, telling.as_ref()) })?;
+    confine(&Needs { sockets, ..needs(&args.common, &insight, telling.as_ref()) })?;
     let reporter = Reporter { json, quiet };
-    let result = run(connect::run(args, (settings, config), reporter, telling.as_ref()));
-    qlogs.finish();
+    let result = run(connect::run(args, (settings, config), &insight, reporter, telling.as_ref()));
+    insight.finish();
     result
 }
 
 /// What both commands have to do while they run.
-fn needs(args: &CommonArgs, qlogs: &Qlogs, telling: Option<&Telling>) -> Needs {
-    let mut needs = Needs { tcp: true, ..Needs::files([], qlogs.directory()) };
+fn needs(args: &CommonArgs, insight: &Insight, telling: Option<&Telling>) -> Needs {
+    let mut needs = Needs { tcp: true, ..Needs::files([], insight.directory()) };
     needs.read.extend(file::to_read_again(args.config.as_deref()));
     needs.write.extend(telling.and_then(Telling::directory));
     needs
@@ -114,7 +114,7 @@ fn run(task: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
 }
 
 /// The endpoint's configuration for a standing connection.
-fn endpoint_config(common: &Common) -> Result<Config, Failure> {
+fn endpoint_config(common: &Common, insight: &Insight) -> Result<Config, Failure> {
     let mut config = Config::new(keys::load(&common.key)?);
     config.profile = common.profile.clone();
     config.transport = TransportConfig {
@@ -127,6 +127,7 @@ fn endpoint_config(common: &Common) -> Result<Config, Failure> {
     config.memory = common.max_memory.map_or(config.memory, DataSize::as_bytes);
     config.schedule = SCHEDULE;
     config.preshared = preshared(common)?;
+    config.key_log = insight.key_log.clone();
     Ok(config)
 }
 

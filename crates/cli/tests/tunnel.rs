@@ -6,6 +6,7 @@ mod echo;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/tunnel.rs"]
 mod processes;
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/relay.rs"]
 mod relay;
 

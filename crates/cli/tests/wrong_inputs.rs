@@ -55,6 +55,8 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("send file --timeout never", 2, "from 1s to 168h"),
     ("send file --qlog file", 2, "name a directory"),
     ("send file --qlog file/below", 2, "name another"),
+    ("send file --key-log .", 2, "name a file that can be written"),
+    ("send file --key-log file", 1, "lets others read"),
     ("send file --key key", 2, "--key needs --allow PUBKEY"),
     ("recv --out file", 1, "name a directory"),
     ("recv --out file/below", 1, "name a directory"),

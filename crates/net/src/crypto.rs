@@ -6,6 +6,7 @@
 mod cookie;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
+mod key_log;
 pub mod keys;
 mod noise;
 mod packet;
@@ -17,6 +18,7 @@ mod stack;
 #[cfg(test)]
 mod tests;
 
+pub use key_log::KeyLog;
 pub use keys::{KeyError, SecretKey};
 pub use preshared::PresharedKey;
 pub(crate) use preshared::PresharedKeys;
@@ -55,7 +57,11 @@ impl NoiseCrypto {
             own_mac1: mac_key(b"mac1", &public.0),
             cookies: CookieBox::new(&public),
             fallback: (mac_key(b"random", first.as_slice()), 0),
-            credentials: Arc::new(Credentials { secret, preshared: PresharedKeys::default() }),
+            credentials: Arc::new(Credentials {
+                secret,
+                preshared: PresharedKeys::default(),
+                key_log: None,
+            }),
             public,
         })
     }
@@ -64,6 +70,14 @@ impl NoiseCrypto {
     pub fn with_preshared(self, preshared: BTreeMap<PublicKey, PresharedKey>) -> Self {
         self.credentials.preshared.replace(preshared);
         self
+    }
+
+    /// The same, writing the keys of its connections to `log`.
+    pub fn with_key_log(self, log: KeyLog) -> Self {
+        let own = &self.credentials;
+        let (secret, preshared) = (own.secret.clone(), own.preshared.clone());
+        let credentials = Arc::new(Credentials { secret, preshared, key_log: Some(log) });
+        NoiseCrypto { credentials, ..self }
     }
 
     /// The secrets that it shares with peers, to replace them later.

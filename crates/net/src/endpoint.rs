@@ -1,6 +1,6 @@
 use crate::clock::{Clock, wall_clock};
 use crate::connection::{Connection, PathSpec};
-use crate::crypto::{NoiseCrypto, PresharedKey, PresharedKeys, SecretKey};
+use crate::crypto::{KeyLog, NoiseCrypto, PresharedKey, PresharedKeys, SecretKey};
 use crate::driver::Driver;
 use crate::error::ConnectError;
 use crate::incoming::Incoming;
@@ -42,6 +42,9 @@ pub struct Config {
     /// Bytes of memory that all connections share. Those with one peer may hold together as much as is left; if they hold
     /// more, the largest is closed. Data that the application has read, or has not written yet, is not counted.
     pub memory: u64,
+    /// Where the keys of its connections are written down, so that captures of them can be decrypted. Nowhere, unless
+    /// changed.
+    pub key_log: Option<KeyLog>,
 }
 
 impl Config {
@@ -58,6 +61,7 @@ impl Config {
             max_connections: defaults.max_connections,
             max_per_peer: defaults.max_per_peer,
             memory: defaults.memory,
+            key_log: None,
         }
     }
 
@@ -109,7 +113,10 @@ impl Endpoint {
         let no_random = |_| io::Error::other("the system gives no random numbers");
         let clock = Clock::start();
         let crypto = NoiseCrypto::new(config.secret.clone()).map_err(|_| no_random(()))?;
-        let crypto = crypto.with_preshared(config.preshared.clone());
+        let mut crypto = crypto.with_preshared(config.preshared.clone());
+        if let Some(log) = config.key_log.clone() {
+            crypto = crypto.with_key_log(log);
+        }
         let preshared = crypto.preshared();
         let config = config.core();
         let (profile, transport) = (config.profile.clone(), config.transport.clone());

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 
 use super::codes::args::CodesArgs;
 use super::protocol::{MAX_OMIT, MAX_STREAMS};
+use crate::insight::InsightArgs;
 use crate::paths::PathArg;
 use crate::values::{MAX_TIME, MIN_TIME, Setting, duration, public_key, rate, setting, time};
 
@@ -70,9 +71,8 @@ pub struct ServerArgs {
     /// Another policy on one axis of the profile: see `anabranch policies`
     #[arg(long = "set", value_name = "AXIS=POLICY", value_parser = setting)]
     pub settings: Vec<Setting>,
-    /// Write what each connection decides and why into this directory, as qlog
-    #[arg(long, value_name = "DIR")]
-    pub qlog: Option<PathBuf>,
+    #[command(flatten)]
+    pub insight: InsightArgs,
     /// Largest UDP payload, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1452,
         value_parser = clap::value_parser!(u16).range(1200..=65_507))]
@@ -160,9 +160,8 @@ pub struct ClientArgs {
     /// Another policy on one axis of the profile: see `anabranch policies`
     #[arg(long = "set", value_name = "AXIS=POLICY", value_parser = setting)]
     pub settings: Vec<Setting>,
-    /// Write what each connection decides and why into this directory, as qlog
-    #[arg(long, value_name = "DIR")]
-    pub qlog: Option<PathBuf>,
+    #[command(flatten)]
+    pub insight: InsightArgs,
     /// Largest UDP payload, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1452,
         value_parser = clap::value_parser!(u16).range(1200..=65_507))]

@@ -16,11 +16,11 @@ use super::table;
 use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::interrupt::asked_to_end;
 use crate::keys;
 use crate::output;
 use crate::paths;
-use crate::qlog::Qlogs;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const MOST_INTERVALS: usize = 3600;
 ///
 /// # Errors
 /// When the server does not answer or refuses, or anything fails on the way.
-pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure> {
+pub(super) async fn run(args: &ClientArgs, insight: &Insight) -> Result<(), Failure> {
     let (Some(to), Some(peer)) = (&args.to, args.peer) else {
         return Err(Failure::usage("HOST:PORT and --peer are needed without --loopback"));
     };
@@ -44,6 +44,7 @@ pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure>
     let secret = key(args.key.as_deref())?;
     let mut config = config(secret, profile, args.payload, Permitted::Nobody);
     config.preshared = keys::shared_with(&[peer], args.preshared_key.as_deref())?;
+    config.key_log = insight.key_log.clone();
     let endpoint = Endpoint::client(config).map_err(Failure::failed)?;
     let dialling = async {
         if !args.json {
@@ -59,11 +60,11 @@ pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure>
         failure = give_up(&endpoint, to) => return Err(failure),
     };
     let connection = connected.map_err(Failure::unreached)?;
-    qlogs.follow(&connection, "client");
+    insight.follow(&connection, "client");
     let result = measure(args, &connection).await;
     connection.close(0, "done");
     endpoint.wait_idle().await;
-    qlogs.finish();
+    insight.finish();
     result
 }
 

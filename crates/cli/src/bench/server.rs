@@ -15,10 +15,10 @@ use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::arrivals::Arrivals;
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::interrupt::asked_to_end;
 use crate::keys;
 use crate::limited::Limited;
-use crate::qlog::Qlogs;
 use crate::{clock, format};
 
 /// How long a client may take to say what it wants, and to open its streams.
@@ -30,7 +30,7 @@ const ALIVE: u64 = 20;
 ///
 /// # Errors
 /// When sockets or the key fail; with `--once` also when the measurement does.
-pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure> {
+pub(super) async fn run(args: &ServerArgs, insight: &Insight) -> Result<(), Failure> {
     if args.allow.is_empty() && !args.anyone {
         return Err(Failure::usage(
             "say who may connect: --allow PUBKEY once for each, or --anyone",
@@ -43,19 +43,20 @@ pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure>
     let profile = profile(&args.profile, &args.settings)?;
     let mut config = config(key(args.key.as_deref())?, profile, args.payload, permitted);
     config.preshared = keys::shared_with(&args.allow, args.preshared_key.as_deref())?;
+    config.key_log = insight.key_log.clone();
     let endpoint = Endpoint::bind(config, args.listen.iter().copied())
         .map_err(|error| Failure::cannot_listen_on(&args.listen, &error))?;
     for address in endpoint.local_addrs() {
         eprintln!("listening on {address}");
     }
     eprintln!("public key {}", endpoint.public_key());
-    let result = attend(args, &endpoint, qlogs).await;
-    qlogs.finish();
+    let result = attend(args, &endpoint, insight).await;
+    insight.finish();
     result
 }
 
 /// Serves clients as they come.
-async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result<(), Failure> {
+async fn attend(args: &ServerArgs, endpoint: &Endpoint, insight: &Insight) -> Result<(), Failure> {
     let arrivals = Arrivals::of(endpoint);
     let lines = Limited::new("clients".to_owned(), "");
     loop {
@@ -64,7 +65,7 @@ async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result
             () = asked_to_end() => return Ok(()),
         };
         let Some(connection) = accepted else { return Ok(()) };
-        qlogs.follow(&connection, "server");
+        insight.follow(&connection, "server");
         if args.once {
             let served = serve(&connection).await;
             let result = served.map(|figures| figures.iter().for_each(|of| tell(&connection, of)));

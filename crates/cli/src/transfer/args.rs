@@ -8,6 +8,7 @@ use anabranch_types::{Bitrate, parse_duration};
 use clap::Args;
 
 use super::pick::glob;
+use crate::insight::InsightArgs;
 use crate::paths::PathArg;
 use crate::values::{public_key, rate};
 
@@ -226,9 +227,8 @@ pub struct CommonArgs {
     /// Idle timeout: silence after which the connection is lost, or the other side does not answer
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
     pub timeout: Duration,
-    /// Write what each connection decides and why into this directory, as qlog
-    #[arg(long, value_name = "DIR")]
-    pub qlog: Option<PathBuf>,
+    #[command(flatten)]
+    pub insight: InsightArgs,
     /// Write events and progress as JSON lines on standard output; progress stays on standard error too
     #[arg(long)]
     pub json: bool,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::{Connection, Endpoint, Profile, PublicKey};
+use anabranch::{Config, Connection, Endpoint, Profile, PublicKey};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::args::CommonArgs;
@@ -17,10 +17,10 @@ use super::shares::Earlier;
 use super::waiting::Waiting;
 use crate::catalog::profile;
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::interrupt::asked_to_end;
 use crate::machine;
 use crate::paths::{Route, tell_missing};
-use crate::qlog::Qlogs;
 
 /// Pause before connecting again after a connection that did not last long.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -42,7 +42,7 @@ pub(super) async fn run(
     side: &Side,
     common: &CommonArgs,
     report: Report,
-    qlogs: &Qlogs,
+    insight: &Insight,
 ) -> Result<(), Failure> {
     tell_missing(&connecting.route);
     let mut transfer = Transfer {
@@ -52,7 +52,7 @@ pub(super) async fn run(
         side,
         common,
         report,
-        qlogs,
+        insight,
         progress: Arc::new(Progress::telling(report)),
         earlier: Earlier::default(),
         started: Instant::now(),
@@ -81,7 +81,7 @@ struct Transfer<'a> {
     side: &'a Side,
     common: &'a CommonArgs,
     report: Report,
-    qlogs: &'a Qlogs,
+    insight: &'a Insight,
     progress: Arc<Progress>,
     earlier: Earlier,
     started: Instant,
@@ -121,7 +121,7 @@ impl Transfer<'_> {
     /// One connection, from beginning to end.
     async fn once(&mut self) -> Result<Connection, TransferError> {
         let connection = self.dial().await?;
-        self.qlogs.follow(&connection, "client");
+        self.insight.follow(&connection, "client");
         self.connected = true;
         self.progress.begin(0, 0);
         let role = self.side.role();
@@ -148,6 +148,7 @@ impl Transfer<'_> {
     async fn dial(&mut self) -> Result<Connection, TransferError> {
         let Connecting { secrets, peer, route, .. } = self.connecting;
         let config = endpoint_config(secrets.clone(), self.profile.clone(), self.common.timeout);
+        let config = Config { key_log: self.insight.key_log.clone(), ..config };
         let endpoint = Endpoint::client(config)
             .map_err(|error| TransferError::lost(format!("cannot open sockets: {error}")))?;
         let endpoint = self.endpoint.insert(endpoint);

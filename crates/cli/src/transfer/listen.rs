@@ -27,10 +27,10 @@ use super::waiting::Waiting;
 use crate::arrivals::Arrivals;
 use crate::catalog::profile;
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::interrupt::asked_to_end;
 use crate::limited::Limited;
 use crate::paths::listening;
-use crate::qlog::Qlogs;
 use crate::{keys, machine};
 
 /// When a connection is lost that has brought something, the ticket's holder may come back for so long, even if the ticket
@@ -45,7 +45,7 @@ pub(super) struct Listening<'a> {
     pub(super) common: &'a CommonArgs,
     pub(super) side: &'a Side,
     pub(super) report: Report,
-    pub(super) qlogs: &'a Qlogs,
+    pub(super) insight: &'a Insight,
     /// What makes another command the same as this one.
     pub(super) words: Vec<String>,
 }
@@ -156,12 +156,13 @@ impl Listening<'_> {
 
     fn config(&self, secrets: Secrets) -> Result<Config, Failure> {
         let profile = profile(&self.common.profile, &[])?;
-        Ok(endpoint_config(secrets, profile, self.common.timeout))
+        let config = endpoint_config(secrets, profile, self.common.timeout);
+        Ok(Config { key_log: self.insight.key_log.clone(), ..config })
     }
 
     async fn accept(&self, arrivals: &Arrivals) -> Result<Connection, Failure> {
         let connection = arrivals.next().await.ok_or_else(stopped)?;
-        self.qlogs.follow(&connection, "server");
+        self.insight.follow(&connection, "server");
         Ok(connection)
     }
 

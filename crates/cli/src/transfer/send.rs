@@ -13,9 +13,9 @@ use super::session::Side;
 use super::source::{Offer, Source};
 use super::{connect, connecting, kept, needs, on_runtime, split_ticket, words};
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::limit::Limit;
 use crate::output;
-use crate::qlog::Qlogs;
 
 /// Sends files, or tells which would be sent.
 ///
@@ -51,13 +51,13 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
         return complete(&offer, "would be sent");
     }
     let side = Side::Offers(source, args.bwlimit.map(Limit::new));
-    let qlogs = Qlogs::new(args.common.qlog.as_deref(), "send")?;
+    let insight = Insight::open(&args.common.insight, "send")?;
     let listens = ticket.is_none() && args.to.is_none();
     let standing = !args.listen.allow.is_empty();
-    let mut needs = needs(&qlogs, args.listen.key.as_deref(), &args.common);
+    let mut needs = needs(&insight, args.listen.key.as_deref(), &args.common);
     needs.write.extend((listens && !standing).then(kept::directory).flatten());
     needs.read.extend(source_paths(&args.files, standing));
-    on_runtime(&qlogs, &needs, async {
+    on_runtime(&insight, &needs, async {
         let (host, key) = (args.to.as_deref(), args.listen.key.as_deref());
         match connecting(ticket, host, key, &args.connect, &args.common).await? {
             Some(connecting) => {
@@ -66,9 +66,9 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
                         "--listen and --allow are for sending without a ticket",
                     ));
                 }
-                connect::run(connecting, &side, &args.common, report, &qlogs).await
+                connect::run(connecting, &side, &args.common, report, &insight).await
             }
-            None => listening(args, &side, report, &qlogs).run().await,
+            None => listening(args, &side, report, &insight).run().await,
         }
     })?;
     // Only a side that ends after one transfer tells by its exit code whether all was sent.
@@ -79,12 +79,12 @@ fn listening<'a>(
     args: &'a SendArgs,
     side: &'a Side,
     report: Report,
-    qlogs: &'a Qlogs,
+    insight: &'a Insight,
 ) -> Listening<'a> {
     let mut words = words("send", &args.listen, &args.files);
     words.extend(args.exclude.iter().map(|glob| format!("without {glob}")));
     words.extend(args.links.then(|| "links".to_owned()));
-    Listening { args: &args.listen, common: &args.common, side, report, qlogs, words }
+    Listening { args: &args.listen, common: &args.common, side, report, insight, words }
 }
 
 /// Tells what would be sent.

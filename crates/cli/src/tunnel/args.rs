@@ -7,6 +7,7 @@ use anabranch::PublicKey;
 use anabranch_forward::{Dynamic, Forward, Permit, Place, Target, UdpForward};
 use clap::Args;
 
+use crate::insight::InsightArgs;
 use crate::paths::PathArg;
 use crate::values::{Listening, Memory, Reached, public_key};
 
@@ -171,9 +172,8 @@ pub struct CommonArgs {
     /// The protocol: see `anabranch profiles`
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
-    /// Write what each connection decides and why into this directory, as qlog
-    #[arg(long, value_name = "DIR")]
-    pub qlog: Option<PathBuf>,
+    #[command(flatten)]
+    pub insight: InsightArgs,
     /// Write events as JSON lines on standard output
     #[arg(long)]
     pub json: bool,

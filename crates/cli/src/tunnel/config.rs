@@ -16,7 +16,6 @@ use super::file::{File, Interface, Peer, Text};
 use crate::catalog;
 use crate::failure::Failure;
 use crate::paths::PathArg;
-use crate::qlog::Qlogs;
 use crate::values::{Listening, Memory, Reached};
 
 /// How often an idle path is asked for a sign of life unless said otherwise: address translators keep
@@ -45,7 +44,6 @@ pub(super) struct Common {
     pub(super) max_forwarded: u16,
     /// Most memory of all connections together, if it is not the default.
     pub(super) max_memory: Option<DataSize>,
-    pub(super) qlogs: Qlogs,
 }
 
 impl Common {
@@ -157,7 +155,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     if peers.is_empty() {
         return Err(Failure::usage("nobody may connect: name a peer with --allow PUBKEY"));
     }
-    let common = common("serve", &args.common, file.interface, keepalive)?;
+    let common = common(&args.common, file.interface, keepalive)?;
     Ok(Serve { common: Common { preshared, names, ..common }, listen, announce, peers })
 }
 
@@ -218,7 +216,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
     let endpoint = endpoint.ok_or_else(|| Failure::usage("the peer's HOST:PORT is needed"))?;
     let in_file: Vec<_> = file.paths.into_iter().map(|path| path.0).collect();
     let paths = given(args.paths.clone(), &in_file);
-    let common = common("connect", &args.common, file.interface, keepalive)?;
+    let common = common(&args.common, file.interface, keepalive)?;
     let preshared = shared.map(|file| (peer, file)).into_iter().collect();
     Ok(Connect {
         common: Common { preshared, names, ..common },
@@ -233,7 +231,6 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
 }
 
 fn common(
-    command: &str,
     args: &CommonArgs,
     file: Interface,
     keepalive: Option<Duration>,
@@ -247,24 +244,13 @@ fn common(
         (None, Some(profile)) => profile,
         (name, _) => catalog::profile(name.as_deref().unwrap_or("anabranch"), &[])?,
     };
-    let qlogs = Qlogs::new(args.qlog.as_deref(), command)?;
     let max_forwarded = args.max_forwarded.or(file.max_forwarded.map(NonZero::get));
     let max_forwarded = max_forwarded.unwrap_or(MAX_FORWARDED);
     let max_memory = args.max_memory.or(file.max_memory.map(|Text(memory)| memory));
     let max_memory = max_memory.map(|Memory(size)| size);
     let metrics = args.metrics.or(file.metrics);
     let (preshared, names) = (BTreeMap::new(), BTreeMap::new());
-    Ok(Common {
-        key,
-        preshared,
-        names,
-        profile,
-        metrics,
-        keepalive,
-        max_forwarded,
-        max_memory,
-        qlogs,
-    })
+    Ok(Common { key, preshared, names, profile, metrics, keepalive, max_forwarded, max_memory })
 }
 
 /// `own`, or `usual` if `own` is empty.

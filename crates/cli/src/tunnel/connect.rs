@@ -22,6 +22,7 @@ use super::remotes::Remotes;
 use super::ways::{Way, Ways};
 use super::{FAREWELL, file, preshared, tell_news};
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::interrupt::{self, asked_to_end};
 use crate::paths::{self, Route};
 use crate::status::Telling;
@@ -39,6 +40,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 pub(super) async fn run(
     args: &ConnectArgs,
     (settings, config): (Connect, Config),
+    insight: &Insight,
     reporter: Reporter,
     telling: Option<&Telling>,
 ) -> Result<(), Failure> {
@@ -64,7 +66,8 @@ pub(super) async fn run(
     let settings = watch::Sender::new(Arc::new(settings));
     // Why there is no connection, while there is none.
     let lack = watch::Sender::new(String::new());
-    let connected = stay_connected(&endpoint, &settings, &link, &metrics, reporter, &lack);
+    let connected =
+        stay_connected(&endpoint, &settings, &link, (&metrics, insight), reporter, &lack);
     let client =
         Client { args, endpoint: &endpoint, settings: &settings, link: &link, secrets, hangups };
     let outcome = match &args.stdio {
@@ -176,7 +179,7 @@ async fn stay_connected(
     endpoint: &Endpoint,
     settings: &watch::Sender<Arc<Connect>>,
     link: &Link,
-    metrics: &Metrics,
+    (metrics, insight): (&Metrics, &Insight),
     reporter: Reporter,
     lack: &watch::Sender<String>,
 ) -> Failure {
@@ -190,7 +193,7 @@ async fn stay_connected(
             Ok(connection) => {
                 // The settings may have been read again meanwhile.
                 let settings = settings.borrow().clone();
-                settings.common.qlogs.follow(&connection, "client");
+                insight.follow(&connection, "client");
                 connection.set_heartbeat(heartbeat(&settings));
                 reporter.say(&TunnelEvent::Connected { peer: &peer });
                 let watched = metrics.watch(&connection);

@@ -18,6 +18,7 @@ use super::{FAREWELL, file, preshared, privileges, tell_news};
 use crate::arrivals::Arrivals;
 use crate::confine::is_root;
 use crate::failure::Failure;
+use crate::insight::Insight;
 use crate::interrupt::{self, asked_to_end};
 use crate::output::warn;
 use crate::status::Telling;
@@ -29,10 +30,11 @@ const PERMITTED_NO_MORE: (u64, &str) = (257, "this key is no longer permitted");
 pub(super) async fn run(
     args: &ServeArgs,
     (settings, config): (Serve, Config),
+    insight: &Insight,
     reporter: Reporter,
     telling: Option<&Telling>,
 ) -> Result<(), Failure> {
-    let mut server = Server::start(settings, config, reporter).await?;
+    let mut server = Server::start(settings, config, insight.clone(), reporter).await?;
     privileges::become_user(args.user.as_deref())?;
     let endpoint = server.endpoint.clone();
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
@@ -94,6 +96,7 @@ struct Server {
     grants: BTreeMap<PublicKey, Grant>,
     service: Service,
     metrics: Metrics,
+    insight: Insight,
     reporter: Reporter,
     /// A reporter for each peer that has connected.
     voices: BTreeMap<PublicKey, Voice>,
@@ -104,6 +107,7 @@ impl Server {
     async fn start(
         settings: Serve,
         mut config: Config,
+        insight: Insight,
         reporter: Reporter,
     ) -> Result<Self, Failure> {
         config.permitted = permitted(&settings);
@@ -121,7 +125,17 @@ impl Server {
         // Twice as many, because what a peer had before a crash stays open for some seconds after it is back.
         let service = Service::carrying(2 * usize::from(settings.common.max_forwarded));
         let voices = BTreeMap::new();
-        Ok(Server { endpoint, settings, preshared, grants, service, metrics, reporter, voices })
+        Ok(Server {
+            endpoint,
+            settings,
+            preshared,
+            grants,
+            service,
+            metrics,
+            insight,
+            reporter,
+            voices,
+        })
     }
 
     /// Serves a connection to its end.
@@ -131,7 +145,7 @@ impl Server {
             let (code, reason) = PERMITTED_NO_MORE;
             return connection.close(code, reason);
         };
-        self.settings.common.qlogs.follow(&connection, "server");
+        self.insight.follow(&connection, "server");
         announce(&self.settings.announce, &connection);
         let peer = connection.peer();
         self.metrics.count_datagrams("peer", &peer.to_string(), self.service.datagrams_of(peer));

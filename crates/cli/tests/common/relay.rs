@@ -12,6 +12,10 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// Two threads, ended when dropped.
 pub struct Relay {
+    /// Where it listens.
+    #[cfg_attr(not(test), expect(dead_code))]
+    pub address: SocketAddr,
+    carried: Arc<Mutex<Vec<Vec<u8>>>>,
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -24,11 +28,14 @@ impl Relay {
         for socket in [&outer, &inner] {
             socket.set_read_timeout(Some(TURN)).unwrap();
         }
+        let address = outer.local_addr().unwrap();
+        let carried = Arc::new(Mutex::new(Vec::new()));
         let over = Arc::new(AtomicBool::new(false));
         let client = Arc::new(Mutex::new(None));
         let passes = move |count: u64| drop_each.is_none_or(|each| count % each != each - 1);
         let out = {
             let (over, client) = (Arc::clone(&over), Arc::clone(&client));
+            let carried = Arc::clone(&carried);
             let (outer, inner) = (outer.try_clone().unwrap(), inner.try_clone().unwrap());
             std::thread::spawn(move || {
                 let (mut buffer, mut count) = (vec![0; 1 << 16], 0);
@@ -36,6 +43,7 @@ impl Relay {
                     let Ok((length, from)) = outer.recv_from(&mut buffer) else { continue };
                     *client.lock().unwrap() = Some(from);
                     if passes(count) {
+                        carried.lock().unwrap().push(buffer[..length].to_vec());
                         let _ = inner.send(&buffer[..length]);
                     }
                     count += 1;
@@ -43,20 +51,26 @@ impl Relay {
             })
         };
         let back = {
-            let over = Arc::clone(&over);
+            let (over, carried) = (Arc::clone(&over), Arc::clone(&carried));
             std::thread::spawn(move || {
                 let (mut buffer, mut count) = (vec![0; 1 << 16], 0);
                 while !over.load(Ordering::Relaxed) {
                     let Ok(length) = inner.recv(&mut buffer) else { continue };
                     let client: Option<SocketAddr> = *client.lock().unwrap();
                     if let Some(client) = client.filter(|_| passes(count)) {
+                        carried.lock().unwrap().push(buffer[..length].to_vec());
                         let _ = outer.send_to(&buffer[..length], client);
                     }
                     count += 1;
                 }
             })
         };
-        Relay { over, threads: vec![out, back] }
+        Relay { address, carried, over, threads: vec![out, back] }
+    }
+
+    /// The datagrams of both directions that were passed on, in order.
+    pub fn carried(&self) -> Vec<Vec<u8>> {
+        self.carried.lock().unwrap().clone()
     }
 }
 

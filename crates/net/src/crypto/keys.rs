@@ -127,7 +127,7 @@ impl fmt::Display for SecretKey {
 }
 
 #[cfg(unix)]
-fn check_mode(file: &File) -> Result<(), KeyError> {
+pub(super) fn check_mode(file: &File) -> Result<(), KeyError> {
     use std::os::unix::fs::PermissionsExt;
     let metadata = file.metadata().map_err(KeyError::Io)?;
     if metadata.is_dir() {
@@ -139,6 +139,6 @@ fn check_mode(file: &File) -> Result<(), KeyError> {
 }
 
 #[cfg(not(unix))]
-fn check_mode(_: &File) -> Result<(), KeyError> {
+pub(super) fn check_mode(_: &File) -> Result<(), KeyError> {
     Ok(())
 }

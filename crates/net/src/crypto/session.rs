@@ -3,7 +3,7 @@
 use super::packet::{HeaderKey, PacketOpener, PacketSealer};
 use super::schedule::KEY_LEN;
 use super::stack::washed;
-use super::{PresharedKey, PresharedKeys, SecretKey, noise};
+use super::{KeyLog, PresharedKey, PresharedKeys, SecretKey, noise};
 use anabranch_core::crypto::{
     Accepted, CryptoError, InitiatorState, PacketKeys, PublicKey, REKEY_LEN, Rekey, RekeyMessage,
     ResponderState, Session,
@@ -22,6 +22,8 @@ const REKEY: &[u8] = b"anabranch 0 rekey";
 pub(super) struct Credentials {
     pub(super) secret: SecretKey,
     pub(super) preshared: PresharedKeys,
+    /// Where the keys of its connections are written down, if that is wanted.
+    pub(super) key_log: Option<KeyLog>,
 }
 
 /// Appends a first message after the header in `message`.
@@ -100,15 +102,20 @@ fn session(
     role: Role,
     finished: Finished,
 ) -> Result<Session, CryptoError> {
+    if let Some(log) = &own.key_log {
+        let keys = [finished.initiator.header_key()?, finished.responder.header_key()?];
+        log.header_keys(&finished.hash, keys.each_ref().map(|key| &***key));
+    }
     let headers = Headers {
         initiator: HeaderKey::new(&finished.initiator)?,
         responder: HeaderKey::new(&finished.responder)?,
     };
     let own = Arc::clone(own);
     let hash = finished.hash;
-    let keys = headers.packet_keys(role, finished)?;
-    let rekey = Box::new(NoiseRekey { own, peer, shared, role, headers, hash, asked: None });
-    Ok(Session { keys, rekey })
+    let connection = Logged { hash, epoch: 0 };
+    let mut rekey = NoiseRekey { own, peer, shared, role, headers, hash, connection, asked: None };
+    let keys = rekey.packet_keys(finished)?;
+    Ok(Session { keys, rekey: Box::new(rekey) })
 }
 
 /// The header-protection keys of both directions. They stay the same when packet keys are renewed, because the header
@@ -147,8 +154,17 @@ struct NoiseRekey {
     headers: Headers,
     /// Hash of the handshake before. It enters the next one, so that no message of another connection fits.
     hash: [u8; KEY_LEN],
+    /// What the next packet keys are called in the log of keys.
+    connection: Logged,
     /// The handshake that waits for the responder's answer.
     asked: Option<Initiated>,
+}
+
+/// Keys in the log of keys.
+struct Logged {
+    /// Hash of the connection's first handshake.
+    hash: [u8; KEY_LEN],
+    epoch: u64,
 }
 
 impl NoiseRekey {
@@ -158,6 +174,17 @@ impl NoiseRekey {
 
     fn renewed(&mut self, finished: Finished) -> Result<PacketKeys, CryptoError> {
         self.hash = finished.hash;
+        self.packet_keys(finished)
+    }
+
+    /// The packet keys of the next epoch.
+    fn packet_keys(&mut self, finished: Finished) -> Result<PacketKeys, CryptoError> {
+        let Logged { hash, epoch } = &mut self.connection;
+        if let Some(log) = &self.own.key_log {
+            let keys = [finished.initiator.packet_key()?, finished.responder.packet_key()?];
+            log.packet_keys(hash, *epoch, keys.each_ref().map(|key| &***key));
+        }
+        *epoch += 1;
         self.headers.packet_keys(self.role, finished)
     }
 }

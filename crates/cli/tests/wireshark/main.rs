@@ -1,5 +1,7 @@
 //! The Wireshark dissector shows what is in packets, where tshark is installed; elsewhere nothing is tested.
 
+mod keys;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,11 +11,14 @@ use serde_json::Value;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/anabranch.lua");
 
-/// What tshark says of a capture whose packets are in clear: these fields of each packet. `None` without tshark.
-fn dissected(capture: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
+/// The preference of a capture whose packets are in clear.
+const CLEAR: &str = "anabranch.clear:TRUE";
+
+/// What tshark says of a capture with this preference: these fields of each datagram. `None` without tshark.
+fn dissected(capture: &Path, preference: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let script = format!("lua_script:{SCRIPT}");
     let mut tshark = Command::new("tshark");
-    tshark.args(["-X", &script, "-o", "anabranch.clear:TRUE", "-T", "fields", "-r"]).arg(capture);
+    tshark.args(["-X", &script, "-o", preference, "-T", "fields", "-r"]).arg(capture);
     tshark.args(["-o", "anabranch.ports:58000-65535", "-Y", "anabranch"]);
     tshark.args(fields.iter().flat_map(|field| ["-e", field]));
     let output = match tshark.output() {
@@ -87,7 +92,7 @@ fn frames_are_shown_and_broken_ones_marked() {
         .map(|field| format!("anabranch.{field}"));
     let mut fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     fields.extend(["_ws.col.Info", "anabranch.malformed"]);
-    let Some(shown) = dissected(&file, &fields) else { return };
+    let Some(shown) = dissected(&file, CLEAR, &fields) else { return };
     let numbers: Vec<String> = (0..8).map(|number: u32| number.to_string()).collect();
     assert_eq!(shown.iter().map(|packet| packet[0].clone()).collect::<Vec<_>>(), numbers);
     let values: Vec<[&str; 7]> =
@@ -126,7 +131,9 @@ fn a_simulation_has_the_same_packets_on_its_links_and_in_its_qlog() {
     let traces = out.join("traces");
     let fields =
         ["ip.src", "anabranch.path", "anabranch.number", "_ws.col.Info", "anabranch.malformed"];
-    let Some(shown) = dissected(&traces.join("point0-seed1.pcapng"), &fields) else { return };
+    let Some(shown) = dissected(&traces.join("point0-seed1.pcapng"), CLEAR, &fields) else {
+        return;
+    };
     assert!(shown.iter().all(|packet| packet[4].is_empty()), "something is malformed");
     for (path, source) in [(0, "10.0.0.1"), (1, "10.0.0.3")] {
         let on_links: BTreeSet<(u64, bool)> = shown
