@@ -5,19 +5,18 @@ use std::path::Path;
 
 use anabranch_sim::scenario::Scenario;
 
-/// A file of roads, to run for a second and a half.
-fn brief(file: &str) -> Scenario {
+/// A file of roads with other values for some keys.
+fn roads(file: &str, settings: &[String]) -> Scenario {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/roads");
     let text = fs::read_to_string(folder.join(format!("{file}.toml"))).expect("a file of roads");
     let mut read = |name: &str| fs::read_to_string(folder.join(name)).map_err(|e| e.to_string());
-    let settings = ["duration=1500ms", "warm-up=100ms"].map(str::to_owned);
-    Scenario::load(&text, file, &settings, &mut read).unwrap_or_else(|errors| panic!("{errors:#?}"))
+    Scenario::load(&text, file, settings, &mut read).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
 #[test]
 fn every_road_carries_a_transfer() {
     for (file, least) in [("links", 40), ("pairs", 20)] {
-        let scenario = brief(file);
+        let scenario = roads(file, &["duration=1500ms", "warm-up=100ms"].map(str::to_owned));
         assert!(scenario.points().len() >= least, "{file}: {}", scenario.points().len());
         for point in scenario.points() {
             let report =
@@ -27,4 +26,46 @@ fn every_road_carries_a_transfer() {
             assert!(bytes > 0.0 || messages > 0, "{file}: {:?}", point.labels);
         }
     }
+}
+
+/// Where a round trip holds less than a few packets, these few would wait for ever, and look like another flow's queue.
+#[test]
+fn a_path_that_holds_few_packets_keeps_few_waiting() {
+    let (mut worst, mut worst_packets) = (String::new(), 0.0);
+    for (rate, delay, buffer) in [
+        (0.8, 3.0, 40),
+        (2.0, 5.0, 33),
+        (3.0, 0.5, 25),
+        (5.0, 0.2, 33),
+        (8.0, 0.05, 100),
+        (10.0, 1.0, 50),
+        (20.0, 0.1, 67),
+        (40.0, 0.05, 170),
+    ] {
+        let settings = [
+            "duration=15s",
+            "warm-up=5s",
+            "variants=lan",
+            &format!("path.a.rate={rate}mbit"),
+            &format!("path.a.delay={delay}ms"),
+            &format!("path.a.buffer={buffer}p"),
+        ];
+        let scenario = roads("links", &settings.map(str::to_owned));
+        for seed in 1..=2 {
+            let report =
+                scenario.run(&scenario.points()[0], seed).unwrap_or_else(|e| panic!("{e}"));
+            let value = |metric| report.scalar("bulk", metric).expect("measured");
+            // 1500 bytes are a packet.
+            let waiting = (value("message_delay_p95_s") - delay / 1e3) * rate * 1e6 / 12e3;
+            let share = value("goodput_mbps") / rate;
+            println!(
+                "== {rate} Mb/s, {delay} ms: {waiting:.1} packets wait, {share:.3} of the rate"
+            );
+            assert!(share > 0.9, "{rate} Mb/s, {delay} ms: {share}");
+            if waiting > worst_packets {
+                (worst, worst_packets) = (format!("{rate} Mb/s, {delay} ms"), waiting);
+            }
+        }
+    }
+    assert!(worst_packets < 8.0, "{worst}: {worst_packets}");
 }

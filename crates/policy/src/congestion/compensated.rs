@@ -8,8 +8,9 @@
 //!
 //! The pacing rate goes up and down around the rate in cycles: up to find more, down until our own queue is gone, which
 //! shows the floor, then at the rate for some round trips. A queue that shrinks while we send less, but never empties,
-//! belongs to another flow: then we compete with a window alone.
+//! belongs to another flow: then we compete with a window alone. `bounds` has the window and the rate of each phase.
 
+mod bounds;
 mod delay;
 mod rate;
 mod response;
@@ -25,6 +26,7 @@ use crate::congestion::marked::MarkBound;
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
+use bounds::{DOWN_GAIN, DRAIN_GAIN};
 use delay::Delay;
 use rate::Rate;
 use response::Response;
@@ -42,13 +44,6 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Gains while probing up, while draining our queue after it, and once the queue must be gone but the
-/// acknowledgements have yet to show it.
-const UP_GAIN: f64 = 1.25;
-const DOWN_GAIN: f64 = 0.75;
-const EMPTY_GAIN: f64 = 0.9;
-/// Gain after startup, whose queue is longer.
-const DRAIN_GAIN: f64 = 0.5;
 /// Growth of what is delivered while probing up that means that all of the probing went through.
 const FOLLOWED: f64 = 1.15;
 /// Rounds of a cycle at the rate itself, and up to how many more: flows whose cycles are equally long would
@@ -70,6 +65,10 @@ const RESPONDS: f64 = 0.3;
 const ALL_OURS: f64 = 0.8;
 /// Share of the rate that was sent that arrives, if the bottleneck has not become slower.
 const ARRIVES: f64 = 0.85;
+/// Packets that wait although nothing is sent too fast: these few are no queue of ours, and so many, which leave
+/// together as a train, no queue of somebody else's.
+const FEW: f64 = 2.0;
+const TRAIN: f64 = 8.0;
 /// Queue target as a share of the round-trip time, and its least value, s.
 const TARGET_SHARE: f64 = 0.4;
 const LEAST_TARGET: f64 = 0.003;
@@ -163,6 +162,16 @@ impl Compensated {
         self.rate.bps() / 8.0 * rtt
     }
 
+    /// The time that this many packets take to pass, s.
+    fn passing(&self, packets: f64) -> f64 {
+        packets * self.packet as f64 * 8.0 / self.rate.bps().max(1.0)
+    }
+
+    /// Whether the delay is one that another flow's queue explains, and trains of our own packets do not.
+    fn is_rivals(&self) -> bool {
+        self.delay.is_steady() && self.delay.level() > self.passing(TRAIN)
+    }
+
     /// Whether so little is in flight that nothing of ours can wait.
     fn is_empty(&self, event: &AckEvent) -> bool {
         event.bytes_in_flight as f64 <= self.product(self.delay.typical())
@@ -206,7 +215,10 @@ impl Compensated {
             Phase::Drain | Phase::Down => self.send_less(event, round_over),
             Phase::Cruise if round_over => self.cruise(event),
             Phase::Up => self.probe(event),
-            Phase::Compete if self.rounds >= COMPETE_ROUNDS => self.enter(event, Phase::Down),
+            Phase::Compete if self.rounds >= COMPETE_ROUNDS => {
+                self.rate.settle();
+                self.enter(event, Phase::Down);
+            }
             Phase::Cruise | Phase::Compete => {}
         }
     }
@@ -273,7 +285,7 @@ impl Compensated {
         self.withheld += passed * (1.0 - self.gain).max(0.0);
         if self.is_empty(event) {
             self.delay.measure_floor(event);
-            if self.delay.level() < self.target() / 4.0 {
+            if self.delay.level() < (self.target() / 4.0).max(self.passing(FEW)) {
                 self.enter(event, Phase::Cruise);
                 return;
             }
@@ -289,7 +301,7 @@ impl Compensated {
         }
         if share < RESPONDS {
             self.unresponsive(event);
-        } else if share < ALL_OURS && self.delay.is_steady() && self.is_held() {
+        } else if share < ALL_OURS && self.is_held() && self.is_rivals() {
             self.enter(event, Phase::Compete);
         } else if self.rounds > DRAIN_ROUNDS {
             self.enter(event, Phase::Cruise);
@@ -311,78 +323,13 @@ impl Compensated {
             self.rounds = 0;
         } else if !less[0] {
             // Where less arrives for one round trip only, the road may be becoming longer: the next tells.
-            let is_queue = self.delay.is_queue(event);
+            let is_queue = self.delay.is_queue(event) && self.is_rivals();
             let goes_on = !is_queue && self.startup.delivers_more(self.rate.delivery());
             if goes_on && self.resume_startup(event) {
                 return;
             }
             self.enter(event, if is_queue { Phase::Compete } else { Phase::Cruise });
         }
-    }
-
-    fn update_cwnd(&mut self) {
-        if self.rate.bps() == 0.0 {
-            return;
-        }
-        // Lost packets stay in flight until three later ones have arrived.
-        let undetected = 3.0 / (1.0 - self.rival.random().min(0.9));
-        let slack = (undetected as u64 + 2) * self.packet;
-        let needed = self.product(self.delay.longest());
-        let room = needed + self.product(self.target());
-        let bytes = match self.phase {
-            Phase::Startup => needed * self.startup.window(),
-            Phase::Up => room * UP_GAIN,
-            Phase::Compete => MAX_CWND as f64,
-            Phase::Drain | Phase::Down | Phase::Cruise => room,
-        };
-        let least = match self.phase {
-            Phase::Startup => self.initial.max(MIN_PACKETS) * self.packet,
-            _ => MIN_PACKETS * self.packet,
-        };
-        let cwnd = (bytes as u64).saturating_add(slack).clamp(least, MAX_CWND);
-        self.marks.release_above(2 * cwnd);
-        if self.phase != Phase::Compete && self.before != Phase::Compete {
-            self.rival.release_above(cwnd + cwnd / 4);
-        }
-        let bound = |bytes: Option<u64>| bytes.map_or(MAX_CWND, |bytes| bytes + slack);
-        let bounds = bound(self.marks.bytes()).min(bound(self.rival.bytes()));
-        self.cwnd = cwnd.min(bounds).max(self.packet);
-    }
-
-    fn phase_gain(&self, event: &AckEvent) -> f64 {
-        match self.phase {
-            Phase::Startup => self.startup.gain(),
-            Phase::Up => UP_GAIN,
-            Phase::Drain | Phase::Down if self.is_empty(event) => EMPTY_GAIN,
-            Phase::Drain => DRAIN_GAIN,
-            Phase::Down => DOWN_GAIN,
-            Phase::Compete => 1.0,
-            // As much less as drains what is beyond half the target within two round trips.
-            Phase::Cruise => {
-                let beyond = (self.delay.own() - self.target() / 2.0).max(0.0);
-                (1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3)).max(DOWN_GAIN)
-            }
-        }
-    }
-
-    fn update_pacing(&mut self, event: &AckEvent) {
-        self.gain = self.phase_gain(event);
-        let mut rate = Bitrate::from_bps(self.rate.bps() as u64);
-        let smoothed = event.rtt.smoothed;
-        if self.phase == Phase::Startup && event.rtt.samples > 0 && !self.startup.is_probe() {
-            // First samples come from single packets and say little: never pace below the window.
-            rate = rate.max(Bitrate::from_transfer(self.cwnd, smoothed));
-        } else if self.phase == Phase::Compete {
-            rate = Bitrate::from_transfer(self.cwnd, smoothed).mul_f64(1.2);
-        }
-        // A few packets a round trip, whatever was measured: without them nothing would be measured.
-        let least = Bitrate::from_transfer(MIN_PACKETS * self.packet, smoothed);
-        let modelled = (rate > Bitrate::ZERO).then(|| rate.mul_f64(self.gain).max(least));
-        self.marked = self.marks.rate(smoothed);
-        self.pacing = match (modelled, self.marked) {
-            (Some(modelled), Some(marked)) => Some(modelled.min(marked)),
-            (modelled, marked) => modelled.or(marked),
-        };
     }
 
     /// If loss answers our sending: lowers the rate to what passes, and begins a window there.

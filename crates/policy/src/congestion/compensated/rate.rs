@@ -9,6 +9,9 @@ const ROUNDS: usize = 3;
 /// end within one.
 const DOUBT: f64 = 1.15;
 
+/// The least of several rates over the largest, if they are the same but for chance.
+const SETTLED: f64 = 0.95;
+
 /// What the samples of one round trip add up to, bytes and seconds. Single samples are as noisy as the delay is,
 /// and the mean of their rates would be too low: each is of the longer of its two intervals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,6 +128,15 @@ impl Rate {
     /// The path carries less than was believed: takes the largest of the last rates.
     pub(super) fn fall(&mut self) {
         self.kept = self.rates.iter().copied().fold(0.0, f64::max).min(self.kept);
+    }
+
+    /// A queue stood in the last round trips, so no more passes than they brought, if all brought the same: of a rate that
+    /// varies, they may be the worse times.
+    pub(super) fn settle(&mut self) {
+        let least = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
+        if self.rates.iter().all(|rate| least >= SETTLED * rate) {
+            self.fall();
+        }
     }
 
     /// It carries what it did in the last two round trips.

@@ -79,6 +79,25 @@ fn the_rate_falls_only_when_asked_to() {
     assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
 }
 
+#[test]
+fn the_rate_settles_where_all_round_trips_bring_the_same() {
+    for (lost, settled) in [(2, true), (20, false)] {
+        let mut rate = Rate::default();
+        for number in 0..10 {
+            rate.on_ack(&round(number, 0), 0.0, 0.0, false);
+        }
+        rate.settle();
+        assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
+        // Less arrives, every time or every other time.
+        for number in 10..20 {
+            let lost = if settled || number % 2 == 0 { lost } else { 0 };
+            rate.on_ack(&round(number, lost), 0.0, 0.0, false);
+        }
+        rate.settle();
+        assert_eq!(rate.bps() < 9.7e6, settled, "{}", rate.bps());
+    }
+}
+
 /// Delays of a road that jitters by ±10 ms around 30, and `own` more.
 fn jitter(rng: &mut Rng, own: f64) -> f64 {
     20.0 + 20.0 * rng.uniform() + own

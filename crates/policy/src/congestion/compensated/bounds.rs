@@ -1,0 +1,94 @@
+//! What each phase allows: the window and the pacing rate.
+
+use anabranch_types::Bitrate;
+use core::time::Duration;
+
+use super::{Compensated, MIN_PACKETS, Phase};
+use crate::congestion::AckEvent;
+use crate::congestion::cwnd::MAX_CWND;
+
+/// Gains while probing up, while draining our queue after it, and once the queue must be gone but the
+/// acknowledgements have yet to show it.
+const UP_GAIN: f64 = 1.25;
+pub(super) const DOWN_GAIN: f64 = 0.75;
+const EMPTY_GAIN: f64 = 0.9;
+/// Gain after startup, whose queue is longer.
+pub(super) const DRAIN_GAIN: f64 = 0.5;
+/// A round trip that is shorter is too short for as many packets as the least window has.
+const SHORT_ROUND: Duration = Duration::from_millis(50);
+
+impl Compensated {
+    /// The window, within what marks and rivals leave.
+    pub(super) fn update_cwnd(&mut self) {
+        if self.rate.bps() == 0.0 {
+            return;
+        }
+        // Lost packets stay in flight until three later ones have arrived.
+        let undetected = 3.0 / (1.0 - self.rival.random().min(0.9));
+        let slack = (undetected as u64 + 2) * self.packet;
+        let needed = self.product(self.delay.longest());
+        let room = needed + self.product(self.target());
+        let bytes = match self.phase {
+            Phase::Startup => needed * self.startup.window(),
+            Phase::Up => room * UP_GAIN,
+            Phase::Compete => MAX_CWND as f64,
+            Phase::Drain | Phase::Down | Phase::Cruise => room,
+        };
+        let least = match self.phase {
+            Phase::Startup => self.initial.max(MIN_PACKETS) * self.packet,
+            _ => MIN_PACKETS * self.packet,
+        };
+        let cwnd = (bytes as u64).saturating_add(slack).clamp(least, MAX_CWND);
+        self.marks.release_above(2 * cwnd);
+        if self.phase != Phase::Compete && self.before != Phase::Compete {
+            self.rival.release_above(cwnd + cwnd / 4);
+        }
+        let bound = |bytes: Option<u64>| bytes.map_or(MAX_CWND, |bytes| bytes + slack);
+        let bounds = bound(self.marks.bytes()).min(bound(self.rival.bytes()));
+        self.cwnd = cwnd.min(bounds).max(self.packet);
+    }
+
+    fn phase_gain(&self, event: &AckEvent) -> f64 {
+        match self.phase {
+            Phase::Startup => self.startup.gain(),
+            Phase::Up => UP_GAIN,
+            Phase::Drain | Phase::Down if self.is_empty(event) => EMPTY_GAIN,
+            Phase::Drain => DRAIN_GAIN,
+            Phase::Down => DOWN_GAIN,
+            Phase::Compete => 1.0,
+            // As much less as drains what is beyond half the target within two round trips.
+            Phase::Cruise => {
+                let beyond = (self.delay.own() - self.target() / 2.0).max(0.0);
+                (1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3)).max(DOWN_GAIN)
+            }
+        }
+    }
+
+    /// The gain and the pacing rate, within what marks leave.
+    pub(super) fn update_pacing(&mut self, event: &AckEvent) {
+        self.gain = self.phase_gain(event);
+        let mut rate = Bitrate::from_bps(self.rate.bps() as u64);
+        let smoothed = event.rtt.smoothed;
+        if self.phase == Phase::Startup && event.rtt.samples > 0 && !self.startup.is_probe() {
+            // First samples come from single packets and say little: never pace below the window.
+            rate = rate.max(Bitrate::from_transfer(self.cwnd, smoothed));
+        } else if self.phase == Phase::Compete {
+            rate = Bitrate::from_transfer(self.cwnd, smoothed).mul_f64(1.2);
+        }
+        let least = self.least_pacing(smoothed);
+        let modelled = (rate > Bitrate::ZERO).then(|| rate.mul_f64(self.gain).max(least));
+        self.marked = self.marks.rate(smoothed);
+        self.pacing = match (modelled, self.marked) {
+            (Some(modelled), Some(marked)) => Some(modelled.min(marked)),
+            (modelled, marked) => modelled.or(marked),
+        };
+    }
+
+    /// What is sent whatever was measured, since otherwise nothing would be measured: a packet a round trip, or a few
+    /// packets in one that is not short. A few in a short one would be as many in the queue of a path that holds fewer,
+    /// and a queue that does not fall when we send less looks like another flow's.
+    fn least_pacing(&self, smoothed: Duration) -> Bitrate {
+        let few = Bitrate::from_transfer(MIN_PACKETS * self.packet, smoothed.max(SHORT_ROUND));
+        few.max(Bitrate::from_transfer(self.packet, smoothed))
+    }
+}
