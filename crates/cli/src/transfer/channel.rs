@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use anabranch::{Connection, RecvStream, SendStream, TrafficClass};
+use anabranch::{Connection, ReadExactError, RecvStream, SendStream, TrafficClass};
 use anabranch_transfer::frame::{HEADER_LEN, PREFACE_LEN};
 use anabranch_transfer::{Frame, Header, Preface, Role};
+use bytes::Bytes;
 use tokio::time::timeout;
 
 use super::error::TransferError;
@@ -17,8 +18,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// What the peer said.
 #[derive(Debug)]
 pub(super) enum Incoming {
-    /// Bytes of the current file.
-    Data(Vec<u8>),
+    /// Bytes of the current file, as many as had arrived.
+    Data(Bytes),
     /// Anything else.
     Frame(Frame),
 }
@@ -27,6 +28,8 @@ pub(super) enum Incoming {
 #[derive(Debug)]
 pub(super) struct Reader {
     stream: RecvStream,
+    /// Bytes of the current file that are still to come before the next header.
+    data_left: usize,
     payload: Vec<u8>,
 }
 
@@ -52,7 +55,7 @@ pub(super) async fn open(
     };
     let silent = |_| TransferError::lost("the other side connected and said nothing");
     let (send, receive) = timeout(PATIENCE, halves).await.map_err(silent)??;
-    let mut reader = Reader { stream: receive, payload: Vec::new() };
+    let mut reader = Reader { stream: receive, data_left: 0, payload: Vec::new() };
     let mut writer = Writer { stream: send, buffer: Vec::new() };
     writer.stream.write_all(&Preface { role }.encode()).await?;
     let mut bytes = [0; PREFACE_LEN];
@@ -75,15 +78,17 @@ fn same_role(role: Role) -> TransferError {
 }
 
 impl Reader {
-    /// The next frame; not to be cancelled in between.
+    /// The next frame, or bytes of the current file as soon as there are any; not to be cancelled in between.
     pub(super) async fn next(&mut self) -> Result<Incoming, TransferError> {
+        if self.data_left > 0 {
+            return self.data().await;
+        }
         let mut header = [0; HEADER_LEN];
         self.stream.read_exact(&mut header).await?;
         match Header::decode(header)? {
             Header::Data(len) => {
-                let mut bytes = vec![0; len];
-                self.stream.read_exact(&mut bytes).await?;
-                Ok(Incoming::Data(bytes))
+                self.data_left = len;
+                self.data().await
             }
             Header::Frame(kind, len) => {
                 self.payload.resize(len, 0);
@@ -94,6 +99,14 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Some of the bytes that are to come before the next header.
+    async fn data(&mut self) -> Result<Incoming, TransferError> {
+        let cut_off = || ReadExactError::FinishedEarly(0);
+        let bytes = self.stream.read_chunk(self.data_left).await?.ok_or_else(cut_off)?;
+        self.data_left -= bytes.len();
+        Ok(Incoming::Data(bytes))
     }
 
     /// The next frame that is not bytes of a file.

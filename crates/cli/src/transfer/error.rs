@@ -137,6 +137,12 @@ impl From<ReadExactError> for TransferError {
     }
 }
 
+impl From<ReadError> for TransferError {
+    fn from(error: ReadError) -> Self {
+        ReadExactError::from(error).into()
+    }
+}
+
 impl From<FrameError> for TransferError {
     fn from(error: FrameError) -> Self {
         match error {

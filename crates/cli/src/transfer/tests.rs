@@ -92,6 +92,10 @@ fn fill(store: &mut Store) -> Result<Vec<Frame>, TransferError> {
     store.fill(&mut |frame| said.push(frame)).map(|()| said)
 }
 
+fn data(bytes: Vec<u8>) -> Incoming {
+    Incoming::Data(bytes.into())
+}
+
 fn hand(store: &mut Store, incoming: Incoming) -> Result<Vec<Frame>, TransferError> {
     let mut said = Vec::new();
     store.handle(incoming, &mut |frame| said.push(frame)).map(|()| said)
@@ -106,7 +110,7 @@ fn bring(
 ) -> Result<Vec<Frame>, TransferError> {
     hand(store, Incoming::Frame(Frame::File { index, offset: offset as u64 }))?;
     for chunk in bytes[offset..].chunks(1000) {
-        hand(store, Incoming::Data(chunk.to_vec()))?;
+        hand(store, data(chunk.to_vec()))?;
     }
     let size = bytes.len() as u64;
     hand(store, Incoming::Frame(Frame::FileEnd { index, size, sum: sum(bytes) }))
@@ -138,12 +142,13 @@ fn interrupted(place: &Place, entry: &Entry, bytes: &[u8], arrived: usize) {
     let mut store = place.store(std::slice::from_ref(entry));
     fill(&mut store).unwrap();
     hand(&mut store, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
-    hand(&mut store, Incoming::Data(bytes[..arrived].to_vec())).unwrap();
+    hand(&mut store, data(bytes[..arrived].to_vec())).unwrap();
     store.suspend();
 }
 
 mod links;
 mod planted;
+mod sending;
 
 #[test]
 fn files_get_their_names_when_they_are_complete() {
@@ -153,7 +158,7 @@ fn files_get_their_names_when_they_are_complete() {
     assert_eq!(fill(&mut store).unwrap(), [whole(1), whole(2)]);
     let bytes = vec![7; 2500];
     hand(&mut store, Incoming::Frame(Frame::File { index: 1, offset: 0 })).unwrap();
-    hand(&mut store, Incoming::Data(bytes.clone())).unwrap();
+    hand(&mut store, data(bytes.clone())).unwrap();
     assert!(!place.path("d/a").exists());
     let end = Frame::FileEnd { index: 1, size: 2500, sum: sum(&bytes) };
     assert_eq!(hand(&mut store, Incoming::Frame(end)).unwrap(), [Frame::Stored { index: 1 }]);
@@ -330,17 +335,17 @@ fn wrong_bytes_get_no_name() {
         let mut store = place.store(&[file("a", 4), file("b", 4)]);
         fill(&mut store).unwrap();
         hand(&mut store, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
-        hand(&mut store, Incoming::Data(b"sent".to_vec())).unwrap();
+        hand(&mut store, data(b"sent".to_vec())).unwrap();
         let error = hand(&mut store, Incoming::Frame(wrong.clone())).unwrap_err();
         assert_eq!(code(error), expected, "{wrong:?}");
         assert!(!place.path("a").exists() && !place.path("b").exists());
     }
     let place = Place::new();
     let mut store = place.store(&[file("a", 4)]);
-    assert_eq!(code(hand(&mut store, Incoming::Data(vec![1])).unwrap_err()), Code::Protocol);
+    assert_eq!(code(hand(&mut store, data(vec![1])).unwrap_err()), Code::Protocol);
     fill(&mut store).unwrap();
     hand(&mut store, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
-    assert_eq!(code(hand(&mut store, Incoming::Data(vec![1; 5])).unwrap_err()), Code::Protocol);
+    assert_eq!(code(hand(&mut store, data(vec![1; 5])).unwrap_err()), Code::Protocol);
     let fewer = Frame::FileEnd { index: 0, size: 4, sum: sum(&[]) };
     assert_eq!(code(hand(&mut store, Incoming::Frame(fewer)).unwrap_err()), Code::Protocol);
 }
@@ -387,112 +392,13 @@ fn two_receivers_do_not_share_a_partial_file() {
     let mut first = place.store(std::slice::from_ref(&entry));
     fill(&mut first).unwrap();
     hand(&mut first, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
-    hand(&mut first, Incoming::Data(b"se".to_vec())).unwrap();
+    hand(&mut first, data(b"se".to_vec())).unwrap();
     let mut second = place.store(&[entry]);
     fill(&mut second).unwrap();
     let error = hand(&mut second, Incoming::Frame(Frame::File { index: 0, offset: 0 }));
     assert_eq!(code(error.unwrap_err()), Code::Refused);
-    hand(&mut first, Incoming::Data(b"nt".to_vec())).unwrap();
+    hand(&mut first, data(b"nt".to_vec())).unwrap();
     let end = Frame::FileEnd { index: 0, size: 4, sum: sum(b"sent") };
     hand(&mut first, Incoming::Frame(end)).unwrap();
     assert_eq!(place.names(), ["a"]);
-}
-
-fn read(
-    reading: &mut Reading<'_>,
-    request: Request,
-) -> Result<(Vec<Frame>, Vec<u8>), TransferError> {
-    let (mut frames, mut bytes) = (Vec::new(), Vec::new());
-    reading.read(request, &mut |outgoing| {
-        match outgoing {
-            Outgoing::Frame(frame) => frames.push(frame),
-            Outgoing::Data(data) => bytes.extend(data),
-        }
-        true
-    })?;
-    Ok((frames, bytes))
-}
-
-fn source(paths: &[&Path]) -> Source {
-    let files = paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
-    Source::new(files, "stdin".to_owned(), Pick::new(&[], false).unwrap())
-}
-
-#[test]
-fn directories_are_offered_whole_and_in_order() {
-    let place = Place::new();
-    for name in ["d/b/2", "d/b/10", "d/a", "e"] {
-        fs::create_dir_all(place.path(name).parent().unwrap()).unwrap();
-        fs::write(place.path(name), name).unwrap();
-    }
-    fs::write(place.path("d/.anabranch-x.part"), "").unwrap();
-    std::os::unix::fs::symlink("a", place.path("d/link")).unwrap();
-    let offer = source(&[&place.path("d"), &place.path("e")]).collect().unwrap();
-    let names = |offer: &super::source::Offer| -> Vec<String> {
-        offer.manifest.entries().map(|entry| entry.name.to_string()).collect()
-    };
-    assert_eq!(names(&offer), ["d", "d/a", "d/b", "d/b/10", "d/b/2", "e"]);
-    assert_eq!(offer.skipped.len(), usize::from(cfg!(unix)));
-    let name = |text: &str| Name::new(text).unwrap();
-    let part = offer.clone().wanted(&[name("d/b"), name("e")]).unwrap();
-    assert_eq!(names(&part), ["d/b", "d/b/10", "d/b/2", "e"]);
-    let error = offer.wanted(&[name("d/b"), name("x")]).unwrap_err();
-    assert_eq!(code(error), Code::NotFound);
-    let twice = source(&[&place.path("d/a"), &place.path("d/../d/a")]).collect().unwrap_err();
-    assert_eq!(code(twice), Code::Unreadable);
-    assert_eq!(code(source(&[Path::new("/no/such")]).collect().unwrap_err()), Code::Unreadable);
-}
-
-#[test]
-fn a_file_is_sent_from_where_it_was_asked_for() {
-    let place = Place::new();
-    let bytes: Vec<u8> = (0..200_000_u32).map(|i| (i % 249) as u8).collect();
-    fs::write(place.path("a"), &bytes).unwrap();
-    let source = source(&[&place.path("a")]);
-    let request = |offset: u64, sum| Request { index: 0, offset, sum };
-    let offer = source.collect().unwrap();
-    let mut reading = Reading::new(&offer);
-    for (at, told) in [(0, false), (1, true), (70_000, true), (70_001, false), (200_000, true)] {
-        let offset = at as u64;
-        if told {
-            let (frames, rest) = read(&mut reading, request(offset, true)).unwrap();
-            let sum = sum(&bytes[..at]);
-            assert_eq!((frames, rest.len()), (vec![Frame::Sum { index: 0, offset, sum }], 0));
-        }
-        let (frames, rest) = read(&mut reading, request(offset, false)).unwrap();
-        let end = Frame::FileEnd { index: 0, size: 200_000, sum: sum(&bytes) };
-        assert_eq!(frames, [Frame::File { index: 0, offset }, end]);
-        assert!(rest == bytes[at..]);
-    }
-    for wrong in [
-        request(200_001, false),
-        request(200_001, true),
-        Request { index: 1, ..request(0, false) },
-        Request { index: 1, ..request(0, true) },
-    ] {
-        assert_eq!(code(read(&mut reading, wrong).unwrap_err()), Code::Protocol);
-    }
-}
-
-#[test]
-fn a_file_that_changes_while_it_is_sent_is_noticed() {
-    use std::io::Write;
-    let place = Place::new();
-    fs::write(place.path("a"), vec![1; 300_000]).unwrap();
-    let offer = source(&[&place.path("a")]).collect().unwrap();
-    let request = Request { index: 0, offset: 0, sum: false };
-    let mut reading = Reading::new(&offer);
-    let mut grown = false;
-    let error = reading.read(request, &mut |_| {
-        if !grown {
-            let mut file = File::options().append(true).open(place.path("a")).unwrap();
-            file.write_all(b"more").unwrap();
-            grown = true;
-        }
-        true
-    });
-    assert_eq!(code(error.unwrap_err()), Code::SourceChanged);
-    assert_eq!(code(reading.read(request, &mut |_| true).unwrap_err()), Code::SourceChanged);
-    let sum = Request { sum: true, ..request };
-    assert_eq!(code(reading.read(sum, &mut |_| true).unwrap_err()), Code::SourceChanged);
 }

@@ -107,7 +107,7 @@ fn senders_do_not_get_at_each_others_partial_files() {
     let mut first = of(1);
     fill(&mut first).unwrap();
     hand(&mut first, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
-    hand(&mut first, Incoming::Data(vec![1; 3000])).unwrap();
+    hand(&mut first, data(vec![1; 3000])).unwrap();
     first.suspend();
     drop(first);
     assert_eq!(fill(&mut of(2)).unwrap(), [fetch(0)]);
