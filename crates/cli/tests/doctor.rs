@@ -8,6 +8,7 @@ mod common;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "netns/lab.rs"]
 mod lab;
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/relay.rs"]
 mod relay;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]

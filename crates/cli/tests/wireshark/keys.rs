@@ -3,6 +3,7 @@
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "../common/mod.rs"]
 mod common;
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "../common/relay.rs"]
 mod relay;
 #[path = "../common/server.rs"]
