@@ -65,8 +65,8 @@ const RESPONDS: f64 = 0.3;
 const ALL_OURS: f64 = 0.8;
 /// Share of the rate that was sent that arrives, if the bottleneck has not become slower.
 const ARRIVES: f64 = 0.85;
-/// Packets that wait although nothing is sent too fast: these few are no queue of ours, and so many, which leave
-/// together as a train, no queue of somebody else's.
+/// Delays in the time that one packet takes to pass. Below the first, none of our packets is taken to wait. Below the
+/// second, no other flow is taken to hold a queue, since our own packets leave in trains and wait for each other.
 const FEW: f64 = 2.0;
 const TRAIN: f64 = 8.0;
 /// Queue target as a share of the round-trip time, and its least value, s.

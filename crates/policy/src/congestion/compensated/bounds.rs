@@ -14,7 +14,7 @@ pub(super) const DOWN_GAIN: f64 = 0.75;
 const EMPTY_GAIN: f64 = 0.9;
 /// Gain after startup, whose queue is longer.
 pub(super) const DRAIN_GAIN: f64 = 0.5;
-/// A round trip that is shorter is too short for as many packets as the least window has.
+/// Least time in which as many packets are paced as the least window has.
 const SHORT_ROUND: Duration = Duration::from_millis(50);
 
 impl Compensated {
