@@ -252,7 +252,7 @@ end
 
 local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
 
--- Four bytes as a number, and as 32 bits of it.
+-- Four bytes as 32 bits, and 32 bits as four bytes.
 local function word(a, b, c, d)
   return bxor(lshift(a, 24), lshift(b, 16), lshift(c, 8), d)
 end
@@ -366,11 +366,11 @@ local function packet_key(key)
     a, b, c, d = times_x(a, b, c, d)
     high = high / 2
   end
-  for i = 1, 255 do
-    if not product[i] then
-      high = 2 ^ math.floor(math.log(i) / math.log(2) + 1e-9)
-      local p, q = product[high], product[i - high]
-      product[i] = { bxor(p[1], q[1]), bxor(p[2], q[2]), bxor(p[3], q[3]), bxor(p[4], q[4]) }
+  for power = 1, 7 do
+    local p = product[2 ^ power]
+    for low = 1, 2 ^ power - 1 do
+      local q = product[low]
+      product[2 ^ power + low] = { bxor(p[1], q[1]), bxor(p[2], q[2]), bxor(p[3], q[3]), bxor(p[4], q[4]) }
     end
   end
   return { words = w, product = product }
@@ -453,7 +453,7 @@ local function read_keys()
     return false
   end
   file:seek("set")
-  local sides = {}
+  local sides = keys.sides
   for line in file:lines() do
     local side, what, connection, key = line:match("^ANABRANCH_(%u+)_([%u%d_]+) (%x+) (%x+)%s*$")
     if side and #key == 64 then
@@ -463,13 +463,13 @@ local function read_keys()
       local epoch = what:match("^PACKET_(%d+)$")
       if what == "HEADER" then
         sides[of].header = round_keys(bytes)
-      elseif epoch then
+      elseif epoch and not sides[of].epochs[tonumber(epoch)] then
         sides[of].epochs[tonumber(epoch)] = packet_key(bytes)
       end
     end
   end
   file:close()
-  keys, failures = { size = size, sides = sides }, {}
+  keys.size, failures = size, {}
   return true
 end
 
@@ -551,7 +551,6 @@ function opened(range, at)
   end
   local side, header, plain = open()
   if not plain and read_keys() then
-    openers = {}
     side, header, plain = open()
   end
   if plain then
@@ -587,7 +586,7 @@ local function cookie(range, tree)
   tree:add(fields.cookie, at:take(32))
 end
 
--- A data packet; returns what the list of packets says of it. `at` tells it from all others of the capture.
+-- A data packet, which `at` identifies in the capture; returns what the list of packets says of it.
 local function data(range, tree, at)
   local first = range:range(0, 1)
   tree:add(fields.kind, first, 64)

@@ -31,7 +31,6 @@ fn every_road_carries_a_transfer() {
 /// Where a round trip holds less than a few packets, these few would wait for ever, and look like another flow's queue.
 #[test]
 fn a_path_that_holds_few_packets_keeps_few_waiting() {
-    let (mut worst, mut worst_packets) = (String::new(), 0.0);
     for (rate, delay, buffer) in [
         (0.8, 3.0, 40),
         (2.0, 5.0, 33),
@@ -62,10 +61,7 @@ fn a_path_that_holds_few_packets_keeps_few_waiting() {
                 "== {rate} Mb/s, {delay} ms: {waiting:.1} packets wait, {share:.3} of the rate"
             );
             assert!(share > 0.9, "{rate} Mb/s, {delay} ms: {share}");
-            if waiting > worst_packets {
-                (worst, worst_packets) = (format!("{rate} Mb/s, {delay} ms"), waiting);
-            }
+            assert!(waiting < 8.0, "{rate} Mb/s, {delay} ms: {waiting}");
         }
     }
-    assert!(worst_packets < 8.0, "{worst}: {worst_packets}");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::{Config, Connection, Endpoint, Profile, PublicKey};
+use anabranch::{Connection, Endpoint, Profile, PublicKey};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::args::CommonArgs;
@@ -147,8 +147,8 @@ impl Transfer<'_> {
 
     async fn dial(&mut self) -> Result<Connection, TransferError> {
         let Connecting { secrets, peer, route, .. } = self.connecting;
-        let config = endpoint_config(secrets.clone(), self.profile.clone(), self.common.timeout);
-        let config = Config { key_log: self.insight.key_log.clone(), ..config };
+        let (secrets, profile) = (secrets.clone(), self.profile.clone());
+        let config = endpoint_config(secrets, profile, self.common.timeout, self.insight);
         let endpoint = Endpoint::client(config)
             .map_err(|error| TransferError::lost(format!("cannot open sockets: {error}")))?;
         let endpoint = self.endpoint.insert(endpoint);

@@ -156,8 +156,7 @@ impl Listening<'_> {
 
     fn config(&self, secrets: Secrets) -> Result<Config, Failure> {
         let profile = profile(&self.common.profile, &[])?;
-        let config = endpoint_config(secrets, profile, self.common.timeout);
-        Ok(Config { key_log: self.insight.key_log.clone(), ..config })
+        Ok(endpoint_config(secrets, profile, self.common.timeout, self.insight))
     }
 
     async fn accept(&self, arrivals: &Arrivals) -> Result<Connection, Failure> {

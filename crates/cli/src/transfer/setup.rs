@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anabranch::{Config, PresharedKey, Profile, PublicKey, Schedule, SecretKey, TransportConfig};
 
+use crate::insight::Insight;
+
 /// How long the news of a connection's end may take.
 pub(super) const FLUSH: Duration = Duration::from_secs(3);
 
@@ -32,7 +34,12 @@ impl From<SecretKey> for Secrets {
 }
 
 /// An endpoint whose connections are lost after this long a silence.
-pub(super) fn endpoint_config(secrets: Secrets, profile: Profile, silence: Duration) -> Config {
+pub(super) fn endpoint_config(
+    secrets: Secrets,
+    profile: Profile,
+    silence: Duration,
+    insight: &Insight,
+) -> Config {
     let mut config = Config::new(secrets.key);
     config.profile = profile;
     config.preshared = secrets.shared;
@@ -42,5 +49,6 @@ pub(super) fn endpoint_config(secrets: Secrets, profile: Profile, silence: Durat
         ..config.transport
     };
     config.schedule = SCHEDULE;
+    config.key_log = insight.key_log.clone();
     config
 }

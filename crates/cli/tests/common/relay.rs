@@ -13,7 +13,6 @@ const TURN: Duration = Duration::from_millis(100);
 /// Two threads, ended when dropped.
 pub struct Relay {
     /// Where it listens.
-    #[cfg_attr(not(test), expect(dead_code))]
     pub address: SocketAddr,
     carried: Arc<Mutex<Vec<Vec<u8>>>>,
     over: Arc<AtomicBool>,

@@ -42,7 +42,7 @@ fn sessions(log: &Path) -> (Session, Session) {
     (initiator.finish(&second).unwrap().1, responder)
 }
 
-/// A packet as it leaves, with a limit that tells it from others.
+/// A sealed packet with a masked header. Its one frame has the packet's number as a limit.
 fn packet(keys: &mut PacketKeys, (id, epoch): (u32, u8), (path, number): (u32, u64)) -> Vec<u8> {
     let header =
         DataHeader { connection: ConnectionId(id), epoch, path: path as u8, number: number as u32 };
@@ -71,7 +71,7 @@ fn packets_of_every_epoch_path_and_side_are_decrypted_and_no_others() {
         server.keys = keys;
         client.keys = client.rekey.finish(&answer).unwrap();
     }
-    // A path beyond the eight bits of the header, numbers beyond its 32, and one that is late.
+    // A path id of more than eight bits, packet numbers of more than 32, and a packet that arrives late.
     let mut far = |number| packet(&mut client.keys, (8, 6), (700, number));
     packets.extend([0xffff_fff0, (1 << 32) + 4, 0xffff_fff1].map(&mut far));
     // What the system sends as one datagram of equal segments, the last of them shorter.

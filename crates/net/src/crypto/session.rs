@@ -112,8 +112,9 @@ fn session(
     };
     let own = Arc::clone(own);
     let hash = finished.hash;
-    let connection = Logged { hash, epoch: 0 };
-    let mut rekey = NoiseRekey { own, peer, shared, role, headers, hash, connection, asked: None };
+    let first_hash = hash;
+    let (epoch, asked) = (0, None);
+    let mut rekey = NoiseRekey { own, peer, shared, role, headers, hash, first_hash, epoch, asked };
     let keys = rekey.packet_keys(finished)?;
     Ok(Session { keys, rekey: Box::new(rekey) })
 }
@@ -154,17 +155,11 @@ struct NoiseRekey {
     headers: Headers,
     /// Hash of the handshake before. It enters the next one, so that no message of another connection fits.
     hash: [u8; KEY_LEN],
-    /// What the next packet keys are called in the log of keys.
-    connection: Logged,
+    /// Hash of the connection's first handshake, and the epoch of the next packet keys: their name in the key log.
+    first_hash: [u8; KEY_LEN],
+    epoch: u64,
     /// The handshake that waits for the responder's answer.
     asked: Option<Initiated>,
-}
-
-/// Keys in the log of keys.
-struct Logged {
-    /// Hash of the connection's first handshake.
-    hash: [u8; KEY_LEN],
-    epoch: u64,
 }
 
 impl NoiseRekey {
@@ -179,12 +174,11 @@ impl NoiseRekey {
 
     /// The packet keys of the next epoch.
     fn packet_keys(&mut self, finished: Finished) -> Result<PacketKeys, CryptoError> {
-        let Logged { hash, epoch } = &mut self.connection;
         if let Some(log) = &self.own.key_log {
             let keys = [finished.initiator.packet_key()?, finished.responder.packet_key()?];
-            log.packet_keys(hash, *epoch, keys.each_ref().map(|key| &***key));
+            log.packet_keys(&self.first_hash, self.epoch, keys.each_ref().map(|key| &***key));
         }
-        *epoch += 1;
+        self.epoch += 1;
         self.headers.packet_keys(self.role, finished)
     }
 }

@@ -162,7 +162,7 @@ impl Compensated {
         self.rate.bps() / 8.0 * rtt
     }
 
-    /// The time that this many packets take to pass, s.
+    /// How long so many packets take to pass the bottleneck, s.
     fn passing(&self, packets: f64) -> f64 {
         packets * self.packet as f64 * 8.0 / self.rate.bps().max(1.0)
     }

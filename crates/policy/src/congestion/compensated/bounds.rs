@@ -18,7 +18,7 @@ pub(super) const DRAIN_GAIN: f64 = 0.5;
 const SHORT_ROUND: Duration = Duration::from_millis(50);
 
 impl Compensated {
-    /// The window, within what marks and rivals leave.
+    /// Sets the window that the phase allows, or the smaller one that marks or a rival's losses allow.
     pub(super) fn update_cwnd(&mut self) {
         if self.rate.bps() == 0.0 {
             return;
@@ -64,7 +64,7 @@ impl Compensated {
         }
     }
 
-    /// The gain and the pacing rate, within what marks leave.
+    /// Sets the gain, and the pacing rate that the phase allows, or the lower one that marks allow.
     pub(super) fn update_pacing(&mut self, event: &AckEvent) {
         self.gain = self.phase_gain(event);
         let mut rate = Bitrate::from_bps(self.rate.bps() as u64);

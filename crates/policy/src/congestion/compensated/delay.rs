@@ -194,8 +194,8 @@ impl Delay {
         self.level > STEADY * self.spread()
     }
 
-    /// Whether it is so long that only a queue explains it.
+    /// Whether it is so long beside the least round trip that a queue must explain it.
     pub(super) fn is_queue(&self, event: &AckEvent) -> bool {
-        self.level > 2.0 * event.rtt.min.as_secs_f64() && self.is_steady()
+        self.level > 2.0 * event.rtt.min.as_secs_f64()
     }
 }
