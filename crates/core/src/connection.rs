@@ -200,6 +200,17 @@ impl Connection {
         self.streams.datagram_limit()
     }
 
+    /// Bytes of the most urgent class with any that could be sent now if windows allowed it.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.streams.pending().bytes
+    }
+
+    /// Bytes free in the send queue of a class's datagrams. Each takes its length and
+    /// [`DATAGRAM_COST`](crate::stream::DATAGRAM_COST).
+    pub fn datagram_send_buffer_space(&self, class: TrafficClass) -> usize {
+        self.streams.datagram_space(class)
+    }
+
     /// Changes how the bytes that this side writes to a stream are to be treated, from those on that are in
     /// no symbol yet. Streams that the peer opened begin as bulk.
     pub fn set_stream_class(

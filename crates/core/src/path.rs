@@ -361,6 +361,13 @@ impl Path {
         self.counters.received_bytes += bytes;
     }
 
+    /// About how many packets the peer has sent on the path.
+    pub(crate) fn peer_sent_packets(&self) -> u64 {
+        let (numbers, received) = (self.received.expected(), self.counters.received_packets);
+        let missing = numbers.saturating_sub(received);
+        numbers - missing.min(skips::likely(numbers))
+    }
+
     /// Records that a packet left for another address than the path's, which no feedback is expected about.
     pub(crate) fn on_sent_aside(&mut self, now: Time, payload: usize) -> u64 {
         let number = self.sent.next_number();

@@ -36,6 +36,7 @@ mod send;
 mod streams;
 
 pub use crate::wire::{Role, StreamId};
+pub use datagrams::DATAGRAM_COST;
 pub use egress::Pending;
 pub use error::{StreamError, Violation};
 pub use events::StreamEvent;

@@ -200,6 +200,14 @@ impl Connection {
         state.connection.as_ref().map(CoreConnection::max_datagram_size)
     }
 
+    /// Bytes free in the send queue of a class's datagrams; `None` when the connection is over. Each datagram
+    /// takes its length and [`DATAGRAM_COST`](crate::DATAGRAM_COST). Whoever sends several that are
+    /// of use only together can ask first.
+    pub fn datagram_send_buffer_space(&self, class: TrafficClass) -> Option<usize> {
+        let state = self.shared().lock();
+        state.connection.as_ref().map(|connection| connection.datagram_send_buffer_space(class))
+    }
+
     /// Queues a datagram if there is space now: delivered at most once, in no order.
     pub fn try_send_datagram(&self, data: &[u8], class: TrafficClass) -> Result<(), DatagramError> {
         self.queue_datagram(&mut self.shared().lock(), data, class)

@@ -63,7 +63,7 @@ pub use anabranch_core::handshake::{Permitted, Schedule};
 pub use anabranch_core::observe;
 pub use anabranch_core::path::{PathAddress, PathCounters, SocketId};
 pub use anabranch_core::profiles::Profile;
-pub use anabranch_core::stream::StreamLimits;
+pub use anabranch_core::stream::{DATAGRAM_COST, StreamLimits};
 pub use anabranch_core::wire::{CloseCode, Direction, Role, StreamId};
 /// The policy traits, their events and views, for policies of your own, which a [`Profile`] takes.
 pub use anabranch_policy as policy;

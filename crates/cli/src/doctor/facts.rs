@@ -158,6 +158,8 @@ pub struct Measured {
     pub ecn_ce: u64,
     /// The longest IP packets that were shown to pass to the peer, bytes.
     pub mtu: u32,
+    /// The longest that were tried: what the peer and this program accept, bytes.
+    pub mtu_limit: u32,
     /// What filling the link showed, if that was asked for.
     pub load: Option<Load>,
     /// Why it could not be filled, if that was asked for.

@@ -272,6 +272,7 @@ async fn measure(connection: &Connection, pings: u16) -> Option<Measured> {
         ecn_arrived: path.ecn.arrived,
         ecn_ce: path.ecn.ce,
         mtu: path.mtu,
+        mtu_limit: path.mtu_limit,
         load: None,
         load_failed: None,
         trace: None,

@@ -49,13 +49,15 @@ pub struct PathStats {
     pub backup: bool,
     /// Counters since it opened.
     pub counters: PathCounters,
-    /// Packets that the peer has sent on it, as far as their numbers tell: what exceeds those received
-    /// was lost, or is late.
+    /// About how many packets the peer has sent on it: what exceeds those received was lost, or is late. A peer leaves
+    /// numbers out at random, which looks like losses; as many as it is likely to have left out are deducted.
     pub peer_sent_packets: u64,
     /// Congestion marks on the way to the peer.
     pub ecn: EcnStats,
     /// The longest IP packet that this side sends on it, bytes: more as path MTU discovery proves more.
     pub mtu: u32,
+    /// The longest that it would send if the path carried it: what either side's settings admit, bytes.
+    pub mtu_limit: u32,
     /// Round-trip times.
     pub rtt: RttView,
     /// Loss estimate.
@@ -104,7 +106,7 @@ impl Connection {
             state: path.state(),
             backup: path.backup,
             counters: path.counters,
-            peer_sent_packets: path.received.expected(),
+            peer_sent_packets: path.peer_sent_packets(),
             ecn: EcnStats {
                 capable: path.ecn.is_capable(),
                 sent: path.ecn.sent(),
@@ -112,6 +114,7 @@ impl Connection {
                 ce: path.ecn.reported().1,
             },
             mtu: path.ip_mtu(),
+            mtu_limit: path.ip_mtu_limit(),
             rtt: path.rtt.view(),
             loss: path.loss,
             cwnd: path.swing.window(path.congestion.cwnd()),

@@ -283,7 +283,16 @@ impl Path {
 
     /// The longest IP packet that the path is supposed to carry, bytes.
     pub fn ip_mtu(&self) -> u32 {
-        u32::from(self.mtu.size()) + u32::from(ip_udp_headers(&self.address))
+        self.ip_bytes(self.mtu.size())
+    }
+
+    /// The longest IP packet that is tried on the path: what either side's settings admit, bytes.
+    pub fn ip_mtu_limit(&self) -> u32 {
+        self.ip_bytes(self.mtu.ceiling.unwrap_or(self.mtu.base))
+    }
+
+    fn ip_bytes(&self, payload: u16) -> u32 {
+        u32::from(payload) + u32::from(ip_udp_headers(&self.address))
     }
 }
 

@@ -63,6 +63,16 @@ impl Skips {
     }
 }
 
+/// How many of its first `numbers` a peer has left out, likely at most: one more than on average.
+pub fn likely(numbers: u64) -> u64 {
+    let (mut span, mut rest, mut skips) = (FIRST_SPAN, numbers, 1);
+    // On average the next number left out is in the middle of its span.
+    while span < LONGEST_SPAN && rest >= span / 2 {
+        (rest, span, skips) = (rest - span / 2, span * 2, skips + 1);
+    }
+    skips + rest / (span / 2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +103,26 @@ mod tests {
         }
         assert_eq!(skips.skipped.len(), REMEMBERED);
         assert!(number < 100 * LONGEST_SPAN, "{number}");
+    }
+
+    #[test]
+    fn about_as_many_are_likely_as_are_left_out() {
+        let mut rng = anabranch_types::Rng::new(7);
+        let mut left_out = Vec::new();
+        for _ in 0..400 {
+            let mut skips = Skips::new(|span| rng.below(span));
+            let mut number = 0;
+            while number < 200_000 {
+                number += skips.left(number);
+                left_out.push(number);
+                skips.skip(number, |span| rng.below(span));
+                number += 1;
+            }
+        }
+        for numbers in [0, 100, 300, 1000, 5000, 20_000, 200_000] {
+            let by_then = left_out.iter().filter(|number| **number < numbers).count();
+            let more = likely(numbers) as f64 - by_then as f64 / 400.0;
+            assert!((0.2..1.8).contains(&more), "{more} more than on average by {numbers}");
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// What a queued datagram counts for besides its bytes, so that empty ones are bounded too.
-const ENTRY_COST: usize = 16;
+/// Bytes that a queued datagram counts for besides its own, so that empty ones are bounded too.
+pub const DATAGRAM_COST: usize = 16;
 
 /// First in, first out; bounded by the sum of lengths and of a fixed cost per entry.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl DatagramQueue {
 
     /// Bytes that the queue counts for: lengths and costs.
     pub(super) fn cost(&self) -> usize {
-        self.bytes.len() + self.lengths.len() * ENTRY_COST
+        self.bytes.len() + self.lengths.len() * DATAGRAM_COST
     }
 
     /// Bytes of the buffers.
@@ -37,14 +37,19 @@ impl DatagramQueue {
         (self.bytes.capacity() + self.lengths.capacity() * size_of::<usize>()) as u64
     }
 
+    /// Bytes that are free, for lengths and costs.
+    pub(super) fn space(&self) -> usize {
+        self.capacity.saturating_sub(self.cost())
+    }
+
     /// Whether a datagram of `length` would be taken.
     pub(super) fn has_space(&self, length: usize) -> bool {
-        self.cost().saturating_add(length).saturating_add(ENTRY_COST) <= self.capacity
+        length.saturating_add(DATAGRAM_COST) <= self.space()
     }
 
     /// Whether a datagram of `length` would be taken if the queue were empty.
     pub(super) const fn could_hold(&self, length: usize) -> bool {
-        length.saturating_add(ENTRY_COST) <= self.capacity
+        length.saturating_add(DATAGRAM_COST) <= self.capacity
     }
 
     /// Appends a datagram, unless there is no space.

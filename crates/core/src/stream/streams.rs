@@ -412,6 +412,12 @@ impl Streams {
         self.datagram_limit
     }
 
+    /// Bytes free in the send queue of a class's datagrams. Each takes its length and
+    /// [`DATAGRAM_COST`](super::DATAGRAM_COST).
+    pub fn datagram_space(&self, class: TrafficClass) -> usize {
+        self.classes[class as usize].datagrams.space()
+    }
+
     /// Queues a datagram; it travels whole, in one symbol.
     pub fn send_datagram(&mut self, data: &[u8], class: TrafficClass) -> Result<(), StreamError> {
         let queue = &mut self.classes[class as usize].datagrams;

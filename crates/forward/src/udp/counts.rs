@@ -15,7 +15,6 @@ pub(super) struct Counters {
     received: AtomicU64,
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
-    too_long: AtomicU64,
     no_room: AtomicU64,
     not_connected: AtomicU64,
     no_flow: AtomicU64,
@@ -37,15 +36,13 @@ pub struct DatagramCounts {
     pub sent_bytes: u64,
     /// Bytes of those passed on.
     pub received_bytes: u64,
-    /// Dropped because they were longer than a packet carries.
-    pub too_long: u64,
     /// Dropped because the connection's send queue was full.
     pub no_room: u64,
     /// Dropped because the peer was not connected or had not agreed to carry them.
     pub not_connected: u64,
     /// Dropped because there were too many flows, they began too fast, or theirs was forgotten.
     pub no_flow: u64,
-    /// Dropped because the operating system refused them.
+    /// Dropped because they could not be sent.
     pub failed: u64,
     /// Dropped because they were no datagrams of the SOCKS5 client, or parts of one.
     pub invalid: u64,
@@ -54,7 +51,6 @@ pub struct DatagramCounts {
 /// Why a datagram is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dropped {
-    TooLong,
     NoRoom,
     NotConnected,
     NoFlow,
@@ -73,7 +69,6 @@ impl DatagramCounters {
             received: of(&all.received),
             sent_bytes: of(&all.sent_bytes),
             received_bytes: of(&all.received_bytes),
-            too_long: of(&all.too_long),
             no_room: of(&all.no_room),
             not_connected: of(&all.not_connected),
             no_flow: of(&all.no_flow),
@@ -99,7 +94,6 @@ impl DatagramCounters {
 
     pub(super) fn dropped(&self, why: Dropped) {
         let counter = match why {
-            Dropped::TooLong => &self.0.too_long,
             Dropped::NoRoom => &self.0.no_room,
             Dropped::NotConnected => &self.0.not_connected,
             Dropped::NoFlow => &self.0.no_flow,

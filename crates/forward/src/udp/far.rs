@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::counts::{Counted, Counters, DatagramCounters, Dropped};
+use super::outlet::Outlet;
 use super::routes::Route;
 use super::{IDLE, MAX_FLOWS, PAUSE, frame};
 use crate::per_peer::PerPeer;
@@ -71,7 +72,7 @@ pub(crate) async fn carry(
     let far = Arc::new(Far::new(way, addresses.clone(), &context.service.peers));
     let _closing = Closing(far.clone());
     // Datagrams may overtake the answer, so the route stands before it is sent.
-    let _routed = context.routes.add(far.stream, far.clone());
+    let _routed = context.routes.add(far.outlet.stream, far.clone());
     if send.write_all(&Answer::Done { port: 0, listener: 0 }.encode()).await.is_ok() {
         let may =
             |permits: &Permits| addresses.iter().all(|address| permits.may_send(&target, *address));
@@ -99,8 +100,7 @@ impl Drop for Closing {
 
 /// A request that is carried.
 pub(super) struct Far {
-    connection: Connection,
-    stream: u64,
+    outlet: Outlet,
     /// Where its target is; at least one.
     addresses: Vec<SocketAddr>,
     counters: DatagramCounters,
@@ -176,7 +176,8 @@ impl Far {
         peers: &Peers,
     ) -> Self {
         let (counters, idle) = (peers.of(connection.peer()), peers.idle);
-        Far { connection, stream, addresses, counters, idle, flows: Mutex::default() }
+        let outlet = Outlet::new(connection, stream, counters.clone());
+        Far { outlet, addresses, counters, idle, flows: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Flows> {
@@ -256,8 +257,7 @@ async fn answers(far: Arc<Far>, number: u64, flow: Arc<Flow>) {
                 let mut state = flow.lock();
                 (state.last, state.unanswered) = (Instant::now(), None);
                 drop(state);
-                let (to, datagram) = ((far.stream, number), (buffer.as_mut_slice(), len));
-                frame::send(&far.connection, to, datagram, &far.counters);
+                far.outlet.send(number, &mut buffer, len);
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => far.go_on(&flow),
             Ok(Err(_)) => sleep(PAUSE).await,

@@ -1,15 +1,17 @@
-//! The layout of a forwarded datagram: request, flow, UDP payload.
+//! The layout of forwarded datagrams: request, flow, which piece of which datagram, payload.
 
-use anabranch_core::wire::{Reader, Writer};
+use anabranch_core::wire::{Reader, Writer, varint_len};
 
 use super::MAX_DATAGRAM;
-use super::counts::{DatagramCounters, Dropped};
-use anabranch::Connection;
-use anabranch::DatagramError;
-use anabranch::TrafficClass;
 
-/// Longest head: two integers of eight bytes.
-const MAX_HEAD: usize = 16;
+/// Longest head: three integers of eight bytes, and the byte of a piece.
+const MAX_HEAD: usize = 25;
+/// Added to the request's id before a piece. Requests are bidirectional streams, whose ids have this bit unset.
+const PIECE: u64 = 2;
+/// Set in the byte of the last piece; the other bits are its place among the pieces.
+const LAST: u8 = 0x80;
+/// Most pieces of a datagram.
+pub(super) const MAX_PIECES: usize = 64;
 
 /// Room for a datagram with its head before it.
 pub(crate) fn buffer() -> Vec<u8> {
@@ -26,40 +28,69 @@ pub(super) fn kept(buffer: &[u8], len: usize) -> Vec<u8> {
     buffer.get(..MAX_HEAD + len).unwrap_or_default().to_vec()
 }
 
-/// Writes the head just before the first `len` bytes of payload in a [`buffer`]; gives both.
-pub(super) fn framed(buffer: &mut [u8], stream: u64, flow: u64, len: usize) -> Option<&[u8]> {
-    let mut head = [0; MAX_HEAD];
-    let mut writer = Writer::new(&mut head);
-    writer.varint(stream).ok()?;
-    writer.varint(flow).ok()?;
-    let written = writer.position();
-    let start = MAX_HEAD - written;
-    buffer.get_mut(start..MAX_HEAD)?.copy_from_slice(head.get(..written)?);
-    buffer.get(start..MAX_HEAD + len)
+/// What precedes the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// The id of the request's stream.
+    pub(super) stream: u64,
+    pub(super) flow: u64,
+    /// `None` if the datagram is whole.
+    pub(super) piece: Option<Piece>,
 }
 
-/// Sends the first `len` bytes of payload in a [`buffer`] as a datagram of `flow`, if there is room, and counts it.
-pub(super) fn send(
-    connection: &Connection,
-    (stream, flow): (u64, u64),
-    (buffer, len): (&mut [u8], usize),
-    counters: &DatagramCounters,
-) {
-    let Some(frame) = framed(buffer, stream, flow, len) else {
-        return counters.dropped(Dropped::NoFlow);
-    };
-    // In the class of the TCP connections' bytes, so that both take turns.
-    match connection.try_send_datagram(frame, TrafficClass::Bulk) {
-        Ok(()) => counters.sent(len),
-        Err(DatagramError::TooLong) => counters.dropped(Dropped::TooLong),
-        Err(DatagramError::Full) => counters.dropped(Dropped::NoRoom),
-        Err(_) => counters.dropped(Dropped::NotConnected),
+/// A piece of a datagram that is too long for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Number of the datagram, which no other of the request has.
+    pub(super) datagram: u64,
+    /// Its place among the pieces, below [`MAX_PIECES`].
+    pub(super) place: usize,
+    pub(super) last: bool,
+}
+
+impl Head {
+    /// Reads the head of a datagram of the connection; gives it and its length. `None` if it is none.
+    pub(super) fn read(datagram: &[u8]) -> Option<(Self, usize)> {
+        let mut reader = Reader::new(datagram);
+        let (stream, flow) = (reader.varint().ok()?, reader.varint().ok()?);
+        let piece = if stream & PIECE == 0 {
+            None
+        } else {
+            let (number, byte) = (reader.varint().ok()?, reader.u8().ok()?);
+            let place = usize::from(byte & !LAST);
+            let piece = Piece { datagram: number, place, last: byte & LAST != 0 };
+            Some((place < MAX_PIECES).then_some(piece)?)
+        };
+        let len = datagram.len() - reader.peek().len();
+        Some((Head { stream: stream & !PIECE, flow, piece }, len))
     }
-}
 
-/// The stream, the flow and the payload of a datagram of the connection; `None` if it is none of ours.
-pub(super) fn read(datagram: &[u8]) -> Option<(u64, u64, &[u8])> {
-    let mut reader = Reader::new(datagram);
-    let (stream, flow) = (reader.varint().ok()?, reader.varint().ok()?);
-    Some((stream, flow, reader.peek()))
+    /// Bytes on the wire.
+    pub(super) fn len(self) -> usize {
+        let piece = self.piece.map_or(0, |piece| varint_len(piece.datagram) + 1);
+        varint_len(self.stream) + varint_len(self.flow) + piece
+    }
+
+    /// Writes this head just before byte `at` of the payload in a [`buffer`], over what is there; gives both it and the
+    /// `len` bytes from there on.
+    pub(super) fn before(self, buffer: &mut [u8], at: usize, len: usize) -> Option<&[u8]> {
+        let mut head = [0; MAX_HEAD];
+        let written = self.encode(&mut head)?;
+        let payload = MAX_HEAD + at;
+        let start = payload - written;
+        buffer.get_mut(start..payload)?.copy_from_slice(head.get(..written)?);
+        buffer.get(start..payload + len)
+    }
+
+    fn encode(self, out: &mut [u8; MAX_HEAD]) -> Option<usize> {
+        let mut writer = Writer::new(out);
+        writer.varint(self.stream | self.piece.map_or(0, |_| PIECE)).ok()?;
+        writer.varint(self.flow).ok()?;
+        if let Some(piece) = self.piece {
+            writer.varint(piece.datagram).ok()?;
+            let last = if piece.last { LAST } else { 0 };
+            writer.u8(u8::try_from(piece.place).ok()? | last).ok()?;
+        }
+        Some(writer.position())
+    }
 }

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anabranch::TrafficClass;
 use tokio::time::Instant;
 
+use super::MAX_FLOWS;
 use super::counts::{Counted, DatagramCounters, Dropped};
+use super::outlet::Outlet;
 use super::routes::{Route, Routed};
-use super::{MAX_FLOWS, frame};
 use crate::listen::Current;
 use crate::serve::ask;
 use crate::target::Target;
 use crate::wire::Request;
-use anabranch::Connection;
 use anabranch::{RecvStream, SendStream};
 
 /// The senders of datagrams, to whom the answers go.
@@ -36,8 +36,8 @@ pub(crate) struct Opener<S: Senders> {
 }
 
 struct State<T> {
-    /// The connection and the request's stream, while the peer carries datagrams.
-    way: Option<(Connection, u64)>,
+    /// There is one while the peer carries datagrams.
+    outlet: Option<Arc<Outlet>>,
     flows: BTreeMap<T, Flow>,
     senders: BTreeMap<u64, T>,
     /// The number of the next flow.
@@ -84,7 +84,7 @@ impl<S: Senders> Opener<S> {
     /// One that is not asked for yet, which forgets silent flows after `idle`.
     pub(crate) fn new(senders: S, counters: DatagramCounters, idle: Duration) -> Self {
         let (flows, senders_of) = (BTreeMap::new(), BTreeMap::new());
-        let state = State { way: None, flows, senders: senders_of, next: 0 };
+        let state = State { outlet: None, flows, senders: senders_of, next: 0 };
         Opener { senders, counters, idle, state: Mutex::new(state) }
     }
 
@@ -92,16 +92,16 @@ impl<S: Senders> Opener<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the first `len` bytes of payload in a [`frame::buffer`] to the peer, if it carries datagrams.
+    /// Sends the first `len` bytes of payload in a [`buffer`](super::frame::buffer) to the peer, if it carries datagrams.
     pub(crate) fn send(&self, from: S::Sender, buffer: &mut [u8], len: usize) {
         let mut state = self.lock();
-        let Some((connection, stream)) = state.way.clone() else {
+        let Some(outlet) = state.outlet.clone() else {
             return self.counters.dropped(Dropped::NotConnected);
         };
         let number = state.number(from, &self.counters);
         drop(state);
         match number {
-            Some(flow) => frame::send(&connection, (stream, flow), (buffer, len), &self.counters),
+            Some(flow) => outlet.send(flow, buffer, len),
             None => self.counters.dropped(Dropped::NoFlow),
         }
     }
@@ -134,13 +134,14 @@ impl<S: Senders> Opener<S> {
         let stream = send.id().0;
         let routed = current.routes.add(stream, Arc::clone(self) as Arc<dyn Route>);
         ask(&Request::Datagrams(target.clone()), &mut send, &mut receive).await?;
-        self.lock().way = Some((current.connection.clone(), stream));
+        let outlet = Outlet::new(current.connection.clone(), stream, self.counters.clone());
+        self.lock().outlet = Some(Arc::new(outlet));
         Ok((send, receive, routed))
     }
 
     /// The peer carries datagrams no more.
     pub(crate) fn end(&self) {
-        self.lock().way = None;
+        self.lock().outlet = None;
     }
 }
 

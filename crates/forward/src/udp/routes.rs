@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::frame;
+use super::frame::Head;
+use super::joiner::Joiner;
 use crate::target::Target;
 use anabranch::Connection;
 use anabranch::ConnectionError;
@@ -51,15 +52,22 @@ impl Routes {
 
     /// Passes on what arrives, until the connection is over. What belongs to no request is dropped.
     pub(crate) async fn run(self, connection: Connection) -> ConnectionError {
+        let mut joiner = Joiner::default();
         loop {
-            let datagram = match connection.recv_datagram().await {
+            let mut datagram = match connection.recv_datagram().await {
                 Ok(datagram) => datagram,
                 Err(error) => return error,
             };
-            let Some((stream, flow, payload)) = frame::read(&datagram) else { continue };
-            let route = self.lock().routes.get(&stream).cloned();
-            if let Some(route) = route {
-                route.take(flow, payload);
+            let Some((head, len)) = Head::read(&datagram) else { continue };
+            let Some(route) = self.lock().routes.get(&head.stream).cloned() else { continue };
+            match head.piece {
+                None => route.take(head.flow, &datagram[len..]),
+                Some(piece) => {
+                    datagram.drain(..len);
+                    if let Some(joined) = joiner.take(head, piece, datagram) {
+                        route.take(head.flow, &joined);
+                    }
+                }
             }
         }
     }

@@ -1,4 +1,6 @@
 use super::far::{Far, Peers};
+use super::frame::{Head, MAX_PIECES, Piece};
+use super::outlet::Outlet;
 use super::routes::Route;
 use super::*;
 use crate::tests::{connected, quiet, soon};
@@ -13,18 +15,23 @@ use tokio::net::UdpSocket;
 
 proptest! {
     #[test]
-    fn frames_are_read_as_they_were_written(
-        stream in 0..1_u64 << 62,
+    fn heads_are_read_as_they_were_written(
+        stream in (0..1_u64 << 60).prop_map(|n| n << 2 | n & 1),
         flow in 0..1_u64 << 62,
+        piece in proptest::option::of((0..1_u64 << 62, 0..MAX_PIECES, any::<bool>())),
         payload: Vec<u8>,
+        at in 0..40_usize,
         garbage: Vec<u8>,
     ) {
+        let piece = piece.map(|(datagram, place, last)| Piece { datagram, place, last });
+        let head = Head { stream, flow, piece };
         let mut buffer = frame::buffer();
-        frame::payload_of(&mut buffer)[..payload.len()].copy_from_slice(&payload);
-        let framed = frame::framed(&mut buffer, stream, flow, payload.len()).unwrap();
-        prop_assert_eq!(frame::read(framed), Some((stream, flow, payload.as_slice())));
-        if let Some((.., payload)) = frame::read(&garbage) {
-            prop_assert!(garbage.ends_with(payload) && payload.len() + 2 <= garbage.len());
+        frame::payload_of(&mut buffer)[at..at + payload.len()].copy_from_slice(&payload);
+        let framed = head.before(&mut buffer, at, payload.len()).unwrap();
+        prop_assert_eq!(Head::read(framed), Some((head, head.len())));
+        prop_assert_eq!(&framed[head.len()..], &payload);
+        if let Some((_, len)) = Head::read(&garbage) {
+            prop_assert!(2 <= len && len <= garbage.len());
         }
     }
 }
@@ -141,18 +148,43 @@ async fn everybody_gets_his_own_answers() {
 }
 
 #[tokio::test]
-async fn what_is_longer_than_a_packet_carries_is_dropped_and_counted() {
+async fn datagrams_of_any_length_are_carried() {
     let all = forwarded(echo().await, may_send(&["any"]), IDLE).await;
     let socket = all.client().await;
     asked(&socket, b"x").await;
     let fits = all.connection.max_datagram_size().unwrap() - 2;
-    let long = vec![7; fits];
-    assert_eq!(asked(&socket, &long).await, long);
-    let before = all.counters.counts();
-    socket.send(&vec![7; fits + 600]).await.unwrap();
-    assert_eq!(asked(&socket, b"after").await, b"after");
-    let after = all.counters.counts();
-    assert_eq!(after.too_long, before.too_long + 1, "{after:?}");
+    // Two pieces of the greatest length have heads of four bytes each.
+    for len in [fits, fits + 1, 1200, 1472, 2 * fits - 4, 2 * fits - 3, 9000, 65_507] {
+        let bytes: Vec<u8> = (0..len).map(|n| (n * 7 / 3) as u8).collect();
+        assert!(asked(&socket, &bytes).await == bytes, "{len} bytes");
+    }
+    let (near, far) = (all.counters.counts(), all.far());
+    assert_eq!((near.failed, far.failed), (0, 0), "{near:?} {far:?}");
+    assert_eq!(near.sent_bytes, far.received_bytes, "{near:?} {far:?}");
+}
+
+/// A long datagram whose pieces do not all fit into the send queue is not sent in part.
+#[tokio::test]
+async fn without_room_for_all_pieces_none_is_sent() {
+    let (_client, _server, near, far) = connected().await;
+    let counters = DatagramCounters::default();
+    let outlet = Outlet::new(near.clone(), 0, counters.clone());
+    let mut buffer = frame::buffer();
+    // Nothing leaves the queue meanwhile: there is no other task on this thread.
+    for _ in 0..9 {
+        outlet.send(0, &mut buffer, 60_000);
+    }
+    outlet.send(0, &mut buffer, 9);
+    let pieces = 60_000_usize.div_ceil(near.max_datagram_size().unwrap() - 4);
+    let mut arrived = Vec::new();
+    while arrived.last() != Some(&(2 + 9)) {
+        arrived.push(soon(far.recv_datagram()).await.unwrap().len());
+    }
+    let sent = (arrived.len() - 1) / pieces;
+    assert!((1..=8).contains(&sent), "{sent} of 9 datagrams");
+    assert_eq!(arrived.len(), sent * pieces + 1);
+    let counts = counters.counts();
+    assert_eq!((counts.sent, counts.no_room), (sent as u64 + 1, 9 - sent as u64), "{counts:?}");
 }
 
 #[tokio::test]

@@ -18,6 +18,46 @@ pub(super) struct ConnectionDriver {
     outbox: Outbox,
     letters: Letters,
     timer: Timer,
+    courtesy: Courtesy,
+}
+
+/// Lets the other tasks run once the application has rung: they perhaps have something to send too, which then leaves
+/// together. Without that, the runtime runs a connection's task right after the first task that rings.
+#[derive(Default)]
+struct Courtesy {
+    /// How often the application had rung when this task gave way.
+    gave_way: Option<u32>,
+    /// How often in succession nobody else rang meanwhile.
+    in_vain: u32,
+    /// Looks at rings since then.
+    looks: u32,
+}
+
+/// With a single task to send for, giving way costs more than it brings. So after the n-th time in vain 2^n looks at rings
+/// pass until the next try, this n at most.
+const MOST_DOUBLINGS: u32 = 9;
+/// Where this many bytes wait to be sent, they make packets enough to leave by themselves.
+const ENOUGH: u64 = 16 << 10;
+
+impl Courtesy {
+    /// Whether to give way now, after `rings` without a message, with this many bytes `waiting` to be sent.
+    fn gives_way(&mut self, rings: u32, waiting: impl FnOnce() -> u64) -> bool {
+        if let Some(before) = self.gave_way.take() {
+            self.in_vain = if rings > before { 0 } else { self.in_vain + 1 };
+            self.looks = 0;
+            return false;
+        }
+        if rings == 0 {
+            return false;
+        }
+        self.looks += 1;
+        if self.in_vain > 0 && self.looks <= 1 << self.in_vain.min(MOST_DOUBLINGS) {
+            return false;
+        }
+        let gives = waiting() < ENOUGH;
+        self.gave_way = gives.then_some(rings);
+        gives
+    }
 }
 
 /// What came of a round.
@@ -38,6 +78,7 @@ impl ConnectionDriver {
             outbox: Outbox::new(largest),
             letters: Letters::default(),
             timer: Timer::new(),
+            courtesy: Courtesy::default(),
         }
     }
 
@@ -117,6 +158,12 @@ impl Future for ConnectionDriver {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = self.get_mut();
+        let ConnectionDriver { shared, courtesy, .. } = &mut *driver;
+        let waiting = || shared.lock().connection.as_ref().map_or(0, Connection::waiting_bytes);
+        if courtesy.gives_way(shared.mailbox.rings(), waiting) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let shared = Arc::clone(&driver.shared);
         let buffers = &shared.endpoint.buffers;
         let mut batch = buffers.take();
@@ -131,5 +178,34 @@ impl Drop for ConnectionDriver {
         self.shared.mailbox.close().recycle(&self.shared.endpoint.buffers);
         self.letters.recycle(&self.shared.endpoint.buffers);
         self.shared.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_gives_way_where_others_ring_meanwhile() {
+        let mut courtesy = Courtesy::default();
+        assert!(!courtesy.gives_way(0, || 0), "nobody rang");
+        for _ in 0..100 {
+            assert!(courtesy.gives_way(1, || 7));
+            assert!(!courtesy.gives_way(3, || 1 << 20), "once");
+            assert!(!courtesy.gives_way(1, || 1 << 20), "much waits");
+        }
+    }
+
+    #[test]
+    fn it_seldom_gives_way_in_vain() {
+        let mut courtesy = Courtesy::default();
+        let mut given = 0;
+        for _ in 0..1022 + 10 + 10 * 513 {
+            if courtesy.gives_way(1, || 7) {
+                given += 1;
+                assert!(!courtesy.gives_way(1, || 7));
+            }
+        }
+        assert_eq!(given, 20);
     }
 }

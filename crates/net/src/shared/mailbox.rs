@@ -23,7 +23,8 @@ pub(crate) struct Mailbox(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     letters: Letters,
-    rung: bool,
+    /// Rings since the task last looked.
+    rings: u32,
     closed: bool,
     waker: Option<Waker>,
 }
@@ -36,7 +37,7 @@ impl Mailbox {
     /// Wakes the task, or keeps it from sleeping.
     pub(crate) fn ring(&self) {
         let mut state = self.lock();
-        state.rung = true;
+        state.rings = state.rings.saturating_add(1);
         wake(state);
     }
 
@@ -88,14 +89,20 @@ impl Mailbox {
     /// Exchanges what has arrived for `empty` letters.
     pub(crate) fn collect(&self, empty: &mut Letters) {
         let mut state = self.lock();
-        state.rung = false;
+        state.rings = 0;
         core::mem::swap(&mut state.letters, empty);
+    }
+
+    /// How often it was rung since the last look; 0 if messages have arrived.
+    pub(crate) fn rings(&self) -> u32 {
+        let state = self.lock();
+        if state.letters.list.is_empty() { state.rings } else { 0 }
     }
 
     /// Whether there is nothing to do: then the next message or ring wakes `waker`.
     pub(crate) fn is_quiet(&self, waker: &Waker) -> bool {
         let mut state = self.lock();
-        if state.rung || !state.letters.list.is_empty() {
+        if state.rings > 0 || !state.letters.list.is_empty() {
             return false;
         }
         if state.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {

@@ -90,7 +90,7 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
     findings.push(loss(name, "to", measured.lost, measured.sent, measured.loss()));
     findings.push(loss(name, "from", measured.peer_lost, measured.peer_sent, measured.peer_loss()));
     findings.extend(marks(name, measured));
-    findings.push(size(name, measured.mtu));
+    findings.push(size(name, measured));
     findings.extend(translation(path));
     findings.extend(measured.load.map(|load| filled(name, measured, &load)));
     findings.extend(measured.load_failed.as_ref().map(|why| {
@@ -196,9 +196,14 @@ fn marks(name: &str, measured: &Measured) -> Option<Finding> {
 }
 
 /// How long the packets are that the link carries.
-fn size(name: &str, mtu: u32) -> Finding {
-    if mtu >= ETHERNET {
+fn size(name: &str, measured: &Measured) -> Finding {
+    let Measured { mtu, mtu_limit, .. } = measured;
+    if *mtu >= ETHERNET {
         return Finding::ok("mtu", name, format!("packets of {mtu} bytes pass"));
+    }
+    if mtu >= mtu_limit {
+        let what = format!("packets of {mtu} bytes pass, the longest that the peer accepts");
+        return Finding::ok("mtu", name, what);
     }
     let what = format!("no packet longer than {mtu} bytes passed; Ethernet carries {ETHERNET}");
     Finding::note("mtu", name, what).advise(

@@ -62,6 +62,7 @@ fn measured() -> Measured {
         ecn_arrived: 200,
         ecn_ce: 0,
         mtu: 1500,
+        mtu_limit: 1500,
         load: None,
         load_failed: None,
         trace: None,
@@ -271,4 +272,7 @@ fn a_link_that_carries_less_than_ethernet_is_noted() {
     let finding = on_link(Measured { mtu: 1420, ..measured() });
     assert_eq!((finding.severity, finding.check), (Severity::Note, "mtu"));
     assert!(finding.what.contains("1420"), "{finding:?}");
+    // Where the peer accepts no longer packets, the link is not to blame.
+    let limited = Measured { mtu: 1420, mtu_limit: 1420, ..measured() };
+    assert_eq!(wrong(&with_paths(vec![path("wlan0", limited), path("wwan0", measured())])), []);
 }

@@ -21,7 +21,6 @@ const FIGURES: &[Figure] = &[
     }),
     ("udp_dropped_total", "counter", "UDP datagrams dropped at this side.", |of| {
         vec![
-            (",reason=\"too-long\"", of.too_long),
             (",reason=\"no-room\"", of.no_room),
             (",reason=\"not-connected\"", of.not_connected),
             (",reason=\"no-flow\"", of.no_flow),
