@@ -1,6 +1,10 @@
-//! A bounded queue of datagrams in one contiguous buffer.
+//! Datagrams: a bounded queue in one contiguous buffer, and what the application does with them.
 
 use std::collections::VecDeque;
+
+use anabranch_policy::view::TrafficClass;
+
+use super::{StreamError, Streams};
 
 /// Bytes that a queued datagram counts for besides its own, so that empty ones are bounded too.
 pub const DATAGRAM_COST: usize = 16;
@@ -82,5 +86,49 @@ impl DatagramQueue {
         }
         self.bytes.drain(..length.min(self.bytes.len()));
         Some(length)
+    }
+}
+
+impl Streams {
+    /// The longest datagram that [`send_datagram`](Self::send_datagram) takes, bytes: what a symbol
+    /// holds, less [`datagram_len`](crate::wire::symbol::datagram_len)'s overhead. At first 1024.
+    pub fn set_datagram_limit(&mut self, limit: usize) {
+        self.datagram_limit = limit;
+    }
+
+    /// The longest datagram that can be sent now, bytes.
+    pub const fn datagram_limit(&self) -> usize {
+        self.datagram_limit
+    }
+
+    /// Bytes free in the send queue of a class's datagrams. Each takes its length and
+    /// [`DATAGRAM_COST`].
+    pub fn datagram_space(&self, class: TrafficClass) -> usize {
+        self.classes[class as usize].datagrams.space()
+    }
+
+    /// Queues a datagram; it travels whole, in one symbol.
+    pub fn send_datagram(&mut self, data: &[u8], class: TrafficClass) -> Result<(), StreamError> {
+        let queue = &mut self.classes[class as usize].datagrams;
+        if data.len() > self.datagram_limit || !queue.could_hold(data.len()) {
+            return Err(StreamError::TooLong);
+        }
+        if !queue.push(data) {
+            self.wants_datagram = true;
+            return Err(StreamError::Full);
+        }
+        Ok(())
+    }
+
+    /// Takes the oldest datagram received, copies as much of it as fits into `buffer`, and returns its
+    /// whole length.
+    pub fn recv_datagram(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        self.incoming.pop(buffer)
+    }
+
+    /// Datagrams dropped because the receive queue was full (the oldest goes) or because they
+    /// outgrew the symbol.
+    pub const fn datagrams_dropped(&self) -> u64 {
+        self.datagrams_dropped
     }
 }

@@ -220,12 +220,6 @@ impl Streams {
         }
     }
 
-    /// The longest datagram that [`send_datagram`](Self::send_datagram) takes, bytes: what a symbol
-    /// holds, less [`datagram_len`](crate::wire::symbol::datagram_len)'s overhead. At first 1024.
-    pub fn set_datagram_limit(&mut self, limit: usize) {
-        self.datagram_limit = limit;
-    }
-
     /// Opens a stream that both sides can write to; the bytes of this side are to be treated as `class`.
     pub fn open(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
         self.open_in(Direction::Bidirectional, class)
@@ -407,36 +401,6 @@ impl Streams {
         Some(if open { stream.send.space(self.limits.send_buffer) } else { 0 })
     }
 
-    /// The longest datagram that can be sent now, bytes.
-    pub const fn datagram_limit(&self) -> usize {
-        self.datagram_limit
-    }
-
-    /// Bytes free in the send queue of a class's datagrams. Each takes its length and
-    /// [`DATAGRAM_COST`](super::DATAGRAM_COST).
-    pub fn datagram_space(&self, class: TrafficClass) -> usize {
-        self.classes[class as usize].datagrams.space()
-    }
-
-    /// Queues a datagram; it travels whole, in one symbol.
-    pub fn send_datagram(&mut self, data: &[u8], class: TrafficClass) -> Result<(), StreamError> {
-        let queue = &mut self.classes[class as usize].datagrams;
-        if data.len() > self.datagram_limit || !queue.could_hold(data.len()) {
-            return Err(StreamError::TooLong);
-        }
-        if !queue.push(data) {
-            self.wants_datagram = true;
-            return Err(StreamError::Full);
-        }
-        Ok(())
-    }
-
-    /// Takes the oldest datagram received, copies as much of it as fits into `buffer`, and returns its
-    /// whole length.
-    pub fn recv_datagram(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        self.incoming.pop(buffer)
-    }
-
     /// Streams open or not yet retired.
     pub fn count(&self) -> usize {
         self.streams.len()
@@ -445,12 +409,6 @@ impl Streams {
     /// Bytes written and not in symbols yet, whatever credit there is; datagrams apart.
     pub const fn unsent(&self) -> u64 {
         self.unsent
-    }
-
-    /// Datagrams dropped because the receive queue was full (the oldest goes) or because they
-    /// outgrew the symbol.
-    pub const fn datagrams_dropped(&self) -> u64 {
-        self.datagrams_dropped
     }
 
     pub(super) fn insert(&mut self, id: StreamId, class: TrafficClass) {
