@@ -48,6 +48,15 @@ pub fn millis(time: Duration) -> String {
     if ms < 9.95 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
 }
 
+/// `62 ms`, from a second on `1.5 s`.
+pub fn duration(time: Duration) -> String {
+    if time < Duration::from_micros(999_500) {
+        millis(time)
+    } else {
+        format!("{:.1} s", time.as_secs_f64())
+    }
+}
+
 /// `1,234,567`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -136,6 +145,8 @@ mod tests {
         assert_eq!(mbps(47.26), "47.3");
         assert_eq!((mbps(0.0), mbps(0.084)), ("0.0".to_owned(), "0.08".to_owned()));
         assert_eq!(millis(Duration::from_micros(62_400)), "62 ms");
+        assert_eq!(duration(Duration::from_micros(999_499)), "999 ms");
+        assert_eq!(duration(Duration::from_micros(999_500)), "1.0 s");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(12), "12");
         assert_eq!(counted(1, "packet"), "1 packet");

@@ -69,7 +69,7 @@ fn every_event_has_the_fields_that_its_schema_asks_for() {
     // What is about a path is one group for a viewer, under the path's name.
     let groups: BTreeSet<&str> =
         texts[1..].iter().map(|event| event["group_id"].as_str().unwrap()).collect();
-    assert_eq!(groups.into_iter().collect::<Vec<_>>(), ["connection", "wan1 (path 1)"]);
+    assert_eq!(groups.into_iter().collect::<Vec<_>>(), ["connection", "path 9", "wan1 (path 1)"]);
 }
 
 /// A viewer looks the numbers up among those of the packets sent on the same path.
@@ -92,4 +92,12 @@ fn acknowledgements_of_another_path_have_another_name() {
         { "frame_type": "path_ack", "path_id": 9, "acked_ranges": [[1, 1]] },
     ]);
     assert_eq!(received["data"]["frames"], expected);
+    // They are told among the events of the path whose packets they are about, where a viewer looks for them.
+    let texts = self::texts(&directory.path().join("run-path9.sqlog"));
+    fields::check(&texts);
+    let [_, told] = texts.as_slice() else { panic!("{texts:?}") };
+    assert_eq!((&told["name"], &told["path_id"]), (&"transport:packet_received".into(), &9.into()));
+    let frames = json!([{ "frame_type": "ack", "acked_ranges": [[1, 1]] }]);
+    let data = json!({ "header": { "packet_type": "1RTT" }, "frames": frames, "received_on": 0 });
+    assert_eq!(told["data"], data);
 }

@@ -6,12 +6,13 @@
 //! do not add up to 100 %.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anabranch_core::observe::waits;
 use serde::Serialize;
 
 use super::summary::{SECOND, path_name};
-use crate::format::{counted, percent};
+use crate::format::{counted, duration, percent};
 use crate::record::{Entry, Header, Line};
 
 /// Shortest pause that counts, nanoseconds: shorter ones may be the wait for an acknowledgement.
@@ -288,5 +289,5 @@ fn of(part: u64, whole: u64) -> String {
 }
 
 fn seconds(nanos: u64) -> String {
-    format!("{:.1} s", nanos as f64 / SECOND as f64)
+    duration(Duration::from_nanos(nanos))
 }

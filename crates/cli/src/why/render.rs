@@ -1,10 +1,11 @@
 //! Prints the summary of a recording.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use super::cause::LEAST;
 use super::summary::{BlockCounts, CongestionReport, PathReport, Report, Tally};
-use crate::format::{bytes, count, counted, mbps, percent};
+use crate::format::{bytes, count, counted, duration, mbps, percent};
 
 /// Rows of the table over time.
 const ROWS: u64 = 10;
@@ -32,9 +33,9 @@ fn opening(text: &mut String, report: &Report) {
     };
     let _ = writeln!(
         text,
-        "Recorded by anabranch {}: {what}, {:.1} s, {}.",
+        "Recorded by anabranch {}: {what}, {}, {}.",
         report.version,
-        report.seconds,
+        spell(report.seconds),
         counted(report.events, "event")
     );
     if report.missed > 0 {
@@ -124,10 +125,15 @@ fn about_congestion(text: &mut String, congestion: &CongestionReport) {
     );
     let phases = congestion.phases.iter();
     let phases: Vec<String> =
-        phases.map(|phase| format!("{} {:.1} s", phase.name, phase.seconds)).collect();
+        phases.map(|phase| format!("{} {}", phase.name, spell(phase.seconds))).collect();
     if phases.len() > 1 {
         let _ = writeln!(text, "  Phases: {}.", phases.join(", "));
     }
+}
+
+/// A time of a report, which a damaged file can make anything.
+fn spell(seconds: f64) -> String {
+    duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 fn about_states(text: &mut String, report: &Report) {

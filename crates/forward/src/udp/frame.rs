@@ -48,18 +48,22 @@ pub(super) struct Piece {
     pub(super) last: bool,
 }
 
+impl Piece {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let (datagram, byte) = (reader.varint().ok()?, reader.u8().ok()?);
+        let place = usize::from(byte & !LAST);
+        (place < MAX_PIECES).then_some(Piece { datagram, place, last: byte & LAST != 0 })
+    }
+}
+
 impl Head {
     /// Reads the head of a datagram of the connection; gives it and its length. `None` if it is none.
     pub(super) fn read(datagram: &[u8]) -> Option<(Self, usize)> {
         let mut reader = Reader::new(datagram);
         let (stream, flow) = (reader.varint().ok()?, reader.varint().ok()?);
-        let piece = if stream & PIECE == 0 {
-            None
-        } else {
-            let (number, byte) = (reader.varint().ok()?, reader.u8().ok()?);
-            let place = usize::from(byte & !LAST);
-            let piece = Piece { datagram: number, place, last: byte & LAST != 0 };
-            Some((place < MAX_PIECES).then_some(piece)?)
+        let piece = match stream & PIECE {
+            0 => None,
+            _ => Some(Piece::read(&mut reader)?),
         };
         let len = datagram.len() - reader.peek().len();
         Some((Head { stream: stream & !PIECE, flow, piece }, len))

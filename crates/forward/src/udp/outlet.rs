@@ -12,7 +12,7 @@ const CLASS: TrafficClass = TrafficClass::Bulk;
 
 /// A connection's datagrams of one request.
 pub(super) struct Outlet {
-    pub(super) connection: Connection,
+    connection: Connection,
     /// The id of the request's stream.
     pub(super) stream: u64,
     counters: DatagramCounters,
@@ -28,29 +28,34 @@ impl Outlet {
     /// Sends the first `len` bytes of payload in a [`buffer`](super::frame::buffer) as a datagram of `flow`, if there is
     /// room, and counts it. The buffer's contents are lost.
     pub(super) fn send(&self, flow: u64, buffer: &mut [u8], len: usize) {
-        match self.try_send(flow, buffer, len) {
+        let whole = Head { stream: self.stream, flow, piece: None };
+        let sent = match self.send_part(whole, buffer, (0, len)) {
+            Err(DatagramError::TooLong) => self.send_pieces(whole, buffer, len),
+            sent => sent,
+        };
+        match sent {
             Ok(()) => self.counters.sent(len),
-            Err(why) => self.counters.dropped(why),
+            Err(DatagramError::TooLong) => self.counters.dropped(Dropped::Failed),
+            Err(DatagramError::Full) => self.counters.dropped(Dropped::NoRoom),
+            Err(_) => self.counters.dropped(Dropped::NotConnected),
         }
     }
 
-    fn try_send(&self, flow: u64, buffer: &mut [u8], len: usize) -> Result<(), Dropped> {
-        let limit = self.connection.max_datagram_size().ok_or(Dropped::NotConnected)?;
-        let whole = Head { stream: self.stream, flow, piece: None };
-        if whole.len() + len <= limit {
-            return self.send_part(whole, buffer, (0, len));
-        }
+    /// Sends as few pieces as carry the payload, all about equally long.
+    fn send_pieces(&self, whole: Head, buffer: &mut [u8], len: usize) -> Result<(), DatagramError> {
+        // Where the connection is over, sending says so.
+        let limit = self.connection.max_datagram_size().unwrap_or(usize::MAX);
+        let space = self.connection.datagram_send_buffer_space(CLASS).unwrap_or(usize::MAX);
         let datagram = self.next.fetch_add(1, Ordering::Relaxed);
         let head = |place, last| Head { piece: Some(Piece { datagram, place, last }), ..whole };
         let overhead = head(0, false).len();
         let count = len.div_ceil(limit.saturating_sub(overhead).max(1));
         if count > MAX_PIECES {
-            return Err(Dropped::Failed);
+            return Err(DatagramError::TooLong);
         }
         // Without room for all pieces none is sent: the others would be of no use.
-        let space = self.connection.datagram_send_buffer_space(CLASS);
-        if space.ok_or(Dropped::NotConnected)? < len + count * (overhead + DATAGRAM_COST) {
-            return Err(Dropped::NoRoom);
+        if space < len + count * (overhead + DATAGRAM_COST) {
+            return Err(DatagramError::Full);
         }
         let size = len.div_ceil(count);
         for place in 0..count {
@@ -67,12 +72,8 @@ impl Outlet {
         head: Head,
         buffer: &mut [u8],
         (at, len): (usize, usize),
-    ) -> Result<(), Dropped> {
-        let part = head.before(buffer, at, len).ok_or(Dropped::Failed)?;
-        self.connection.try_send_datagram(part, CLASS).map_err(|error| match error {
-            DatagramError::TooLong => Dropped::Failed,
-            DatagramError::Full => Dropped::NoRoom,
-            _ => Dropped::NotConnected,
-        })
+    ) -> Result<(), DatagramError> {
+        let part = head.before(buffer, at, len).ok_or(DatagramError::TooLong)?;
+        self.connection.try_send_datagram(part, CLASS)
     }
 }

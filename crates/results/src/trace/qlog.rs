@@ -173,7 +173,11 @@ impl Files {
             let event = json!({ "new": phase });
             self.write(Some(path), now, "recovery:congestion_state_updated", event)?;
         }
-        events.into_iter().try_for_each(|(name, data)| self.write(path, now, name, data))
+        events.into_iter().try_for_each(|(name, data)| self.write(path, now, name, data))?;
+        let elsewhere = events::elsewhere(path.unwrap_or_default(), &acknowledged);
+        elsewhere.into_iter().try_for_each(|(other, data)| {
+            self.write(Some(other), now, "transport:packet_received", data)
+        })
     }
 
     /// Identifiers rise for as long as the peer opens paths; the lowest are closed by now and forgotten.

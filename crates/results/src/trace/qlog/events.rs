@@ -71,9 +71,6 @@ fn received(path: PathId, frames: FrameKinds, acknowledged: &[Acknowledged]) -> 
     let (here, elsewhere): (Vec<&Acknowledged>, _) =
         acknowledged.iter().partition(|range| range.path == path);
     let elsewhere: Vec<&Acknowledged> = elsewhere;
-    let ranges = |ranges: &[&Acknowledged]| -> Vec<Value> {
-        ranges.iter().map(|range| json!([range.first, range.last])).collect()
-    };
     let mut all = Vec::new();
     for name in frames.names() {
         if name != "ack" || (here.is_empty() && elsewhere.is_empty()) {
@@ -91,6 +88,25 @@ fn received(path: PathId, frames: FrameKinds, acknowledged: &[Acknowledged]) -> 
         }
     }
     all
+}
+
+/// What a packet that came on `path` acknowledges of the packets of other paths: for each of these the data of a
+/// `packet_received` that has no number and no length. A viewer, to which each path is a connection of its own, finds the
+/// acknowledgement by it.
+pub(super) fn elsewhere(path: u64, acknowledged: &[Acknowledged]) -> Vec<(u64, Value)> {
+    let others = acknowledged.chunk_by(|a, b| a.path == b.path).filter_map(|of| {
+        let other = u64::from(of.first()?.path.0);
+        let of: Vec<&Acknowledged> = of.iter().collect();
+        let frames = json!([{ "frame_type": "ack", "acked_ranges": ranges(&of) }]);
+        let header = json!({ "packet_type": "1RTT" });
+        let data = json!({ "header": header, "frames": frames, "received_on": path });
+        (other != path).then_some((other, data))
+    });
+    others.collect()
+}
+
+fn ranges(ranges: &[&Acknowledged]) -> Vec<Value> {
+    ranges.iter().map(|range| json!([range.first, range.last])).collect()
 }
 
 /// What was decided, in the namespace of this protocol where QUIC has no such event.
