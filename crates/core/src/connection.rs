@@ -200,7 +200,8 @@ impl Connection {
         self.streams.datagram_limit()
     }
 
-    /// Bytes of the most urgent class with any that could be sent now if windows allowed it.
+    /// Bytes that wait for congestion windows: those of the most urgent class that has any, as far as the peer's
+    /// credit goes.
     pub fn waiting_bytes(&self) -> u64 {
         self.streams.pending().bytes
     }

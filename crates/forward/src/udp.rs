@@ -1,5 +1,5 @@
-//! UDP datagrams carried over a connection: each in a datagram of the connection, so that none waits for another and
-//! what is lost stays lost; in several where one would be too long.
+//! UDP datagrams carried over a connection: each in a datagram of the connection, or in several if it is too long for
+//! one. So none waits for another, and what is lost stays lost.
 //!
 //! A *flow* stands for one address that sends to the near end, or for one association of a SOCKS5 client. The far end
 //! has a socket of its own for each, so that answers find their way back. The bytes are specified in `docs/spec/forward-0.md`.

@@ -201,8 +201,8 @@ impl Connection {
     }
 
     /// Bytes free in the send queue of a class's datagrams; `None` when the connection is over. Each datagram
-    /// takes its length and [`DATAGRAM_COST`](crate::DATAGRAM_COST). Whoever sends several that are
-    /// of use only together can ask first.
+    /// takes its length and [`DATAGRAM_COST`](crate::DATAGRAM_COST). If several
+    /// datagrams are of use only together, ask this first.
     pub fn datagram_send_buffer_space(&self, class: TrafficClass) -> Option<usize> {
         let state = self.shared().lock();
         state.connection.as_ref().map(|connection| connection.datagram_send_buffer_space(class))

@@ -158,7 +158,7 @@ pub struct Measured {
     pub ecn_ce: u64,
     /// The longest IP packets that were shown to pass to the peer, bytes.
     pub mtu: u32,
-    /// The longest that were tried: what the peer and this program accept, bytes.
+    /// The longest IP packets that the settings of the peer and of this program allow, bytes.
     pub mtu_limit: u32,
     /// What filling the link showed, if that was asked for.
     pub load: Option<Load>,

@@ -70,7 +70,7 @@ impl Pauses {
 
     /// In words: the total time, its share of `span`, and the longest wait.
     fn spent(&self, span: u64) -> String {
-        let (share, longest) = (percent(self.share(span)), seconds(self.longest));
+        let (share, longest) = (percent(self.share(span)), time(self.longest));
         format!("{} ({share}), at most {longest} at once", of(self.total, span))
     }
 
@@ -285,9 +285,9 @@ fn awaited(what: &str) -> (&'static str, String) {
 }
 
 fn of(part: u64, whole: u64) -> String {
-    format!("{} of {}", seconds(part), seconds(whole))
+    format!("{} of {}", time(part), time(whole))
 }
 
-fn seconds(nanos: u64) -> String {
+fn time(nanos: u64) -> String {
     duration(Duration::from_nanos(nanos))
 }

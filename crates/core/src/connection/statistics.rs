@@ -49,14 +49,14 @@ pub struct PathStats {
     pub backup: bool,
     /// Counters since it opened.
     pub counters: PathCounters,
-    /// About how many packets the peer has sent on it: what exceeds those received was lost, or is late. A peer leaves
-    /// numbers out at random, which looks like losses; as many as it is likely to have left out are deducted.
+    /// About how many packets the peer has sent on it: those that exceed the received ones were lost, or are late. They
+    /// are counted by their numbers, less those that the peer has likely skipped, as it does at random.
     pub peer_sent_packets: u64,
     /// Congestion marks on the way to the peer.
     pub ecn: EcnStats,
     /// The longest IP packet that this side sends on it, bytes: more as path MTU discovery proves more.
     pub mtu: u32,
-    /// The longest that it would send if the path carried it: what either side's settings admit, bytes.
+    /// The longest IP packet that both sides' settings allow, bytes; path MTU discovery tries no longer one.
     pub mtu_limit: u32,
     /// Round-trip times.
     pub rtt: RttView,

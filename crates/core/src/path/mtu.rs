@@ -286,7 +286,7 @@ impl Path {
         self.ip_bytes(self.mtu.size())
     }
 
-    /// The longest IP packet that is tried on the path: what either side's settings admit, bytes.
+    /// The longest IP packet that both sides' settings allow, bytes; discovery tries no longer one.
     pub fn ip_mtu_limit(&self) -> u32 {
         self.ip_bytes(self.mtu.ceiling.unwrap_or(self.mtu.base))
     }

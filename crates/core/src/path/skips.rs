@@ -63,7 +63,7 @@ impl Skips {
     }
 }
 
-/// How many of its first `numbers` a peer has left out, likely at most: one more than on average.
+/// How many of the first `numbers` packet numbers a peer has skipped, with some reserve: the mean and one more.
 pub fn likely(numbers: u64) -> u64 {
     let (mut span, mut rest, mut skips) = (FIRST_SPAN, numbers, 1);
     // On average the next number left out is in the middle of its span.

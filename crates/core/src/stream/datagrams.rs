@@ -41,7 +41,7 @@ impl DatagramQueue {
         (self.bytes.capacity() + self.lengths.capacity() * size_of::<usize>()) as u64
     }
 
-    /// Bytes that are free, for lengths and costs.
+    /// Free bytes. Each datagram takes its length and [`DATAGRAM_COST`].
     pub(super) fn space(&self) -> usize {
         self.capacity.saturating_sub(self.cost())
     }

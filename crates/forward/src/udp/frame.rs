@@ -57,7 +57,7 @@ impl Piece {
 }
 
 impl Head {
-    /// Reads the head of a datagram of the connection; gives it and its length. `None` if it is none.
+    /// Reads the head of a datagram of the connection and returns it with its length; `None` if there is no valid one.
     pub(super) fn read(datagram: &[u8]) -> Option<(Self, usize)> {
         let mut reader = Reader::new(datagram);
         let (stream, flow) = (reader.varint().ok()?, reader.varint().ok()?);
@@ -75,8 +75,8 @@ impl Head {
         varint_len(self.stream) + varint_len(self.flow) + piece
     }
 
-    /// Writes this head just before byte `at` of the payload in a [`buffer`], over what is there; gives both it and the
-    /// `len` bytes from there on.
+    /// Writes this head just before byte `at` of the payload in a [`buffer`], over what is there. Returns the head and the
+    /// `len` bytes of payload that follow it.
     pub(super) fn before(self, buffer: &mut [u8], at: usize, len: usize) -> Option<&[u8]> {
         let mut head = [0; MAX_HEAD];
         let written = self.encode(&mut head)?;

@@ -1,4 +1,4 @@
-//! Puts datagrams together that came in pieces.
+//! Reassembles datagrams that came in pieces.
 
 use std::collections::VecDeque;
 
@@ -33,9 +33,11 @@ struct Partial {
 }
 
 impl Joiner {
-    /// Takes a piece of the datagram that `head` names. Gives the datagram once all pieces are there.
+    /// Takes a piece of a datagram of the request and flow in `head`, and returns the whole datagram once its last missing
+    /// piece has come.
     ///
-    /// A piece is dropped if it is empty, there already, beyond the last, or if it makes the datagram longer than UDP carries.
+    /// A piece is dropped if it is empty, a repetition, beyond the last piece, or would make the datagram longer than
+    /// UDP carries.
     pub(super) fn take(&mut self, head: Head, piece: Piece, payload: Vec<u8>) -> Option<Vec<u8>> {
         if payload.is_empty() || piece.place >= MAX_PIECES {
             return None;
@@ -50,12 +52,16 @@ impl Joiner {
         }
         partial.bytes += cost;
         self.bytes += cost;
-        while self.bytes > MAX_BYTES
-            && let Some(oldest) = self.partial.pop_front()
-        {
-            self.bytes -= oldest.bytes;
+        while self.bytes > MAX_BYTES && !self.partial.is_empty() {
+            self.give_up_oldest();
         }
         None
+    }
+
+    fn give_up_oldest(&mut self) {
+        if let Some(oldest) = self.partial.pop_front() {
+            self.bytes -= oldest.bytes;
+        }
     }
 
     /// Where the datagram is, after the others if it is new.
@@ -67,10 +73,8 @@ impl Joiner {
         if let Some(index) = self.partial.iter().rposition(same) {
             return index;
         }
-        if self.partial.len() >= MAX_PARTIAL
-            && let Some(oldest) = self.partial.pop_front()
-        {
-            self.bytes -= oldest.bytes;
+        if self.partial.len() >= MAX_PARTIAL {
+            self.give_up_oldest();
         }
         let Head { stream, flow, .. } = head;
         let (pieces, count, bytes) = (Vec::new(), None, 0);
@@ -80,7 +84,7 @@ impl Joiner {
 }
 
 impl Partial {
-    /// Puts a piece in its place; gives what it costs. `None` if it is dropped.
+    /// Puts a piece in its place and returns the bytes that it counts for; `None` if it is dropped.
     fn insert(&mut self, piece: Piece, payload: Vec<u8>) -> Option<usize> {
         let beyond = self.count.is_some_and(|count| piece.place >= count);
         let cut = piece.last && self.pieces.len() > piece.place + 1;
@@ -158,7 +162,7 @@ mod tests {
             }
         }
 
-        /// A peer that makes pieces up makes neither memory grow nor anything longer than a datagram.
+        /// Whatever pieces a hostile peer sends, memory stays bounded, and nothing longer than UDP carries comes out.
         #[test]
         fn made_up_pieces_take_little(
             pieces in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! Where the datagrams of a request leave: whole where they fit into a packet, else in pieces.
+//! Sends the datagrams of a request: whole if they fit into a packet, else in pieces.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -18,45 +18,46 @@ pub(super) struct ConnectionDriver {
     outbox: Outbox,
     letters: Letters,
     timer: Timer,
-    courtesy: Courtesy,
+    coalescing: Coalescing,
 }
 
-/// Lets the other tasks run once the application has rung: they perhaps have something to send too, which then leaves
-/// together. Without that, the runtime runs a connection's task right after the first task that rings.
+/// Yields to the other tasks after the application has rung, so that what they write too leaves in the same packets.
+/// Without that, the runtime runs a connection's task right after the first task that rings.
 #[derive(Default)]
-struct Courtesy {
-    /// How often the application had rung when this task gave way.
-    gave_way: Option<u32>,
-    /// How often in succession nobody else rang meanwhile.
+struct Coalescing {
+    /// While this task has yielded: how often the application had rung before.
+    yielded_at: Option<u32>,
+    /// How many of the last yields in a row brought no further ring.
     in_vain: u32,
-    /// Looks at rings since then.
-    looks: u32,
+    /// How often this task has been woken by rings since the last yield.
+    wakeups: u32,
 }
 
-/// With a single task to send for, giving way costs more than it brings. So after the n-th time in vain 2^n looks at rings
-/// pass until the next try, this n at most.
+/// If a single task writes, yielding costs more than it brings. So after n yields in vain, 2^n wakeups pass before the next,
+/// with n up to this.
 const MOST_DOUBLINGS: u32 = 9;
-/// Where this many bytes wait to be sent, they make packets enough to leave by themselves.
+/// If this many bytes wait to be sent, they fill packets by themselves.
 const ENOUGH: u64 = 16 << 10;
 
-impl Courtesy {
-    /// Whether to give way now, after `rings` without a message, with this many bytes `waiting` to be sent.
-    fn gives_way(&mut self, rings: u32, waiting: impl FnOnce() -> u64) -> bool {
-        if let Some(before) = self.gave_way.take() {
+impl Coalescing {
+    /// Whether to yield now. The application has rung `rings` times, 0 if packets have arrived, and has `waiting` bytes to
+    /// send.
+    fn yields(&mut self, rings: u32, waiting: impl FnOnce() -> u64) -> bool {
+        if let Some(before) = self.yielded_at.take() {
             self.in_vain = if rings > before { 0 } else { self.in_vain + 1 };
-            self.looks = 0;
+            self.wakeups = 0;
             return false;
         }
         if rings == 0 {
             return false;
         }
-        self.looks += 1;
-        if self.in_vain > 0 && self.looks <= 1 << self.in_vain.min(MOST_DOUBLINGS) {
+        self.wakeups += 1;
+        if self.in_vain > 0 && self.wakeups <= 1 << self.in_vain.min(MOST_DOUBLINGS) {
             return false;
         }
-        let gives = waiting() < ENOUGH;
-        self.gave_way = gives.then_some(rings);
-        gives
+        let yields = waiting() < ENOUGH;
+        self.yielded_at = yields.then_some(rings);
+        yields
     }
 }
 
@@ -78,7 +79,7 @@ impl ConnectionDriver {
             outbox: Outbox::new(largest),
             letters: Letters::default(),
             timer: Timer::new(),
-            courtesy: Courtesy::default(),
+            coalescing: Coalescing::default(),
         }
     }
 
@@ -158,9 +159,9 @@ impl Future for ConnectionDriver {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = self.get_mut();
-        let ConnectionDriver { shared, courtesy, .. } = &mut *driver;
+        let ConnectionDriver { shared, coalescing, .. } = &mut *driver;
         let waiting = || shared.lock().connection.as_ref().map_or(0, Connection::waiting_bytes);
-        if courtesy.gives_way(shared.mailbox.rings(), waiting) {
+        if coalescing.yields(shared.mailbox.rings(), waiting) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -186,24 +187,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_gives_way_where_others_ring_meanwhile() {
-        let mut courtesy = Courtesy::default();
-        assert!(!courtesy.gives_way(0, || 0), "nobody rang");
+    fn it_yields_where_others_ring_meanwhile() {
+        let mut coalescing = Coalescing::default();
+        assert!(!coalescing.yields(0, || 0), "nobody rang");
         for _ in 0..100 {
-            assert!(courtesy.gives_way(1, || 7));
-            assert!(!courtesy.gives_way(3, || 1 << 20), "once");
-            assert!(!courtesy.gives_way(1, || 1 << 20), "much waits");
+            assert!(coalescing.yields(1, || 7));
+            assert!(!coalescing.yields(3, || 1 << 20), "once");
+            assert!(!coalescing.yields(1, || 1 << 20), "much waits");
         }
     }
 
     #[test]
-    fn it_seldom_gives_way_in_vain() {
-        let mut courtesy = Courtesy::default();
+    fn it_seldom_yields_in_vain() {
+        let mut coalescing = Coalescing::default();
         let mut given = 0;
         for _ in 0..1022 + 10 + 10 * 513 {
-            if courtesy.gives_way(1, || 7) {
+            if coalescing.yields(1, || 7) {
                 given += 1;
-                assert!(!courtesy.gives_way(1, || 7));
+                assert!(!coalescing.yields(1, || 7));
             }
         }
         assert_eq!(given, 20);

@@ -162,9 +162,13 @@ impl Files {
             }
             return Ok(());
         }
-        let acknowledged = match observation {
-            Observation::PacketReceived { .. } => std::mem::take(&mut self.acknowledged),
-            _ => Vec::new(),
+        let (acknowledged, elsewhere) = match observation {
+            Observation::PacketReceived { path, .. } => {
+                let acknowledged = std::mem::take(&mut self.acknowledged);
+                let elsewhere = events::told_elsewhere(*path, &acknowledged);
+                (acknowledged, elsewhere)
+            }
+            _ => (Vec::new(), Vec::new()),
         };
         let (path, events) = events::of(observation, &acknowledged);
         if let (Some(path), Observation::Congestion { phase, .. }) = (path, observation)
@@ -174,7 +178,6 @@ impl Files {
             self.write(Some(path), now, "recovery:congestion_state_updated", event)?;
         }
         events.into_iter().try_for_each(|(name, data)| self.write(path, now, name, data))?;
-        let elsewhere = events::elsewhere(path.unwrap_or_default(), &acknowledged);
         elsewhere.into_iter().try_for_each(|(other, data)| {
             self.write(Some(other), now, "transport:packet_received", data)
         })

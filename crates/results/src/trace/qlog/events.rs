@@ -68,9 +68,8 @@ fn packet(number: u64, bytes: u32, frames: Option<Vec<Value>>) -> Value {
 /// The frames of a packet that came on `path`. An acknowledgement of another path's packets has another name, because
 /// their numbers are not those of this path.
 fn received(path: PathId, frames: FrameKinds, acknowledged: &[Acknowledged]) -> Vec<Value> {
-    let (here, elsewhere): (Vec<&Acknowledged>, _) =
-        acknowledged.iter().partition(|range| range.path == path);
-    let elsewhere: Vec<&Acknowledged> = elsewhere;
+    let here: Vec<Value> = acknowledged.iter().filter(|of| of.path == path).map(range).collect();
+    let elsewhere = elsewhere(path, acknowledged);
     let mut all = Vec::new();
     for name in frames.names() {
         if name != "ack" || (here.is_empty() && elsewhere.is_empty()) {
@@ -78,35 +77,42 @@ fn received(path: PathId, frames: FrameKinds, acknowledged: &[Acknowledged]) -> 
             continue;
         }
         if !here.is_empty() {
-            all.push(json!({ "frame_type": "ack", "acked_ranges": ranges(&here) }));
+            all.push(json!({ "frame_type": "ack", "acked_ranges": here }));
         }
-        for of in elsewhere.chunk_by(|a, b| a.path == b.path) {
-            let path = of.first().map(|range| range.path.0);
-            let frame =
-                json!({ "frame_type": "path_ack", "path_id": path, "acked_ranges": ranges(of) });
-            all.push(frame);
+        for (path, ranges) in &elsewhere {
+            all.push(
+                json!({ "frame_type": "path_ack", "path_id": path.0, "acked_ranges": ranges }),
+            );
         }
     }
     all
 }
 
-/// What a packet that came on `path` acknowledges of the packets of other paths: for each of these the data of a
-/// `packet_received` that has no number and no length. A viewer, to which each path is a connection of its own, finds the
-/// acknowledgement by it.
-pub(super) fn elsewhere(path: u64, acknowledged: &[Acknowledged]) -> Vec<(u64, Value)> {
-    let others = acknowledged.chunk_by(|a, b| a.path == b.path).filter_map(|of| {
-        let other = u64::from(of.first()?.path.0);
-        let of: Vec<&Acknowledged> = of.iter().collect();
-        let frames = json!([{ "frame_type": "ack", "acked_ranges": ranges(&of) }]);
-        let header = json!({ "packet_type": "1RTT" });
-        let data = json!({ "header": header, "frames": frames, "received_on": path });
-        (other != path).then_some((other, data))
-    });
-    others.collect()
+/// The ranges that a packet which came on `path` acknowledges of other paths' packets, path by path.
+fn elsewhere(path: PathId, acknowledged: &[Acknowledged]) -> Vec<(PathId, Vec<Value>)> {
+    let others: Vec<&Acknowledged> = acknowledged.iter().filter(|of| of.path != path).collect();
+    let by_path = others.chunk_by(|a, b| a.path == b.path);
+    let ranges = |of: &[&Acknowledged]| of.iter().copied().map(range).collect();
+    by_path.filter_map(|of| Some((of.first()?.path, ranges(of)))).collect()
 }
 
-fn ranges(ranges: &[&Acknowledged]) -> Vec<Value> {
-    ranges.iter().map(|range| json!([range.first, range.last])).collect()
+fn range(of: &Acknowledged) -> Value {
+    json!([of.first, of.last])
+}
+
+/// Events for the other paths whose packets are acknowledged by a packet that came on `path`: for each of them the data
+/// of a `packet_received` without number and length. Viewers take each path for a connection of its own and look
+/// for its acknowledgements among its events.
+pub(super) fn told_elsewhere(path: PathId, acknowledged: &[Acknowledged]) -> Vec<(u64, Value)> {
+    let told = elsewhere(path, acknowledged).into_iter().map(|(other, ranges)| {
+        let data = json!({
+            "header": { "packet_type": "1RTT" },
+            "frames": [{ "frame_type": "ack", "acked_ranges": ranges }],
+            "received_on": path.0,
+        });
+        (other.0.into(), data)
+    });
+    told.collect()
 }
 
 /// What was decided, in the namespace of this protocol where QUIC has no such event.
