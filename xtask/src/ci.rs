@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::check::{self, conclude};
 use crate::process::{self, now};
 use crate::workspace::Workspace;
-use crate::{aarch64, book, demo, golden, python, semver, wasm};
+use crate::{aarch64, book, demo, dist, golden, python, semver, wasm};
 
 /// One check: its name, what it is for, and what runs it. It tells a short note or what went wrong.
 struct Step {
@@ -44,6 +44,11 @@ const STEPS: &[Step] = &[
     Step { name: "abuse", about: "hostile peers take nothing from others", run: abuse },
     Step { name: "golden", about: "golden traces hold, twice", run: golden::check },
     Step { name: "demo", about: "the demo carries a file over lossy paths", run: demo::check },
+    Step {
+        name: "dist",
+        about: "what users install is packed, installs and runs",
+        run: dist::check,
+    },
     Step {
         name: "python",
         about: "the Python package, its notebooks and examples",

@@ -64,27 +64,55 @@ pub fn run(workspace: &Workspace, args: &[String]) -> Result<(), String> {
     let bytes = fs::read(&program).map_err(|error| failed(&program, &error))?;
     elf::check_static(&bytes).map_err(|why| format!("{}: {why}", program.display()))?;
     let version = check_runs(&program)?;
-    let name = format!("{}-{TARGET}", version.trim().replace(' ', "-"));
-    let out = workspace.target_dir()?.join("dist");
-    fill(workspace, &program, &out.join(&name))?;
-    let archive = tools::pack(workspace, &out, &name)?;
-    let sum = tools::sum(&out, &archive)?;
-    println!("{}\n{}", out.join(&archive).display(), sum.trim());
-    let version = version.split_whitespace().last().unwrap_or("0");
-    pack_again(workspace, &out, &out.join(&name), version)
+    pack(workspace, &program, &version, &workspace.target_dir()?.join("dist")).map(|_| ())
 }
 
-/// Makes the packages and the image of what the archive holds.
-fn pack_again(workspace: &Workspace, out: &Path, tree: &Path, version: &str) -> Result<(), String> {
-    let time = tools::commit_time(workspace)?;
-    let content = Content { tree, version, time: &time };
-    let made = [packages::deb(content, out)?, packages::rpm(content, out)?];
-    let others = [image::make(content, out)?, installer::make(content, out)?];
-    for package in made.into_iter().flatten().chain(others) {
-        let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        println!("{}\n{}", package.display(), tools::sum(out, &name)?.trim());
+/// Makes everything that `dist` makes, with the program that this machine runs in place of the static one, and installs
+/// it into a directory.
+///
+/// # Errors
+/// If something is not made, or the installed program does not tell its version.
+pub fn check(workspace: &Workspace) -> Result<String, String> {
+    let program = process::optimised(workspace, PROGRAM)?;
+    let program = Path::new(program.get_program());
+    let version = process::capture_within(Command::new(program).arg("--version"), LIMIT)?;
+    let out = workspace.target_dir()?.join("dist-check");
+    let made = pack(workspace, program, &version, &out)?;
+    let [.., installer] = &made[..] else { return Err("no installer was made".into()) };
+    let prefix = out.join("installed");
+    let option = format!("--prefix={}", prefix.display());
+    process::capture(Command::new("sh").arg(installer).arg(option))?;
+    let mut installed = Command::new(prefix.join("bin").join(PROGRAM));
+    let told = process::capture_within(installed.arg("--version"), LIMIT)?;
+    if told != version || !prefix.join("share/man/man1/anabranch.1").is_file() {
+        return Err(format!("the installed program is not the one that was packed: {told}"));
     }
-    Ok(())
+    Ok(format!("{} files", made.len()))
+}
+
+/// Packs the program and all that belongs to it, as an archive, packages, an image and an installer, the last of the
+/// files returned; prints where each is and its sum, which is written beside it too.
+fn pack(
+    workspace: &Workspace,
+    program: &Path,
+    version: &str,
+    out: &Path,
+) -> Result<Vec<PathBuf>, String> {
+    let name = format!("{}-{TARGET}", version.trim().replace(' ', "-"));
+    let tree = out.join(&name);
+    fill(workspace, program, &tree)?;
+    let time = tools::commit_time(workspace)?;
+    let version = version.split_whitespace().last().unwrap_or("0");
+    let content = Content { tree: &tree, version, time: &time };
+    let mut made = vec![out.join(tools::pack(workspace, out, &name)?)];
+    made.extend(packages::deb(content, out)?);
+    made.extend(packages::rpm(content, out)?);
+    made.extend([image::make(content, out)?, installer::make(content, out)?]);
+    for file in &made {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        println!("{}\n{}", file.display(), tools::sum(out, &name)?.trim());
+    }
+    Ok(made)
 }
 
 /// Builds the Python package's wheels; prints where they are and their sums.

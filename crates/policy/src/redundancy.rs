@@ -9,6 +9,7 @@ pub mod none;
 pub mod sliding;
 
 use core::fmt::Debug;
+use core::time::Duration;
 
 use crate::code::Coverage;
 use crate::registry::{PolicyError, PolicySpec, Registry, Row};
@@ -47,6 +48,21 @@ pub struct RedundancyView<'a> {
     pub repairs_unneeded: u64,
 }
 
+impl RedundancyView<'_> {
+    /// The loss of the worst path in use, at least that of the aggregate with a reserve for its spread. Urgent symbols go
+    /// to the quickest path, which may be the worst.
+    fn worst_loss(&self) -> f64 {
+        let losses = self.paths.iter().filter(|path| path.usable()).map(|path| path.loss.mean);
+        losses.fold(self.loss.mean + self.loss.deviation / 2.0, f64::max)
+    }
+
+    /// The least smoothed round-trip time of the paths in use.
+    fn quickest_round(&self) -> Duration {
+        let usable = self.paths.iter().filter(|path| path.usable());
+        usable.map(|path| path.rtt.smoothed).min().unwrap_or_default()
+    }
+}
+
 /// Decides block shapes and repair counts.
 pub trait RedundancyPolicy: Debug + Send {
     /// The next block is opened: its shape.
@@ -55,6 +71,12 @@ pub trait RedundancyPolicy: Debug + Send {
     /// The block closed with `block.sources` symbols: how many proactive repairs to send in all.
     /// Called at every close, so that a short tail is protected for its own size.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16;
+
+    /// Nothing waits behind the newest symbol of an open block: until when it stays open for further data. Its repairs wait
+    /// as long, since they are made when it closes. Asked once after each such symbol.
+    fn open_until(&mut self, _block: &BlockView, view: &RedundancyView<'_>) -> Time {
+        view.now
+    }
 
     /// Repairs to send right after a source symbol joined an open block. Asked only with codes that slide
     /// ([`CodeLimits::slides`](crate::code::CodeLimits)).

@@ -65,3 +65,27 @@ fn a_path_that_holds_few_packets_keeps_few_waiting() {
         }
     }
 }
+
+/// A path may join that carries only shorter symbols than those sent before, which repairs of a sliding window cover. Such a
+/// repair waited on it for ever.
+#[test]
+fn a_sliding_window_goes_on_where_a_narrower_path_joins() {
+    let settings = [
+        "duration=3s",
+        "warm-up=100ms",
+        "variants=half-lost",
+        "flow.bulk.class=live",
+        "flow.bulk.traffic.kind=on-off",
+        "flow.bulk.traffic.on=1s",
+        "flow.bulk.traffic.off=1ms",
+        "flow.bulk.traffic.rate=4mbit",
+        "flow.bulk.policy.code=sliding-window",
+        "flow.bulk.policy.redundancy=sliding:every=auto",
+    ];
+    let scenario = roads("pairs", &settings.map(str::to_owned));
+    for seed in 1..=10 {
+        let report = scenario.run(&scenario.points()[0], seed).unwrap_or_else(|e| panic!("{e}"));
+        let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
+        assert!(goodput > 3.5, "seed {seed}: {goodput} Mb/s");
+    }
+}

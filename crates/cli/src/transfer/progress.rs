@@ -1,6 +1,8 @@
 //! The progress of a transfer: written by the tasks that move bytes, read by those that show it.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anabranch_transfer::Entry;
 
@@ -18,6 +20,8 @@ pub(super) struct Progress {
     moved_before: AtomicU64,
     stored: AtomicU64,
     asked: AtomicU8,
+    /// Since when the disk is waited for.
+    on_disk: Mutex<Option<Instant>>,
 }
 
 /// Who is being asked whether the files are welcome.
@@ -107,6 +111,24 @@ impl Progress {
         self.report.iter().for_each(|report| report.file(file));
     }
 
+    /// Does work for which the disk is waited for.
+    pub(super) fn on_disk<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.set_on_disk(Some(Instant::now()));
+        let done = work();
+        self.set_on_disk(None);
+        done
+    }
+
+    fn set_on_disk(&self, since: Option<Instant>) {
+        *self.on_disk.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
+    /// How long the disk has been waited for; `None` if it is not.
+    pub(super) fn waits_for_disk(&self) -> Option<Duration> {
+        let since = *self.on_disk.lock().unwrap_or_else(PoisonError::into_inner);
+        since.map(|since| since.elapsed())
+    }
+
     /// As of now.
     pub(super) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -129,6 +151,13 @@ mod tests {
     fn file() -> Entry {
         let (name, modified) = (Name::new("a").unwrap(), Modified::default());
         Entry { name, kind: Kind::File, mode: 0o644, size: 9, modified, target: None }
+    }
+
+    #[test]
+    fn the_disk_is_waited_for_while_it_works() {
+        let progress = Progress::default();
+        progress.on_disk(|| assert!(progress.waits_for_disk().is_some()));
+        assert_eq!(progress.waits_for_disk(), None);
     }
 
     #[test]

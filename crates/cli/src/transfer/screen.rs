@@ -21,7 +21,7 @@ use crate::watched::{Recent, Watched, inline, lines};
 
 /// Time over which the rate is taken.
 const SPAN: Duration = Duration::from_secs(4);
-/// Silence of the other side that is worth telling.
+/// Silence of the other side, or of the disk, that is worth telling.
 const SILENCE: Duration = Duration::from_secs(1);
 /// How often a line on a terminal is brought up to date, and paths are looked at.
 pub(super) const REDRAW: Duration = Duration::from_millis(250);
@@ -92,16 +92,7 @@ async fn show(shown: Shown, bar: Option<ProgressBar>) {
             bar.iter().for_each(ProgressBar::finish_and_clear);
             continue;
         }
-        let waiting = match connection.silence() {
-            _ if progress.asked() == Asked::There => {
-                Some("waiting for the other side to accept the files".to_owned())
-            }
-            Some(silence) if silence >= SILENCE => {
-                let seconds = silence.as_secs();
-                Some(format!("nothing heard for {seconds} s, waiting for the other side"))
-            }
-            _ => None,
-        };
+        let waiting = waiting(&progress, connection.silence());
         match &bar {
             Some(bar) => draw(bar, (counts, rate), waiting, &paths),
             None if tick % STAYS == 0 && !quiet => {
@@ -111,6 +102,19 @@ async fn show(shown: Shown, bar: Option<ProgressBar>) {
             None => {}
         }
     }
+}
+
+/// What is being waited for, if that takes long. `silence`: for how long the other side has been silent.
+fn waiting(progress: &Progress, silence: Option<Duration>) -> Option<String> {
+    if progress.asked() == Asked::There {
+        return Some("waiting for the other side to accept the files".to_owned());
+    }
+    // What is left of a lost connection has to be safe before another is made.
+    if let Some(time) = progress.waits_for_disk().filter(|time| *time >= SILENCE) {
+        return Some(format!("waiting for this machine's disk for {} s", time.as_secs()));
+    }
+    let silence = silence.filter(|silence| *silence >= SILENCE)?.as_secs();
+    Some(format!("nothing heard for {silence} s, waiting for the other side"))
 }
 
 /// Tells how paths stand, if it is news.

@@ -184,7 +184,8 @@ impl Store {
     pub(super) fn suspend(&mut self) {
         if let Some(Current { sink: Sink::Partial(partial), received, .. }) = &mut self.current {
             // Without a newer note the older one holds.
-            let _ = if *received > 0 { partial.write_note().map(|_| ()) } else { Ok(()) };
+            let note = || partial.write_note();
+            let _ = (*received > 0).then(|| self.progress.on_disk(note));
             partial.abandon_if_empty();
         }
     }
@@ -266,7 +267,7 @@ impl Store {
         let entry = self.entry(index)?;
         let place = self.place(&entry)?;
         match pending.plan {
-            Plan::SumOfAll if sum_of(&place)? == *theirs => {
+            Plan::SumOfAll if self.progress.on_disk(|| sum_of(&place))? == *theirs => {
                 tidy(&place);
                 self.progress.add_kept(offset);
                 self.stored(index, say);
@@ -279,8 +280,8 @@ impl Store {
             }
             Plan::SumOfAll => Err(exists(&place)),
             Plan::SumOfStart => {
-                let partial = Partial::resume(&place, &entry)?
-                    .filter(|partial| partial.so_far() == (offset, *theirs));
+                let partial = self.progress.on_disk(|| Partial::resume(&place, &entry))?;
+                let partial = partial.filter(|partial| partial.so_far() == (offset, *theirs));
                 self.go_on(pending, partial, say);
                 Ok(())
             }
@@ -345,7 +346,7 @@ impl Store {
         }
         match &mut current.sink {
             Sink::Partial(partial) => {
-                if let Some(offset) = partial.write(bytes)? {
+                if let Some(offset) = self.progress.on_disk(|| partial.write(bytes))? {
                     say(Frame::Durable { index, offset });
                 }
             }
@@ -370,7 +371,10 @@ impl Store {
             return Err(TransferError::protocol("fewer bytes than the file's announced size"));
         }
         match current.sink {
-            Sink::Partial(partial) => partial.publish(size, sum, current.replaced.as_ref())?,
+            Sink::Partial(partial) => {
+                let replaced = current.replaced.as_ref();
+                self.progress.on_disk(|| partial.publish(size, sum, replaced))?;
+            }
             Sink::Stdout(hash) if hash.sum() == *sum => {
                 io::stdout().lock().flush().map_err(|error| full(&error))?;
             }

@@ -1,6 +1,6 @@
 //! Turns application bytes into source symbols, and opens and closes blocks.
 
-use anabranch_policy::view::{BlockId, TrafficClass};
+use anabranch_policy::view::{BlockId, BlockView, TrafficClass};
 use anabranch_types::Time;
 
 use super::Connection;
@@ -9,6 +9,22 @@ use crate::observe::Observation;
 
 /// Most bytes of a STREAM frame before its data.
 const STREAM_HEAD: usize = 1 + 8 + 8 + 2;
+
+/// What the redundancy policy said of an open block behind whose newest symbol nothing waited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Linger {
+    block: BlockId,
+    sources: u16,
+    /// Until when it stays open.
+    until: Time,
+}
+
+impl Linger {
+    /// Whether no symbol has joined the block since.
+    fn is_about(&self, block: &BlockView) -> bool {
+        (self.block, self.sources) == (block.id, block.sources)
+    }
+}
 
 impl Connection {
     /// Makes one source symbol from waiting bytes; `None` if there are none, the credit is used up, or the
@@ -124,13 +140,36 @@ impl Connection {
         self.observe(now, Observation::BlockClosed { first, sources, repairs, loss_permille });
     }
 
-    /// Nothing more is waiting, or may be sent: an unfilled block never waits to fill.
+    /// Nothing more is waiting, or may be sent: an unfilled block is closed, unless its policy wants it to stay open for
+    /// a while.
     #[inline]
     pub(super) fn flush_block(&mut self, now: Time) {
         if self.send.open_block().is_some_and(|view| view.sources > 0)
             && (self.streams.is_idle() || self.symbol_credit() == 0)
+            && self.lingers_until(now).is_none_or(|until| until <= now)
         {
             self.close_early(now);
         }
+    }
+
+    /// Until when the open block stays open, though nothing waits; `None` if there is none, or no use in waiting. The policy
+    /// is asked once after each symbol.
+    fn lingers_until(&mut self, now: Time) -> Option<Time> {
+        let block = *self.send.open_block()?;
+        if !self.send.makes_repairs() || self.symbol_credit() == 0 {
+            return None;
+        }
+        if !self.linger.is_about(&block) {
+            let until = self
+                .ask_redundancy(now, block.class, |policy, view| policy.open_until(&block, view));
+            self.linger = Linger { block: block.id, sources: block.sources, until };
+        }
+        Some(self.linger.until)
+    }
+
+    /// When a block that has stayed open is closed.
+    pub(super) fn linger_ends(&self) -> Option<Time> {
+        let block = self.send.open_block().filter(|block| self.linger.is_about(block));
+        block.filter(|_| self.streams.is_idle()).map(|_| self.linger.until)
     }
 }

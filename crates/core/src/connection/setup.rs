@@ -140,6 +140,7 @@ impl Connection {
             last_received: now,
             silence,
             was_drained: true,
+            linger: Default::default(),
             rng: Rng::new(random.next_u64()),
             random,
             observer: None,

@@ -29,6 +29,8 @@ pub enum TimeoutReason {
     Challenge,
     /// The scheduler wants to be asked, or held a path until now.
     Scheduler,
+    /// A block has waited for further data long enough.
+    Block,
     /// A path has been idle for the keep-alive interval.
     KeepAlive,
     /// Keys are to be renewed, or old ones forgotten.
@@ -85,6 +87,7 @@ impl Connection {
             }
         }
         earliest.add(self.wakeup(), TimeoutReason::Scheduler);
+        earliest.add(self.linger_ends(), TimeoutReason::Block);
         earliest.add(self.blocked_probe_at(), TimeoutReason::Probe);
         earliest.add(self.heartbeat_at(), TimeoutReason::KeepAlive);
         earliest.add(self.silent_at(), TimeoutReason::Probe);

@@ -1,13 +1,15 @@
 //! Automatic redundancy within a byte budget.
 //!
 //! A repair that is sent before it is known to be needed either saves its block a second round or is wasted. A bulk
-//! block gets another repair as long as few are wasted for each round saved. Where a round trip matters more (urgent
-//! classes, the end of the data, a block that has waited a round trip already), more may be wasted, as long as all
-//! wasted repairs stay within a share of the data.
+//! block gets another repair as long as few are wasted for each round saved. Where a round trip matters more (the end of
+//! the data, a block that has waited a round trip already), more may be wasted, as long as all wasted repairs stay within a
+//! share of the data. A block of an urgent class gets as many as it takes for a small chance of a second round. Live data
+//! that comes little by little waits for a part of a round trip, so that several symbols share these repairs.
 
-use anabranch_types::math;
+use anabranch_types::{Time, math};
 use core::time::Duration;
 
+use crate::redundancy::equations::k_min;
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, LossView, MAX_PATHS, TrafficClass};
@@ -21,17 +23,24 @@ pub const ENTRY: Entry = Entry {
         option("overhead", "wasted repairs over data, at most", "0.2"),
         option("sources", "source symbols in a bulk block, at most", "128"),
         option("urgent-failure", "chance that an urgent block needs a further round", "0.005"),
+        option("linger", "round trips that a live block waits for more data, at most", "0.33"),
     ],
 };
 
 /// Source symbols in a bulk block, at least, while there is data.
 const LEAST_SOURCES: u16 = 3;
-/// Longest round trips in which a bulk block fills up, at most.
+/// Longest round trips in which a bulk block fills up, at most: a larger one would keep its losses waiting for repairs, which
+/// cannot be made before it closes, and a smaller one needs more repairs for its size.
 const BLOCK_ROUNDS: f64 = 1.5;
-/// Source symbols in a block of an urgent class: it closes as soon as nothing more waits.
+/// Source symbols in a block of an urgent class, at least, while there is data.
 const URGENT_SOURCES: u16 = 16;
-/// Repairs for each source symbol of an urgent block, at most.
-const URGENT_REPAIRS: u16 = 3;
+/// Weight of the newest pause in the smoothed one.
+const GAIN: f64 = 0.125;
+/// Repairs for each source symbol of a live block, at most.
+const LIVE_REPAIRS: u16 = 3;
+/// The same of an interactive one: its messages are short, and with half of the packets lost, seven copies are what it
+/// takes for one of them to arrive.
+const INTERACTIVE_REPAIRS: u16 = 7;
 /// Loss beyond this is not provided for.
 const MAX_LOSS: f64 = 0.9;
 /// No block has more repairs.
@@ -53,6 +62,31 @@ pub struct Budget {
     overhead: f64,
     sources: u16,
     urgent_failure: f64,
+    /// Round trips of the quickest path for which a live block stays open. A loss is repaired that much later, which
+    /// is still sooner than by what a report of it brings. Interactive blocks close as soon as nothing waits.
+    linger: f64,
+    pauses: Pauses,
+}
+
+/// How often live data pauses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pauses {
+    /// When nothing waited last.
+    newest: Option<Time>,
+    /// Smoothed time from one such moment to the next.
+    interval: Option<Duration>,
+}
+
+impl Pauses {
+    /// Nothing waits now; returns the smoothed time to the next such moment, if there is one yet.
+    fn next_after(&mut self, now: Time) -> Option<Duration> {
+        if let Some(newest) = self.newest.replace(now) {
+            let interval = now.since(newest);
+            let smoothed = self.interval.unwrap_or(interval);
+            self.interval = Some(smoothed.mul_f64(1.0 - GAIN) + interval.mul_f64(GAIN));
+        }
+        self.interval
+    }
 }
 
 /// Builds the policy from its options.
@@ -61,6 +95,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
         overhead: options.real("overhead", 0.0..=10.0)?,
         sources: options.integer("sources", 1..=255)? as u16,
         urgent_failure: options.real("urgent-failure", 1e-9..=0.5)?,
+        linger: options.real("linger", 0.0..=4.0)?,
+        pauses: Pauses::default(),
     }))
 }
 
@@ -94,20 +130,14 @@ impl Budget {
         wanted.min(self.allowance(view) as u16)
     }
 
-    /// Least k such that more than k of n + k symbols are lost with at most the urgent failure chance.
-    fn repairs_for(&self, sources: u16, view: &RedundancyView<'_>) -> u16 {
-        // Urgent symbols go to the quickest path, which may be the worst.
-        let worst = view.paths.iter().filter(|path| path.usable()).map(|path| path.loss.mean);
-        let spread = view.loss.mean + view.loss.deviation / 2.0;
-        let p = worst.fold(spread, f64::max).clamp(0.0, MAX_LOSS);
-        let most = sources.saturating_mul(URGENT_REPAIRS);
-        (0..most)
-            .find(|k| {
-                let n = u64::from(sources + k);
-                let arrived_enough = 1.0 - math::binomial_below(n, 1.0 - p, u64::from(sources));
-                arrived_enough >= 1.0 - self.urgent_failure
-            })
-            .unwrap_or(most)
+    /// Repairs with which an urgent block needs no further round but for the chance allowed.
+    fn urgent_repairs(&self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        let most = match block.class {
+            TrafficClass::Interactive => INTERACTIVE_REPAIRS,
+            _ => LIVE_REPAIRS,
+        };
+        let most = block.sources.saturating_mul(most);
+        k_min(block.sources, view.worst_loss().min(MAX_LOSS), self.urgent_failure, most)
     }
 }
 
@@ -160,26 +190,40 @@ fn longest_round(view: &RedundancyView<'_>) -> Duration {
     usable.map(|path| path.rtt.smoothed).max().unwrap_or_default()
 }
 
-/// Source symbols that arrive within [`BLOCK_ROUNDS`]: a larger block would keep its losses waiting for
-/// repairs, which cannot be made before it closes, and a smaller one needs more repairs for its size.
-fn round_of_sources(view: &RedundancyView<'_>) -> u16 {
-    let round = longest_round(view);
+/// Source symbols that arrive within so many round trips.
+fn sources_within(rounds: f64, round: Duration, view: &RedundancyView<'_>) -> u16 {
     let usable = view.paths.iter().filter(|path| path.usable());
     let bytes: f64 = usable
         .map(|path| path.rate.bytes_in(round) as f64 * (1.0 - path.loss.mean.clamp(0.0, MAX_LOSS)))
         .sum();
-    let sources = BLOCK_ROUNDS * bytes / f64::from(view.max_symbol_size.max(1));
-    (sources as u16).max(LEAST_SOURCES)
+    (rounds * bytes / f64::from(view.max_symbol_size.max(1))) as u16
 }
 
 impl RedundancyPolicy for Budget {
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         let sources = match view.class {
-            TrafficClass::Bulk => self.sources.min(self.cap(view)).min(round_of_sources(view)),
-            _ => URGENT_SOURCES,
+            TrafficClass::Bulk => {
+                let within = sources_within(BLOCK_ROUNDS, longest_round(view), view);
+                self.sources.min(self.cap(view)).min(within.max(LEAST_SOURCES))
+            }
+            TrafficClass::Live => {
+                let most = self.sources.min(self.cap(view)).max(URGENT_SOURCES);
+                sources_within(self.linger, view.quickest_round(), view).clamp(URGENT_SOURCES, most)
+            }
+            TrafficClass::Interactive => URGENT_SOURCES,
         };
         let sources = sources.min(view.max_symbols).max(1);
         BlockShape { sources, symbol_size: view.max_symbol_size }
+    }
+
+    /// Live data that comes little by little shares repairs, if more of it is expected in time.
+    fn open_until(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> Time {
+        if block.class != TrafficClass::Live {
+            return view.now;
+        }
+        let until = block.opened + view.quickest_round().mul_f64(self.linger);
+        let next = self.pauses.next_after(view.now).map(|pause| view.now + pause);
+        if next.is_some_and(|next| next <= until) { until } else { view.now }
     }
 
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
@@ -189,7 +233,7 @@ impl RedundancyPolicy for Budget {
                 let worth = if view.flushing { LATE_ROUND_WORTH } else { ROUND_WORTH };
                 self.reserve(block, block.deficit(), worth, view)
             }
-            _ => self.repairs_for(block.sources, view),
+            _ => self.urgent_repairs(block, view),
         };
         wanted.min(room)
     }

@@ -1,17 +1,27 @@
 //! A repair of the newest symbols after every few of them.
+//!
+//! The rate is fixed, or follows the loss: then the symbols of a round trip get as many repairs as make good their losses
+//! but for a small chance. What is missing after a round trip is sent again in any case.
+
+use anabranch_types::Time;
 
 use crate::code::Coverage;
+use crate::redundancy::equations::{k_min, redundancy};
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
-use crate::view::{BlockView, MAX_PATHS, SymbolId};
+use crate::view::{BlockView, MAX_PATHS, SymbolId, TrafficClass};
 
 /// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "sliding",
     summary: "a repair of the newest symbols after every few; needs a code that slides",
-    source: "RFC 8681 §3.1",
+    source: "RFC 8681 §3.1; the automatic rate is ours",
     options: &[
-        option("every", "symbols after which a repair follows, 1 to 255", "10"),
+        option(
+            "every",
+            "symbols after which a repair follows, 1 to 255, or auto, by the loss",
+            "10",
+        ),
         option("reach", "newest symbols that it covers, 1 to 255", "64"),
         option("sources", "symbols that are accounted for together, 1 to 255", "64"),
         option("symbol", "payload of a symbol, bytes, at most", "65535"),
@@ -19,32 +29,115 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Repairs at a fixed rate, so that a loss is repaired some symbols later whatever the round-trip time.
+/// Chance that the repairs of a round trip's symbols do not suffice, at the automatic rate. Bulk data then waits for a
+/// second round, which is cheaper than further repairs.
+const BULK_FAILURE: f64 = 0.1;
+/// The same for other classes.
+const URGENT_FAILURE: f64 = 0.005;
+/// Repairs for each symbol, at most, at the automatic rate.
+const MOST_REPAIRS: u16 = 3;
+/// Weight of the newest interval between symbols in the smoothed one.
+const GAIN: f64 = 1.0 / 16.0;
+
+/// Repairs that follow each symbol.
+#[derive(Clone, Copy, Debug)]
+enum Rate {
+    /// One for so many symbols.
+    Every(u16),
+    /// As many as the loss asks for.
+    Automatic(Automatic),
+}
+
+/// Repairs at a rate, so that a loss is repaired some symbols later whatever the round-trip time.
 #[derive(Clone, Copy, Debug)]
 pub struct Sliding {
-    every: u16,
+    rate: Rate,
     reach: u16,
     sources: u16,
     symbol: u16,
     together: u16,
-    /// Symbols since the last repair; less than none where the last symbols of the data got theirs early.
-    since: i32,
+    /// Repairs that the symbols so far have brought and that were not sent; negative where the last symbols of the data
+    /// got theirs early.
+    owed: f64,
 }
 
 /// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
+    let every = options.integer_unless("every", "auto", 1..=255)?;
     Ok(Box::new(Sliding {
-        every: options.integer("every", 1..=255)? as u16,
+        rate: every
+            .map_or(Rate::Automatic(Automatic::default()), |every| Rate::Every(every as u16)),
         reach: options.integer("reach", 1..=255)? as u16,
         sources: options.integer("sources", 1..=255)? as u16,
         symbol: options.integer("symbol", 64..=65535)? as u16,
         together: options.integer("together", 1..=64)? as u16,
-        since: 0,
+        owed: 0.0,
     }))
+}
+
+/// The rate that follows the loss, and what it follows from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Automatic {
+    /// Repairs for each symbol.
+    share: f64,
+    /// Smoothed time between symbols, seconds; `None` before the second.
+    interval: Option<f64>,
+    /// When the newest symbol was made.
+    newest: Option<Time>,
+}
+
+impl Automatic {
+    fn on_symbol(&mut self, now: Time) {
+        if let Some(newest) = self.newest {
+            let interval = now.since(newest).as_secs_f64();
+            let smoothed = self.interval.unwrap_or(interval);
+            self.interval = Some(smoothed + GAIN * (interval - smoothed));
+        }
+        self.newest = Some(now);
+    }
+
+    /// Symbols that leave before the fate of the first of them is known, as far as a repair reaches.
+    fn round(&self, reach: u16, view: &RedundancyView<'_>) -> u16 {
+        let round = view.quickest_round().as_secs_f64();
+        let symbols = self.interval.map_or(1.0, |interval| round / interval);
+        (symbols as u16).clamp(1, reach)
+    }
+
+    fn choose(&mut self, reach: u16, view: &RedundancyView<'_>) {
+        let failure = match view.class {
+            TrafficClass::Bulk => BULK_FAILURE,
+            _ => URGENT_FAILURE,
+        };
+        let symbols = self.round(reach, view);
+        let most = symbols.saturating_mul(MOST_REPAIRS);
+        let repairs = k_min(symbols, view.worst_loss(), failure, most);
+        self.share = f64::from(repairs) / f64::from(symbols);
+    }
+}
+
+impl Rate {
+    fn share(&self) -> f64 {
+        match self {
+            Rate::Every(symbols) => 1.0 / f64::from(*symbols),
+            Rate::Automatic(automatic) => automatic.share,
+        }
+    }
+}
+
+impl Sliding {
+    /// Takes whole repairs off what is owed. Sums of a share may fall short of a whole by rounding.
+    fn pay(&mut self) -> u16 {
+        let repairs = (self.owed + 1e-6).max(0.0) as u16;
+        self.owed -= f64::from(repairs);
+        repairs
+    }
 }
 
 impl RedundancyPolicy for Sliding {
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
+        if let Rate::Automatic(automatic) = &mut self.rate {
+            automatic.choose(self.reach, view);
+        }
         let sources = self.sources.min(view.max_symbols).max(1);
         BlockShape { sources, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
@@ -53,20 +146,19 @@ impl RedundancyPolicy for Sliding {
     /// early: who writes symbol by symbol always writes the last, and does not get a repair for each.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let room = view.max_symbols.saturating_sub(block.sources);
-        if !view.flushing || self.since <= 0 || room == 0 {
+        if !view.flushing || self.owed < 1e-6 || room == 0 {
             return 0;
         }
-        self.since -= i32::from(self.every);
+        self.owed -= 1.0;
         1
     }
 
-    fn after_source(&mut self, _block: &BlockView, _view: &RedundancyView<'_>) -> u16 {
-        self.since += 1;
-        if self.since < i32::from(self.every) {
-            return 0;
+    fn after_source(&mut self, _block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        if let Rate::Automatic(automatic) = &mut self.rate {
+            automatic.on_symbol(view.now);
         }
-        self.since = 0;
-        1
+        self.owed += self.rate.share();
+        self.pay()
     }
 
     fn coverage(&self, block: &BlockView) -> Coverage {
@@ -83,9 +175,17 @@ impl RedundancyPolicy for Sliding {
         &self,
         block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
-        _view: &RedundancyView<'_>,
+        view: &RedundancyView<'_>,
     ) -> u16 {
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
-        block.shortfall().saturating_sub(handed)
+        let missing = block.shortfall().saturating_sub(handed);
+        match self.rate {
+            Rate::Every(_) => missing,
+            // Some of these are lost too.
+            Rate::Automatic(_) => {
+                let more = f64::from(missing) * redundancy(view.loss.mean);
+                missing.saturating_add((more + 0.5) as u16)
+            }
+        }
     }
 }

@@ -295,3 +295,67 @@ fn budget_wastes_no_more_than_its_share() {
     };
     assert_eq!([0, 76, 90, 100, 200].map(&mut repairs), [24, 24, 10, 0, 0]);
 }
+
+/// Repairs for each of 2,000 symbols that are made at an interval (µs) and flow on, at the automatic rate.
+fn automatic_share(view: &mut RedundancyView<'_>, interval: u64) -> f64 {
+    let mut sliding = policy("sliding:every=auto,reach=64,sources=64");
+    let (mut repairs, symbols) = (0, 2000_u32);
+    for symbol in 0..symbols {
+        view.now = Time::from_micros(u64::from(symbol) * interval);
+        if symbol % 64 == 0 {
+            sliding.next_block(view);
+        }
+        repairs += u32::from(sliding.after_source(&BlockView::default(), view));
+    }
+    f64::from(repairs) / f64::from(symbols)
+}
+
+#[test]
+fn the_automatic_rate_follows_the_loss() {
+    let paths = [path(0, 100, 40)];
+    for (loss, least, most) in
+        [(0.0, 0.0, 0.0), (0.01, 0.02, 0.05), (0.05, 0.06, 0.13), (0.3, 0.45, 0.65)]
+    {
+        let share = automatic_share(&mut view(&paths, loss, 0.0), 500);
+        assert!((least..=most).contains(&share), "{share} at {loss}");
+    }
+    // The quickest path may be the worst: what the aggregate loses is not enough to know.
+    let mut lossy = path(1, 100, 40);
+    lossy.loss.mean = 0.3;
+    assert!(automatic_share(&mut view(&[lossy], 0.01, 0.0), 500) > 0.45);
+}
+
+#[test]
+fn the_automatic_rate_is_higher_for_few_symbols_in_a_round_trip_and_for_urgent_ones() {
+    let paths = [path(0, 100, 40)];
+    let mut view = view(&paths, 0.05, 0.0);
+    let bulk = automatic_share(&mut view, 500);
+    view.class = TrafficClass::Live;
+    let (many, few) = (automatic_share(&mut view, 500), automatic_share(&mut view, 5000));
+    let alone = automatic_share(&mut view, 50_000);
+    assert!(bulk < many && many < few && few < alone, "{bulk} {many} {few} {alone}");
+    // A symbol that is alone has to come itself, or its only repair: .05² < .005.
+    assert!((0.95..=1.0).contains(&alone), "{alone}");
+}
+
+#[test]
+fn live_blocks_wait_for_what_is_expected_in_time() {
+    let paths = [path(0, 100, 40), path(1, 100, 90)];
+    let mut view = view(&paths, 0.05, 0.0);
+    let mut budget = policy("budget:linger=0.5");
+    let mut open_until = |class, opened: u64, now: u64| {
+        view.now = Time::from_millis(now);
+        let opened = Time::from_millis(opened);
+        let block = BlockView { class, opened, sources: 1, ..BlockView::default() };
+        budget.open_until(&block, &view).since(Time::ZERO).as_millis() as u64
+    };
+    let live = TrafficClass::Live;
+    assert_eq!(open_until(live, 0, 0), 0, "nothing is known of what follows");
+    // Every 5 ms: until half of the shorter round trip after it opened, if another symbol is likely by then.
+    assert_eq!(open_until(live, 5, 5), 25);
+    assert_eq!(open_until(live, 5, 10), 25);
+    assert_eq!(open_until(live, 5, 15), 25);
+    assert_eq!(open_until(live, 5, 23), 23, "the next comes later");
+    assert_eq!(open_until(TrafficClass::Interactive, 28, 28), 28);
+    assert_eq!(open_until(TrafficClass::Bulk, 28, 28), 28);
+}

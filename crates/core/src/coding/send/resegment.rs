@@ -3,16 +3,19 @@
 use anabranch_policy::view::{BlockView, TrafficClass};
 
 use super::SendBlocks;
+use super::sliding::Sliding;
 
 impl SendBlocks {
-    /// A bound on the length of every symbol that is still needed, repairs included.
+    /// A bound on the length of every symbol that is still needed, repairs included, and what these may cover.
     pub fn widest(&self) -> u16 {
         self.widest
     }
 
     /// Makes [`widest`](Self::widest) exact, and returns it.
     pub fn measure(&mut self) -> u16 {
-        self.widest = self.blocks.iter().map(|block| block.longest).max().unwrap_or(0);
+        let needed = self.blocks.iter().map(|block| block.longest);
+        let covered = self.sliding.iter().flat_map(Sliding::lengths);
+        self.widest = needed.chain(covered).max().unwrap_or(0);
         self.widest
     }
 

@@ -30,6 +30,11 @@ impl Sliding {
         self.history.len()
     }
 
+    /// The lengths of those.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u16> {
+        self.history.iter().map(|(_, length)| *length)
+    }
+
     pub(super) fn new(encoder: Box<dyn Encoder>, most: u16) -> Self {
         Sliding { encoder: Some(encoder), history: VecDeque::new(), most: most.into() }
     }
