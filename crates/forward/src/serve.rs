@@ -153,7 +153,9 @@ async fn take_stream(context: Context, mut send: SendStream, mut receive: RecvSt
     };
     match tokio::time::timeout(PATIENCE, request).await {
         Ok(Ok(Request::Connect(target))) => connect(&context, target, send, receive).await,
-        Ok(Ok(Request::Datagrams(target))) => udp::carry(&context, target, send, receive).await,
+        Ok(Ok(Request::Datagrams(target, class))) => {
+            udp::carry(&context, (target, class), send, receive).await;
+        }
         Ok(Ok(Request::Listen(bind))) => listen(&context, bind, number, send, receive).await,
         Ok(Ok(Request::Accepted(listener))) => match context.listeners.find(listener) {
             Some(target) => accepted(&context, target, send, receive).await,

@@ -2,6 +2,8 @@ use core::fmt;
 use core::str::FromStr;
 use std::net::SocketAddr;
 
+use anabranch::TrafficClass;
+
 /// Longest host name (RFC 1035 §2.3.4).
 pub(super) const MAX_HOST: usize = 255;
 
@@ -55,18 +57,21 @@ impl FromStr for Target {
     }
 }
 
-/// A forward of UDP, written as ssh writes those of TCP: `[BIND:]PORT:HOST:PORT`.
+/// A forward of UDP, written as ssh writes those of TCP: `[BIND:]PORT:HOST:PORT`. A class may follow: `,class=live`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpForward {
     /// Where datagrams are received; the loopback address unless given.
     pub bind: Target,
     /// Where they are sent, as the other side resolves it.
     pub target: Target,
+    /// How they want to be treated, in both directions; like the bytes of TCP connections unless given.
+    pub class: TrafficClass,
 }
 
 impl fmt::Display for UdpForward {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {}", self.bind, self.target)
+        write!(f, "{} to {}", self.bind, self.target)?;
+        if self.class == TrafficClass::Bulk { Ok(()) } else { write!(f, ", {}", self.class.name()) }
     }
 }
 
@@ -103,8 +108,8 @@ impl std::error::Error for ParseForwardError {}
 const TARGET: &str = "HOST:PORT, such as localhost:22 or [2001:db8::1]:80";
 const DYNAMIC: &str = "[BIND:]PORT, such as 1080, [::1]:1080 or 0.0.0.0:1080";
 const LOOPBACK: &str = "127.0.0.1";
-const UDP_FORWARD: &str =
-    "[BIND:]PORT:HOST:PORT, such as 5353:localhost:53 or 0.0.0.0:5353:resolver.example:53";
+const UDP_FORWARD: &str = "[BIND:]PORT:HOST:PORT, such as 5353:localhost:53 or 0.0.0.0:5353:resolver.example:53, and after it \
+    ,class=interactive or ,class=live";
 pub(super) const FORWARD: &str = "[BIND:]PORT:HOST:PORT, such as 5432:db.example:5432 or \
     0.0.0.0:8080:localhost:80, or for either side the path of a Unix socket, which has a / or ends in .sock, such as \
     8080:/run/app.sock";
@@ -113,13 +118,17 @@ impl FromStr for UdpForward {
     type Err = ParseForwardError;
 
     fn from_str(text: &str) -> Result<Self, ParseForwardError> {
-        let (bind, target) = match parts(text).as_slice() {
-            [port, host, to] => (local(port), Target::to_reach(host, to)),
-            [bind, port, host, to] => (bound(bind, port), Target::to_reach(host, to)),
-            _ => (None, None),
+        let read = || {
+            let (way, class) = text.split_once(",class=").unwrap_or((text, "bulk"));
+            let class = TrafficClass::named(class)?;
+            let (bind, target) = match parts(way).as_slice() {
+                [port, host, to] => (local(port)?, Target::to_reach(host, to)?),
+                [bind, port, host, to] => (bound(bind, port)?, Target::to_reach(host, to)?),
+                _ => return None,
+            };
+            Some(UdpForward { bind, target, class })
         };
-        let both = bind.zip(target).map(|(bind, target)| UdpForward { bind, target });
-        both.ok_or_else(|| ParseForwardError { given: text.to_owned(), allowed: UDP_FORWARD })
+        read().ok_or_else(|| ParseForwardError { given: text.to_owned(), allowed: UDP_FORWARD })
     }
 }
 

@@ -1,7 +1,7 @@
 use super::wire::{Answer, HEAD_LEN, Head, Reason, Request, WireError};
 use super::*;
 use anabranch::{Config, Connection, Endpoint, Permitted, SecretKey};
-use anabranch::{PathSpec, SendStream, StreamLimits};
+use anabranch::{PathSpec, SendStream, StreamLimits, TrafficClass};
 use core::time::Duration;
 use proptest::prelude::*;
 use std::io::ErrorKind;
@@ -40,7 +40,11 @@ fn forwards_are_written_as_ssh_writes_them() {
     }
     let read = |text: &str| text.parse::<UdpForward>().map(|forward| forward.to_string());
     assert_eq!(read("53:[::1]:5353").unwrap(), "127.0.0.1:53 to [::1]:5353");
-    for wrong in ["", "53", "53:db:0", "a.sock:db:53", "53:/run/a.sock"] {
+    assert_eq!(read("53:db:53,class=live").unwrap(), "127.0.0.1:53 to db:53, live");
+    assert_eq!(read("53:db:53,class=bulk"), read("53:db:53"));
+    for wrong in
+        ["", "53", "53:db:0", "a.sock:db:53", "53:/run/a.sock", "53:db:53,live", "53:db:53,class="]
+    {
         assert!(read(wrong).unwrap_err().to_string().contains("such as 5353:"), "{wrong}");
     }
 }
@@ -139,7 +143,9 @@ proptest! {
         let socket = Place::Socket(SocketPath::new(&path).unwrap());
         for request in [
             Request::Listen(place),
-            Request::Datagrams(target.clone()),
+            Request::Datagrams(target.clone(), TrafficClass::Bulk),
+            Request::Datagrams(target.clone(), TrafficClass::Live),
+            Request::Datagrams(target.clone(), TrafficClass::Interactive),
             Request::Accepted(port),
             Request::Connect(socket.clone()),
             Request::Listen(socket),

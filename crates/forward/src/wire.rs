@@ -4,6 +4,7 @@ use std::io;
 
 use super::place::{Place, SocketPath};
 use super::target::{MAX_HOST, Target};
+use anabranch::TrafficClass;
 use anabranch::types::PeerText;
 
 /// Version of the forwarding protocol.
@@ -24,8 +25,8 @@ pub enum Request {
     Listen(Place),
     /// A connection that was accepted for the request to listen with this number.
     Accepted(u16),
-    /// Carry datagrams to this UDP target, for as long as this stream is open.
-    Datagrams(Target),
+    /// Carry datagrams of this class to this UDP target, for as long as this stream is open.
+    Datagrams(Target, TrafficClass),
 }
 
 /// What is answered.
@@ -161,7 +162,10 @@ impl Request {
             Request::Connect(Place::Socket(path)) => encode(7, 0, path.as_str()),
             Request::Listen(Place::Socket(path)) => encode(8, 0, path.as_str()),
             Request::Accepted(listener) => encode(3, *listener, ""),
-            Request::Datagrams(target) => encode(6, target.port, &target.host),
+            Request::Datagrams(target, TrafficClass::Bulk) => encode(6, target.port, &target.host),
+            Request::Datagrams(target, class) => {
+                encode(9, target.port, &format!("{} {}", class.name(), target.host))
+            }
         }
     }
 
@@ -170,11 +174,13 @@ impl Request {
     /// # Errors
     /// If it is none.
     pub fn decode(head: Head, text: &[u8]) -> Result<Self, WireError> {
-        let target = |least: u16| {
-            let host = core::str::from_utf8(text).ok().filter(|host| host.len() <= MAX_HOST);
+        let of_host = |host: &str, least: u16| {
+            let host = Some(host).filter(|host| host.len() <= MAX_HOST);
             let target = host.and_then(|host| Target::new(host, head.number));
             target.filter(|target| target.port >= least).ok_or(WireError::Value)
         };
+        let written = core::str::from_utf8(text).map_err(|_| WireError::Value);
+        let target = |least: u16| of_host(written?, least);
         let socket = || {
             let path = core::str::from_utf8(text).ok().and_then(SocketPath::new);
             path.map(Place::Socket).ok_or(WireError::Value)
@@ -185,7 +191,12 @@ impl Request {
             7 => socket().map(Request::Connect),
             8 => socket().map(Request::Listen),
             3 if text.is_empty() => Ok(Request::Accepted(head.number)),
-            6 => target(1).map(Request::Datagrams),
+            6 => Ok(Request::Datagrams(target(1)?, TrafficClass::Bulk)),
+            9 => {
+                let (class, host) = written?.split_once(' ').ok_or(WireError::Value)?;
+                let class = TrafficClass::named(class).ok_or(WireError::Value)?;
+                Ok(Request::Datagrams(of_host(host, 1)?, class))
+            }
             _ => Err(WireError::Value),
         }
     }

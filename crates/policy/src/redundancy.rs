@@ -49,8 +49,8 @@ pub struct RedundancyView<'a> {
 }
 
 impl RedundancyView<'_> {
-    /// The loss of the worst path in use, at least that of the aggregate with a reserve for its spread. Urgent symbols go
-    /// to the quickest path, which may be the worst.
+    /// The loss of the worst path in use, at least that of the aggregate with a reserve for its spread. Urgent symbols
+    /// go to the quickest path, which may be the worst.
     fn worst_loss(&self) -> f64 {
         let losses = self.paths.iter().filter(|path| path.usable()).map(|path| path.loss.mean);
         losses.fold(self.loss.mean + self.loss.deviation / 2.0, f64::max)
@@ -72,8 +72,8 @@ pub trait RedundancyPolicy: Debug + Send {
     /// Called at every close, so that a short tail is protected for its own size.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16;
 
-    /// Nothing waits behind the newest symbol of an open block: until when it stays open for further data. Its repairs wait
-    /// as long, since they are made when it closes. Asked once after each such symbol.
+    /// Nothing waits behind the newest symbol of an open block: until when it stays open for further data. Its repairs
+    /// wait as long, since they are made when it closes. Asked once after each such symbol.
     fn open_until(&mut self, _block: &BlockView, view: &RedundancyView<'_>) -> Time {
         view.now
     }

@@ -36,6 +36,20 @@ impl TrafficClass {
     /// All of them, the most urgent first, each at the place of its value.
     pub const ALL: [TrafficClass; 3] =
         [TrafficClass::Interactive, TrafficClass::Live, TrafficClass::Bulk];
+
+    /// As it is written: `interactive`, `live` or `bulk`.
+    pub fn name(self) -> &'static str {
+        match self {
+            TrafficClass::Interactive => "interactive",
+            TrafficClass::Live => "live",
+            TrafficClass::Bulk => "bulk",
+        }
+    }
+
+    /// The class that is written so.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
 }
 
 /// What a path can be used for.

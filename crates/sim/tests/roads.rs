@@ -66,8 +66,8 @@ fn a_path_that_holds_few_packets_keeps_few_waiting() {
     }
 }
 
-/// A path may join that carries only shorter symbols than those sent before, which repairs of a sliding window cover. Such a
-/// repair waited on it for ever.
+/// A path may join that carries only shorter symbols than those sent before, which repairs of a sliding window cover.
+/// Such a repair waited on it for ever.
 #[test]
 fn a_sliding_window_goes_on_where_a_narrower_path_joins() {
     let settings = [

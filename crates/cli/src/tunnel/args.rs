@@ -53,6 +53,7 @@ Examples:
   anabranch connect … -D 1080     # and then: curl --socks5-hostname localhost:1080 http://intranet/
   anabranch connect … -L 8080:/run/app.sock -L ./db.sock:db:5432     # Unix sockets
   anabranch connect … -U 5353:localhost:53     # and then: dig -p 5353 @127.0.0.1 intranet
+  anabranch connect … -U 5060:pbx.example:5060,class=interactive     # calls go first
   ssh -o ProxyCommand='anabranch connect HOST:4433 --peer … --key … --stdio localhost:22' home
   anabranch connect --config /etc/anabranch/home.toml
 
@@ -132,8 +133,9 @@ pub struct ConnectArgs {
     /// beyond the peer that its client asks for; names are resolved there
     #[arg(short = 'D', value_name = "[BIND:]PORT")]
     pub dynamic: Vec<Dynamic>,
-    /// Accept UDP datagrams here and carry them to a host and port beyond the peer, and its answers back
-    #[arg(short = 'U', value_name = "[BIND:]PORT:HOST:PORT")]
+    /// Accept UDP datagrams here and carry them to a host and port beyond the peer, and its answers back. Of the class
+    /// `interactive` or `live` they go before the other traffic, and repairs are sent along where packets are lost
+    #[arg(short = 'U', value_name = "[BIND:]PORT:HOST:PORT[,class=CLASS]")]
     pub udp: Vec<UdpForward>,
     /// Carry standard input and output to a host and port, or a Unix socket, beyond the peer, then end
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["local", "remote", "dynamic", "udp"])]

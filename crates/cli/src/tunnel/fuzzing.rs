@@ -104,8 +104,8 @@ fn connect_options(file: &File) -> Vec<OsString> {
         let forward = |name, Text(Forward { bind, target }): &Text<Forward>| {
             option(name, format_args!("{bind}:{target}"))
         };
-        let udp = |Text(UdpForward { bind, target }): &Text<UdpForward>| {
-            option("-U", format_args!("{bind}:{target}"))
+        let udp = |Text(UdpForward { bind, target, class }): &Text<UdpForward>| {
+            option("-U", format_args!("{bind}:{target},class={}", class.name()))
         };
         options.extend(local_forward.iter().map(|it| forward("-L", it)));
         options.extend(remote_forward.iter().map(|it| forward("-R", it)));

@@ -152,8 +152,8 @@ impl Connection {
         }
     }
 
-    /// Until when the open block stays open, though nothing waits; `None` if there is none, or no use in waiting. The policy
-    /// is asked once after each symbol.
+    /// Until when the open block stays open, though nothing waits; `None` if there is none, or no use in waiting. The
+    /// policy is asked once after each symbol.
     fn lingers_until(&mut self, now: Time) -> Option<Time> {
         let block = *self.send.open_block()?;
         if !self.send.makes_repairs() || self.symbol_credit() == 0 {

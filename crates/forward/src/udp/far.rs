@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch::PublicKey;
+use anabranch::{PublicKey, TrafficClass};
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -54,7 +54,7 @@ impl Peers {
 /// Carries the datagrams of a request for as long as its stream is open, if the peer may send there.
 pub(crate) async fn carry(
     context: &Context,
-    target: Target,
+    (target, class): (Target, TrafficClass),
     mut send: SendStream,
     mut receive: RecvStream,
 ) {
@@ -68,7 +68,7 @@ pub(crate) async fn carry(
             return;
         }
     };
-    let way = (context.connection.clone(), send.id().0);
+    let way = (context.connection.clone(), send.id().0, class);
     let far = Arc::new(Far::new(way, addresses.clone(), &context.service.peers));
     let _closing = Closing(far.clone());
     // Datagrams may overtake the answer, so the route stands before it is sent.
@@ -171,12 +171,12 @@ impl Route for Far {
 
 impl Far {
     pub(super) fn new(
-        (connection, stream): (Connection, u64),
+        (connection, stream, class): (Connection, u64, TrafficClass),
         addresses: Vec<SocketAddr>,
         peers: &Peers,
     ) -> Self {
         let (counters, idle) = (peers.of(connection.peer()), peers.idle);
-        let outlet = Outlet::new(connection, stream, counters.clone());
+        let outlet = Outlet::new(connection, stream, class, counters.clone());
         Far { outlet, addresses, counters, idle, flows: Mutex::default() }
     }
 

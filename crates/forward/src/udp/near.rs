@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anabranch::TrafficClass;
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 
@@ -20,6 +21,7 @@ use crate::target::{Target, UdpForward};
 pub struct DatagramListener {
     socket: Arc<UdpSocket>,
     target: Target,
+    class: TrafficClass,
     counters: DatagramCounters,
     /// When a silent flow is forgotten.
     pub(super) idle: Duration,
@@ -30,9 +32,10 @@ pub struct DatagramListener {
 /// # Errors
 /// If its address cannot be resolved or bound.
 pub async fn listen_for_datagrams(forward: &UdpForward) -> io::Result<DatagramListener> {
-    let UdpForward { bind, target } = forward.clone();
+    let UdpForward { bind, target, class } = forward.clone();
     let socket = Arc::new(UdpSocket::bind((bind.host.as_str(), bind.port)).await?);
-    Ok(DatagramListener { socket, target, counters: DatagramCounters::default(), idle: IDLE })
+    let counters = DatagramCounters::default();
+    Ok(DatagramListener { socket, target, class, counters, idle: IDLE })
 }
 
 impl DatagramListener {
@@ -51,7 +54,7 @@ impl DatagramListener {
 
     /// The same, with its datagrams leading where `forward` says from now on.
     pub fn leading(self, forward: &UdpForward) -> Self {
-        DatagramListener { target: forward.target.clone(), ..self }
+        DatagramListener { target: forward.target.clone(), class: forward.class, ..self }
     }
 
     /// Carries datagrams over the link until `over` is ready, and returns the idle listener.
@@ -60,7 +63,7 @@ impl DatagramListener {
         let opener = Arc::new(Opener::new(senders, self.counters.clone(), self.idle));
         tokio::select! {
             () = self.take_all(&opener) => {}
-            () = stay_asked(&opener, &link, &self.target) => {}
+            () = stay_asked(&opener, &link, (&self.target, self.class)) => {}
             () = over => {}
         }
         self
@@ -92,11 +95,15 @@ impl Senders for Addresses {
 }
 
 /// Asks the peer of every connection of the link to carry datagrams, for ever. A refusal is told, once.
-async fn stay_asked(opener: &Arc<Opener<Addresses>>, link: &Link, target: &Target) {
+async fn stay_asked(
+    opener: &Arc<Opener<Addresses>>,
+    link: &Link,
+    (target, class): (&Target, TrafficClass),
+) {
     let mut told = String::new();
     loop {
         let Some(current) = link.connected().await else { return };
-        match opener.ask(&current, target).await {
+        match opener.ask(&current, target, class).await {
             Ok((_send, mut receive, _routed)) => {
                 told.clear();
                 // Nothing more comes on this stream but its end, when the connection ends or the peer gives up.

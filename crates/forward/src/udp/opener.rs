@@ -121,7 +121,7 @@ impl<S: Senders> Opener<S> {
         !state.flows.is_empty()
     }
 
-    /// Asks the peer to carry datagrams to `target`. It does so until the streams are dropped.
+    /// Asks the peer to carry datagrams of a class to `target`. It does so until the streams are dropped.
     ///
     /// # Errors
     /// If it refuses.
@@ -129,12 +129,13 @@ impl<S: Senders> Opener<S> {
         self: &Arc<Self>,
         current: &Current,
         target: &Target,
+        class: TrafficClass,
     ) -> io::Result<(SendStream, RecvStream, Routed)> {
         let (mut send, mut receive) = current.connection.open_bi(TrafficClass::Bulk).await?;
         let stream = send.id().0;
         let routed = current.routes.add(stream, Arc::clone(self) as Arc<dyn Route>);
-        ask(&Request::Datagrams(target.clone()), &mut send, &mut receive).await?;
-        let outlet = Outlet::new(current.connection.clone(), stream, self.counters.clone());
+        ask(&Request::Datagrams(target.clone(), class), &mut send, &mut receive).await?;
+        let outlet = Outlet::new(current.connection.clone(), stream, class, self.counters.clone());
         self.lock().outlet = Some(Arc::new(outlet));
         Ok((send, receive, routed))
     }

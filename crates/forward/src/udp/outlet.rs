@@ -7,22 +7,26 @@ use anabranch::{Connection, DATAGRAM_COST, DatagramError, TrafficClass};
 use super::counts::{DatagramCounters, Dropped};
 use super::frame::{Head, MAX_PIECES, Piece};
 
-/// That of the TCP connections' bytes, so that both take turns.
-const CLASS: TrafficClass = TrafficClass::Bulk;
-
 /// A connection's datagrams of one request.
 pub(super) struct Outlet {
     connection: Connection,
     /// The id of the request's stream.
     pub(super) stream: u64,
+    /// How its datagrams want to be treated.
+    pub(super) class: TrafficClass,
     counters: DatagramCounters,
     /// Number of the next datagram that is sent in pieces.
     next: AtomicU64,
 }
 
 impl Outlet {
-    pub(super) fn new(connection: Connection, stream: u64, counters: DatagramCounters) -> Self {
-        Outlet { connection, stream, counters, next: AtomicU64::new(0) }
+    pub(super) fn new(
+        connection: Connection,
+        stream: u64,
+        class: TrafficClass,
+        counters: DatagramCounters,
+    ) -> Self {
+        Outlet { connection, stream, class, counters, next: AtomicU64::new(0) }
     }
 
     /// Sends the first `len` bytes of payload in a [`buffer`](super::frame::buffer) as a datagram of `flow`, if there is
@@ -45,7 +49,7 @@ impl Outlet {
     fn send_pieces(&self, whole: Head, buffer: &mut [u8], len: usize) -> Result<(), DatagramError> {
         // Where the connection is over, sending says so.
         let limit = self.connection.max_datagram_size().unwrap_or(usize::MAX);
-        let space = self.connection.datagram_send_buffer_space(CLASS).unwrap_or(usize::MAX);
+        let space = self.connection.datagram_send_buffer_space(self.class).unwrap_or(usize::MAX);
         let datagram = self.next.fetch_add(1, Ordering::Relaxed);
         let head = |place, last| Head { piece: Some(Piece { datagram, place, last }), ..whole };
         let overhead = head(0, false).len();
@@ -74,6 +78,6 @@ impl Outlet {
         (at, len): (usize, usize),
     ) -> Result<(), DatagramError> {
         let part = head.before(buffer, at, len).ok_or(DatagramError::TooLong)?;
-        self.connection.try_send_datagram(part, CLASS)
+        self.connection.try_send_datagram(part, self.class)
     }
 }

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anabranch::TrafficClass;
 use tokio::net::UdpSocket;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
@@ -175,7 +176,7 @@ impl Relay {
     async fn reach(self: Arc<Self>, target: Target, opener: Arc<Opener<Answers>>) {
         loop {
             let Ok(Some(current)) = timeout(WAIT, self.link.connected()).await else { break };
-            match opener.ask(&current, &target).await {
+            match opener.ask(&current, &target, TrafficClass::Bulk).await {
                 Ok((_send, mut receive, _routed)) => {
                     self.carried(&target, &opener);
                     // Nothing more comes on this stream but its end, when the connection ends or the peer gives up.

@@ -163,12 +163,27 @@ async fn datagrams_of_any_length_are_carried() {
     assert_eq!(near.sent_bytes, far.received_bytes, "{near:?} {far:?}");
 }
 
+/// Nothing leaves the queue meanwhile: there is no other task on this thread.
+#[tokio::test]
+async fn datagrams_wait_among_those_of_their_class() {
+    let (_client, _server, near, _far) = connected().await;
+    let space = |class| near.datagram_send_buffer_space(class).unwrap();
+    let before = TrafficClass::ALL.map(space);
+    let live = TrafficClass::Live;
+    let outlet = Outlet::new(near.clone(), 0, live, DatagramCounters::default());
+    outlet.send(0, &mut frame::buffer(), 1000);
+    let after = TrafficClass::ALL.map(space);
+    let taken = before.iter().zip(&after).map(|(before, after)| before - after);
+    let taken: Vec<usize> = taken.collect();
+    assert!(taken[0] == 0 && taken[1] >= 1000 && taken[2] == 0, "{taken:?}");
+}
+
 /// A long datagram whose pieces do not all fit into the send queue is not sent in part.
 #[tokio::test]
 async fn without_room_for_all_pieces_none_is_sent() {
     let (_client, _server, near, far) = connected().await;
     let counters = DatagramCounters::default();
-    let outlet = Outlet::new(near.clone(), 0, counters.clone());
+    let outlet = Outlet::new(near.clone(), 0, TrafficClass::Bulk, counters.clone());
     let mut buffer = frame::buffer();
     // Nothing leaves the queue meanwhile: there is no other task on this thread.
     for _ in 0..9 {
@@ -296,7 +311,13 @@ async fn a_hostile_peer_has_few_sockets() {
     let (_client, _server, near, far) = connected().await;
     let peers = Peers::default();
     let requests: Vec<_> = (0..3)
-        .map(|n| Arc::new(Far::new((far.clone(), n), vec![([127, 0, 0, 1], 9).into()], &peers)))
+        .map(|n| {
+            Arc::new(Far::new(
+                (far.clone(), n, TrafficClass::Bulk),
+                vec![([127, 0, 0, 1], 9).into()],
+                &peers,
+            ))
+        })
         .collect();
     for number in 0..1000 {
         for request in &requests {
@@ -317,7 +338,11 @@ async fn a_hostile_peer_has_few_sockets() {
 async fn flows_are_begun_at_a_rate() {
     let (_client, _server, _near, far) = connected().await;
     let peers = Peers::default();
-    let request = Arc::new(Far::new((far.clone(), 0), vec![([127, 0, 0, 1], 9).into()], &peers));
+    let request = Arc::new(Far::new(
+        (far.clone(), 0, TrafficClass::Bulk),
+        vec![([127, 0, 0, 1], 9).into()],
+        &peers,
+    ));
     let begun = tokio::time::Instant::now();
     for number in 0..20_000 {
         request.clone().take(number, b"x");
@@ -337,7 +362,7 @@ async fn the_address_that_answers_is_found() {
     let closed = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let addresses = vec![closed, target.local_addr().unwrap()];
-    let request = Arc::new(Far::new((far, 4), addresses, &Peers::default()));
+    let request = Arc::new(Far::new((far, 4, TrafficClass::Bulk), addresses, &Peers::default()));
     request.clone().take(0, b"only once");
     let mut buffer = [0; 9];
     let (len, from) = soon(target.recv_from(&mut buffer)).await.unwrap();

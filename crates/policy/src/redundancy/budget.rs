@@ -2,9 +2,9 @@
 //!
 //! A repair that is sent before it is known to be needed either saves its block a second round or is wasted. A bulk
 //! block gets another repair as long as few are wasted for each round saved. Where a round trip matters more (the end of
-//! the data, a block that has waited a round trip already), more may be wasted, as long as all wasted repairs stay within a
-//! share of the data. A block of an urgent class gets as many as it takes for a small chance of a second round. Live data
-//! that comes little by little waits for a part of a round trip, so that several symbols share these repairs.
+//! the data, a block that has waited a round trip already), more may be wasted, as long as all wasted repairs stay within
+//! a share of the data. A block of an urgent class gets as many as it takes for a small chance of a second round. Live
+//! data that comes little by little waits for a part of a round trip, so that several symbols share these repairs.
 
 use anabranch_types::{Time, math};
 use core::time::Duration;
@@ -29,8 +29,8 @@ pub const ENTRY: Entry = Entry {
 
 /// Source symbols in a bulk block, at least, while there is data.
 const LEAST_SOURCES: u16 = 3;
-/// Longest round trips in which a bulk block fills up, at most: a larger one would keep its losses waiting for repairs, which
-/// cannot be made before it closes, and a smaller one needs more repairs for its size.
+/// Longest round trips in which a bulk block fills up, at most: a larger one would keep its losses waiting for repairs,
+/// which cannot be made before it closes, and a smaller one needs more repairs for its size.
 const BLOCK_ROUNDS: f64 = 1.5;
 /// Source symbols in a block of an urgent class, at least, while there is data.
 const URGENT_SOURCES: u16 = 16;

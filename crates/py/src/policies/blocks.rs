@@ -1,7 +1,7 @@
 //! Coding blocks and new data as schedulers written in Python see them.
 
 use anabranch_policy::scheduler::Work as Chosen;
-use anabranch_policy::view::{self, BlockId, Blocked, TrafficClass};
+use anabranch_policy::view::{self, BlockId, Blocked};
 use anabranch_types::{PathId, Time};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -9,14 +9,6 @@ use pyo3::types::PyTuple;
 
 use super::answers::Work;
 use super::view::{PathView, snapshot};
-
-fn class(class: TrafficClass) -> &'static str {
-    match class {
-        TrafficClass::Interactive => "interactive",
-        TrafficClass::Live => "live",
-        TrafficClass::Bulk => "bulk",
-    }
-}
 
 fn blocked(blocked: Blocked) -> &'static str {
     match blocked {
@@ -37,7 +29,7 @@ snapshot! {
         /// Its first source symbol.
         first: u64 = |block| block.first.0;
         /// How the data wants to be treated: "interactive", "live" or "bulk".
-        traffic_class: &'static str = |block| class(block.class);
+        traffic_class: &'static str = |block| block.class.name();
         /// Source symbols in it so far.
         sources: u16 = |block| block.sources;
         /// Source symbols that it was opened for.
@@ -106,7 +98,7 @@ snapshot! {
         /// The application has more to write than the send buffer took.
         more: bool = |fresh| fresh.more;
         /// The class of the next of them: "interactive", "live" or "bulk".
-        traffic_class: &'static str = |fresh| class(fresh.class);
+        traffic_class: &'static str = |fresh| fresh.class.name();
         /// The payload of a symbol, bytes.
         symbol_size: u16 = |fresh| fresh.symbol_size;
         /// Why there are none: "application", "flow-control" or "decoder-credit"; None if there are.

@@ -237,11 +237,7 @@ fn transport(section: &Section<'_>) -> (TransportConfig, i32, Option<u64>) {
 }
 
 fn class(section: &Section<'_>) -> Option<TrafficClass> {
-    match section.word("class")? {
-        "interactive" => Some(TrafficClass::Interactive),
-        "live" => Some(TrafficClass::Live),
-        _ => Some(TrafficClass::Bulk),
-    }
+    TrafficClass::named(section.word("class")?)
 }
 
 /// Messages, from a table that has keys of their names.
