@@ -174,7 +174,9 @@ fn fill(workspace: &Workspace, program: &Path, tree: &Path) -> Result<(), String
         let script = process::capture(Command::new(program).args(["completions", shell]))?;
         write(&tree.join(to), &script)?;
     }
-    process::run(Command::new(program).arg("man").arg(tree.join("share/man/man1")))
+    let pages = tree.join("share/man/man1");
+    parent(&pages)?;
+    process::run(Command::new(program).arg("man").arg(pages))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {

@@ -125,7 +125,9 @@ fn man(args: &args::ManArgs) -> Result<(), Failure> {
     let directory = &args.directory;
     let cannot =
         |error| Failure::failed(format!("cannot write into {}: {error}", directory.display()));
-    std::fs::create_dir_all(directory).map_err(cannot)?;
+    if !directory.is_dir() {
+        std::fs::create_dir(directory).map_err(cannot)?;
+    }
     // The command about commands has no more to say than `--help` of each.
     let command = help::flowing(Cli::command()).disable_help_subcommand(true);
     clap_mangen::generate_to(command, directory).map_err(cannot)?;
