@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_transfer::Entry;
+use tokio::time::Instant;
 
 use super::report::Report;
 
