@@ -104,7 +104,7 @@ fn pack(
     let time = tools::commit_time(workspace)?;
     let version = version.split_whitespace().last().unwrap_or("0");
     let content = Content { tree: &tree, version, time: &time };
-    let mut made = vec![out.join(tools::pack(workspace, out, &name)?)];
+    let mut made = vec![out.join(tools::pack(out, &name, &time)?)];
     made.extend(packages::deb(content, out)?);
     made.extend(packages::rpm(content, out)?);
     made.extend([image::make(content, out)?, installer::make(content, out)?]);

@@ -120,7 +120,7 @@ pub struct Connection {
     last_received: Time,
     silence: silence::Silence,
     was_drained: bool,
-    linger: packetize::Linger,
+    linger: Option<packetize::Linger>,
     /// For what nobody may guess.
     random: Box<dyn Randomness>,
     /// For choices that anyone may foresee.

@@ -4,6 +4,7 @@ pub mod budget;
 pub mod delta_complete;
 pub mod equations;
 pub mod fixed;
+mod interval;
 pub mod mean_sigma;
 pub mod none;
 pub mod sliding;
@@ -49,17 +50,21 @@ pub struct RedundancyView<'a> {
 }
 
 impl RedundancyView<'_> {
+    /// The paths in use.
+    fn usable(&self) -> impl Iterator<Item = &PathView> {
+        self.paths.iter().filter(|path| path.usable())
+    }
+
     /// The loss of the worst path in use, at least that of the aggregate with a reserve for its spread. Urgent symbols
     /// go to the quickest path, which may be the worst.
     fn worst_loss(&self) -> f64 {
-        let losses = self.paths.iter().filter(|path| path.usable()).map(|path| path.loss.mean);
+        let losses = self.usable().map(|path| path.loss.mean);
         losses.fold(self.loss.mean + self.loss.deviation / 2.0, f64::max)
     }
 
     /// The least smoothed round-trip time of the paths in use.
     fn quickest_round(&self) -> Duration {
-        let usable = self.paths.iter().filter(|path| path.usable());
-        usable.map(|path| path.rtt.smoothed).min().unwrap_or_default()
+        self.usable().map(|path| path.rtt.smoothed).min().unwrap_or_default()
     }
 }
 

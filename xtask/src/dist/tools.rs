@@ -47,9 +47,8 @@ pub fn commit_time(workspace: &Workspace) -> Result<String, String> {
 ///
 /// # Errors
 /// If a program fails.
-pub fn pack(workspace: &Workspace, out: &Path, name: &str) -> Result<String, String> {
-    let time = commit_time(workspace)?;
-    tar(out, name, &out.join(format!("{name}.tar")), &time)?;
+pub fn pack(out: &Path, name: &str, time: &str) -> Result<String, String> {
+    tar(out, name, &out.join(format!("{name}.tar")), time)?;
     gzip(&out.join(format!("{name}.tar")))?;
     Ok(format!("{name}.tar.gz"))
 }

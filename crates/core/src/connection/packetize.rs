@@ -11,7 +11,7 @@ use crate::observe::Observation;
 const STREAM_HEAD: usize = 1 + 8 + 8 + 2;
 
 /// What the redundancy policy said of an open block behind whose newest symbol nothing waited.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Linger {
     block: BlockId,
     sources: u16,
@@ -140,7 +140,7 @@ impl Connection {
         self.observe(now, Observation::BlockClosed { first, sources, repairs, loss_permille });
     }
 
-    /// Nothing more is waiting, or may be sent: an unfilled block is closed, unless its policy wants it to stay open for
+    /// Closes the unfilled block if no more data waits, or none may be sent, unless its policy wants it to stay open for
     /// a while.
     #[inline]
     pub(super) fn flush_block(&mut self, now: Time) {
@@ -159,17 +159,19 @@ impl Connection {
         if !self.send.makes_repairs() || self.symbol_credit() == 0 {
             return None;
         }
-        if !self.linger.is_about(&block) {
+        let mut linger = self.linger.filter(|linger| linger.is_about(&block));
+        if linger.is_none() {
             let until = self
                 .ask_redundancy(now, block.class, |policy, view| policy.open_until(&block, view));
-            self.linger = Linger { block: block.id, sources: block.sources, until };
+            linger = Some(Linger { block: block.id, sources: block.sources, until });
+            self.linger = linger;
         }
-        Some(self.linger.until)
+        linger.map(|linger| linger.until)
     }
 
     /// When a block that has stayed open is closed.
     pub(super) fn linger_ends(&self) -> Option<Time> {
-        let block = self.send.open_block().filter(|block| self.linger.is_about(block));
-        block.filter(|_| self.streams.is_idle()).map(|_| self.linger.until)
+        let block = self.send.open_block().filter(|_| self.streams.is_idle())?;
+        self.linger.filter(|linger| linger.is_about(block)).map(|linger| linger.until)
     }
 }

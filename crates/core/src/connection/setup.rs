@@ -140,7 +140,7 @@ impl Connection {
             last_received: now,
             silence,
             was_drained: true,
-            linger: Default::default(),
+            linger: None,
             rng: Rng::new(random.next_u64()),
             random,
             observer: None,

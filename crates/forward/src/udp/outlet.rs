@@ -13,7 +13,7 @@ pub(super) struct Outlet {
     /// The id of the request's stream.
     pub(super) stream: u64,
     /// How its datagrams want to be treated.
-    pub(super) class: TrafficClass,
+    class: TrafficClass,
     counters: DatagramCounters,
     /// Number of the next datagram that is sent in pieces.
     next: AtomicU64,

@@ -3,13 +3,15 @@
 //! A repair that is sent before it is known to be needed either saves its block a second round or is wasted. A bulk
 //! block gets another repair as long as few are wasted for each round saved. Where a round trip matters more (the end of
 //! the data, a block that has waited a round trip already), more may be wasted, as long as all wasted repairs stay within
-//! a share of the data. A block of an urgent class gets as many as it takes for a small chance of a second round. Live
-//! data that comes little by little waits for a part of a round trip, so that several symbols share these repairs.
+//! a share of the data. A block of an urgent class gets as many as it takes for a small chance of a second round. A
+//! block of live data that comes little by little stays open for a part of a round trip, so that several symbols share
+//! these repairs.
 
 use anabranch_types::{Time, math};
 use core::time::Duration;
 
 use crate::redundancy::equations::k_min;
+use crate::redundancy::interval::Interval;
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, LossView, MAX_PATHS, TrafficClass};
@@ -65,28 +67,8 @@ pub struct Budget {
     /// Round trips of the quickest path for which a live block stays open. A loss is repaired that much later, which
     /// is still sooner than by what a report of it brings. Interactive blocks close as soon as nothing waits.
     linger: f64,
-    pauses: Pauses,
-}
-
-/// How often live data pauses.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pauses {
-    /// When nothing waited last.
-    newest: Option<Time>,
-    /// Smoothed time from one such moment to the next.
-    interval: Option<Duration>,
-}
-
-impl Pauses {
-    /// Nothing waits now; returns the smoothed time to the next such moment, if there is one yet.
-    fn next_after(&mut self, now: Time) -> Option<Duration> {
-        if let Some(newest) = self.newest.replace(now) {
-            let interval = now.since(newest);
-            let smoothed = self.interval.unwrap_or(interval);
-            self.interval = Some(smoothed.mul_f64(1.0 - GAIN) + interval.mul_f64(GAIN));
-        }
-        self.interval
-    }
+    /// From one moment at which no live data waits to the next.
+    pauses: Interval,
 }
 
 /// Builds the policy from its options.
@@ -96,7 +78,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
         sources: options.integer("sources", 1..=255)? as u16,
         urgent_failure: options.real("urgent-failure", 1e-9..=0.5)?,
         linger: options.real("linger", 0.0..=4.0)?,
-        pauses: Pauses::default(),
+        pauses: Interval::default(),
     }))
 }
 
@@ -186,14 +168,13 @@ fn repairs_worth(worth: f64, (mean, variance): (f64, f64)) -> u16 {
 }
 
 fn longest_round(view: &RedundancyView<'_>) -> Duration {
-    let usable = view.paths.iter().filter(|path| path.usable());
-    usable.map(|path| path.rtt.smoothed).max().unwrap_or_default()
+    view.usable().map(|path| path.rtt.smoothed).max().unwrap_or_default()
 }
 
 /// Source symbols that arrive within so many round trips.
 fn sources_within(rounds: f64, round: Duration, view: &RedundancyView<'_>) -> u16 {
-    let usable = view.paths.iter().filter(|path| path.usable());
-    let bytes: f64 = usable
+    let bytes: f64 = view
+        .usable()
         .map(|path| path.rate.bytes_in(round) as f64 * (1.0 - path.loss.mean.clamp(0.0, MAX_LOSS)))
         .sum();
     (rounds * bytes / f64::from(view.max_symbol_size.max(1))) as u16
@@ -216,13 +197,14 @@ impl RedundancyPolicy for Budget {
         BlockShape { sources, symbol_size: view.max_symbol_size }
     }
 
-    /// Live data that comes little by little shares repairs, if more of it is expected in time.
+    /// A live block stays open if more data is expected soon, so that several symbols share repairs.
     fn open_until(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> Time {
         if block.class != TrafficClass::Live {
             return view.now;
         }
         let until = block.opened + view.quickest_round().mul_f64(self.linger);
-        let next = self.pauses.next_after(view.now).map(|pause| view.now + pause);
+        self.pauses.on_event(view.now, GAIN);
+        let next = self.pauses.smoothed().map(|pause| view.now + pause);
         if next.is_some_and(|next| next <= until) { until } else { view.now }
     }
 

@@ -3,10 +3,9 @@
 //! The rate is fixed, or follows the loss: then the symbols of a round trip get as many repairs as make good their losses
 //! but for a small chance. What is missing after a round trip is sent again in any case.
 
-use anabranch_types::Time;
-
 use crate::code::Coverage;
 use crate::redundancy::equations::{k_min, redundancy};
+use crate::redundancy::interval::Interval;
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, MAX_PATHS, SymbolId, TrafficClass};
@@ -56,8 +55,8 @@ pub struct Sliding {
     sources: u16,
     symbol: u16,
     together: u16,
-    /// Repairs that the symbols so far have brought and that were not sent; negative where the last symbols of the data
-    /// got theirs early.
+    /// Repairs due for the symbols sent so far, less those sent. Negative after the last symbols of the data got their
+    /// repair early.
     owed: f64,
 }
 
@@ -80,26 +79,16 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 struct Automatic {
     /// Repairs for each symbol.
     share: f64,
-    /// Smoothed time between symbols, seconds; `None` before the second.
-    interval: Option<f64>,
-    /// When the newest symbol was made.
-    newest: Option<Time>,
+    /// From one symbol to the next.
+    interval: Interval,
 }
 
 impl Automatic {
-    fn on_symbol(&mut self, now: Time) {
-        if let Some(newest) = self.newest {
-            let interval = now.since(newest).as_secs_f64();
-            let smoothed = self.interval.unwrap_or(interval);
-            self.interval = Some(smoothed + GAIN * (interval - smoothed));
-        }
-        self.newest = Some(now);
-    }
-
     /// Symbols that leave before the fate of the first of them is known, as far as a repair reaches.
     fn round(&self, reach: u16, view: &RedundancyView<'_>) -> u16 {
         let round = view.quickest_round().as_secs_f64();
-        let symbols = self.interval.map_or(1.0, |interval| round / interval);
+        let interval = self.interval.smoothed();
+        let symbols = interval.map_or(1.0, |interval| round / interval.as_secs_f64());
         (symbols as u16).clamp(1, reach)
     }
 
@@ -155,7 +144,7 @@ impl RedundancyPolicy for Sliding {
 
     fn after_source(&mut self, _block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         if let Rate::Automatic(automatic) = &mut self.rate {
-            automatic.on_symbol(view.now);
+            automatic.interval.on_event(view.now, GAIN);
         }
         self.owed += self.rate.share();
         self.pay()

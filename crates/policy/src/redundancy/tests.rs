@@ -319,7 +319,7 @@ fn the_automatic_rate_follows_the_loss() {
         let share = automatic_share(&mut view(&paths, loss, 0.0), 500);
         assert!((least..=most).contains(&share), "{share} at {loss}");
     }
-    // The quickest path may be the worst: what the aggregate loses is not enough to know.
+    // The quickest path may be the worst, so the loss of the aggregate is not enough.
     let mut lossy = path(1, 100, 40);
     lossy.loss.mean = 0.3;
     assert!(automatic_share(&mut view(&[lossy], 0.01, 0.0), 500) > 0.45);
@@ -334,7 +334,7 @@ fn the_automatic_rate_is_higher_for_few_symbols_in_a_round_trip_and_for_urgent_o
     let (many, few) = (automatic_share(&mut view, 500), automatic_share(&mut view, 5000));
     let alone = automatic_share(&mut view, 50_000);
     assert!(bulk < many && many < few && few < alone, "{bulk} {many} {few} {alone}");
-    // A symbol that is alone has to come itself, or its only repair: .05² < .005.
+    // A symbol that is alone gets one repair: both are lost with a chance of .05², which is below .005.
     assert!((0.95..=1.0).contains(&alone), "{alone}");
 }
 
@@ -351,7 +351,8 @@ fn live_blocks_wait_for_what_is_expected_in_time() {
     };
     let live = TrafficClass::Live;
     assert_eq!(open_until(live, 0, 0), 0, "nothing is known of what follows");
-    // Every 5 ms: until half of the shorter round trip after it opened, if another symbol is likely by then.
+    // A symbol comes every 5 ms. The block stays open for half of the shorter round trip, 20 ms, as long as another
+    // symbol is likely by then.
     assert_eq!(open_until(live, 5, 5), 25);
     assert_eq!(open_until(live, 5, 10), 25);
     assert_eq!(open_until(live, 5, 15), 25);

@@ -59,12 +59,8 @@ pub(super) struct Rest {
 
 /// Builds the policy from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
-    let classes = [
-        ("all", None),
-        ("interactive", Some(TrafficClass::Interactive)),
-        ("live", Some(TrafficClass::Live)),
-        ("bulk", Some(TrafficClass::Bulk)),
-    ];
+    let [interactive, live, bulk] = TrafficClass::ALL.map(|class| (class.name(), Some(class)));
+    let classes = [("all", None), interactive, live, bulk];
     let names = TABLE.iter().map(|(entry, _)| (entry.name, entry.name));
     let others: Vec<_> = names.filter(|(name, _)| *name != ENTRY.name).collect();
     let rest = super::build(&PolicySpec::new(options.choice("rest", &others)?))?;
