@@ -39,7 +39,7 @@ use control::ControlInFlight;
 use ecn::EcnValidation;
 use excess::Excess;
 use learnt::Learnt;
-use liveness::{Liveness, ProbeTimeout};
+use liveness::Liveness;
 use mtu::PathMtu;
 use names::PathNames;
 use pacer::Pacer;
@@ -47,7 +47,7 @@ use queue::PathQueue;
 use rate::RateSampler;
 use received::{Ecn, Received};
 use rtt::RttEstimator;
-use sent::{Fate, PacketSent, SentPacket, SentPackets};
+use sent::{Fate, PacketSent, Probe, SentPacket, SentPackets};
 use skips::Skips;
 use swing::Swing;
 use turn::Turn;
@@ -337,24 +337,6 @@ impl Path {
         usize::try_from(bytes / self.packet_size.max(1)).map_or(most, |packets| packets.min(most))
     }
 
-    /// The probe timeout, before back-off.
-    pub fn base_timeout(&self) -> ProbeTimeout {
-        let rtt = self.rtt.view();
-        let (timeout, doublings) = (self.detector.timeout(&rtt), self.detector.backoff_limit());
-        let timeout = ProbeTimeout::new(timeout, doublings, rtt.min);
-        self.detector.longest_timeout().map_or(timeout, |longest| timeout.doubled_to(longest))
-    }
-
-    /// When the probe timer fires: no feedback for a timeout while something is in flight.
-    pub fn timeout_at(&self) -> Option<Time> {
-        let base = self.base_timeout();
-        let oldest = self.sent.oldest_open()?;
-        Some(match self.state {
-            PathState::Suspect => self.liveness.probe_at(base),
-            _ => self.liveness.timeout_at(oldest, base),
-        })
-    }
-
     /// An authenticated packet of this many bytes, IP and UDP headers included, arrived.
     pub(crate) fn count_received(&mut self, bytes: u64) {
         self.counters.received_packets += 1;
@@ -407,7 +389,7 @@ impl Path {
             fate: if packet.ack_eliciting { Fate::InFlight } else { Fate::Acked },
             ack_eliciting: packet.ack_eliciting,
             has_control: packet.has_control,
-            mtu_probe: packet.mtu_probe,
+            probe: packet.probe,
             early: packet.early,
             carried: packet.carried,
             snapshot,
@@ -417,7 +399,7 @@ impl Path {
             self.excess.on_sent();
         }
         if packet.ack_eliciting {
-            if !packet.mtu_probe {
+            if packet.probe != Some(Probe::Mtu) {
                 self.liveness.on_sent(now);
             }
             let bytes_in_flight = self.sent.bytes_in_flight;

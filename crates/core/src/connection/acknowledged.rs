@@ -8,7 +8,7 @@ use super::Connection;
 use super::feedback::AckOutcome;
 use super::paths::PathIndex;
 use crate::path::UDP_OVERHEAD;
-use crate::path::sent::{Fate, SentPacket};
+use crate::path::sent::{Fate, Probe, SentPacket};
 use crate::wire::AckFrame;
 
 impl Connection {
@@ -62,7 +62,7 @@ impl Connection {
             outcome.late.add(now.since(packet.sent), path.rtt.view().smoothed);
         }
         outcome.largest_acked_sent = outcome.largest_acked_sent.max(packet.sent);
-        if packet.fate == Fate::Lost && !packet.mtu_probe {
+        if packet.fate == Fate::Lost && packet.probe.is_none() {
             path.counters.spurious_losses += 1;
             if packet.counted_lost {
                 let event = self.resolution(now, slot, packet.block(), (0, 1));
@@ -72,7 +72,7 @@ impl Connection {
             outcome.acked_bytes += u64::from(packet.bytes);
             outcome.acked_packets += 1;
         }
-        if packet.mtu_probe {
+        if packet.probe == Some(Probe::Mtu) {
             self.mtu_probe_acked(now, slot, payload);
         }
         self.packet_resolved(now, slot, (number, packet), true);

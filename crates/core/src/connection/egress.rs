@@ -9,6 +9,7 @@ use super::packet::PacketBuilder;
 use super::paths::PathIndex;
 use crate::crypto::TAG_LEN;
 use crate::path::received::Ecn;
+use crate::path::sent::Probe;
 use crate::path::{SocketId, UDP_OVERHEAD};
 use crate::wire::{CloseCode, CloseFrame, ControlFrame, HEADER_LEN};
 
@@ -202,6 +203,9 @@ impl Connection {
         self.write_small(&mut packet);
         if self.paths[slot].liveness.probes() > 0 {
             self.write_probe(&mut packet);
+        } else if self.paths[slot].liveness.take_question() && !packet.ack_eliciting {
+            packet.ping();
+            packet.probe = Some(Probe::Life);
         } else if self.may_carry_data(slot) && self.paths[slot].ready(now) {
             self.write_data(&mut packet);
         }

@@ -13,7 +13,7 @@ use super::paths::PathIndex;
 use crate::observe::Observation;
 use crate::path::mtu::Narrowing;
 use crate::path::rtt::Ages;
-use crate::path::sent::{Carried, Fate, SentPacket};
+use crate::path::sent::{Carried, Fate, Probe, SentPacket};
 use crate::path::{Path, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 
@@ -157,9 +157,10 @@ impl Connection {
         self.watch_lost(now, slot, number, &packet);
         let path = &mut self.paths[slot];
         let payload = (u64::from(packet.bytes) - UDP_OVERHEAD) as u16;
-        if packet.mtu_probe {
-            path.mtu.on_probe_lost(now, payload, path.loss.mean);
-            return;
+        match packet.probe {
+            Some(Probe::Mtu) => return path.mtu.on_probe_lost(now, payload, path.loss.mean),
+            Some(Probe::Life) => return,
+            None => {}
         }
         outcome.narrowing =
             path.mtu.on_lost(now, payload, packet.sent, path.loss.mean).or(outcome.narrowing);
@@ -220,7 +221,7 @@ impl Connection {
         received: bool,
     ) {
         if matches!(packet.fate, Fate::InFlight)
-            && !packet.mtu_probe
+            && packet.probe.is_none()
             && !self.scratch.resolved.add(packet, received)
         {
             self.tell_estimator(now, slot);

@@ -15,7 +15,7 @@ use super::{CloseReason, Connection};
 use crate::config::TransportConfig;
 use crate::observe::Observation;
 use crate::path::mtu::{Narrowing, PathMtu};
-use crate::path::sent::Fate;
+use crate::path::sent::{Fate, Probe};
 use crate::path::{Path, PathAddress, UDP_OVERHEAD, ip_udp_headers};
 use crate::wire::header::DATA_OVERHEAD;
 use crate::wire::symbol::datagram_len;
@@ -118,7 +118,7 @@ impl Connection {
         let mut packet = PacketBuilder::new(now, slot, buffer, size);
         packet.ping();
         packet.pad();
-        packet.mtu_probe = true;
+        packet.probe = Some(Probe::Mtu);
         let deadline = now + self.paths[slot].base_timeout().base * 2;
         self.paths[slot].mtu.on_probe_sent(size, deadline);
         Some(self.seal(packet))
@@ -148,7 +148,11 @@ impl Connection {
         if path.mtu.deadline().is_none_or(|deadline| deadline > now) {
             return;
         }
-        let probe = path.sent.open().find(|(_, packet)| packet.mtu_probe).map(|(number, _)| number);
+        let probe = path
+            .sent
+            .open()
+            .find(|(_, packet)| packet.probe == Some(Probe::Mtu))
+            .map(|(number, _)| number);
         if let Some(number) = probe {
             path.sent.resolve(number, Fate::Lost);
         }

@@ -9,8 +9,7 @@ use super::paths::PathIndex;
 use crate::crypto::TAG_LEN;
 use crate::path::PathAddress;
 use crate::path::received::Ecn;
-use crate::path::sent::Carried;
-use crate::path::sent::PacketSent;
+use crate::path::sent::{Carried, PacketSent, Probe};
 use crate::wire::codec::NoSpace;
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
 use crate::wire::{ControlFrame, HEADER_LEN, Writer};
@@ -26,8 +25,8 @@ pub(super) struct PacketBuilder<'a> {
     pub(super) ack_eliciting: bool,
     /// It has control frames, which the path keeps under the packet's number.
     pub(super) has_control: bool,
-    /// It is nothing but a probe of the path's MTU.
-    pub(super) mtu_probe: bool,
+    /// What it asks if it does nothing else.
+    pub(super) probe: Option<Probe>,
     /// Every symbol in it leaves early.
     pub(super) early: bool,
     /// The first symbol in it; the path keeps the others under the packet's number.
@@ -55,7 +54,7 @@ impl<'a> PacketBuilder<'a> {
             slot,
             ack_eliciting: false,
             has_control: false,
-            mtu_probe: false,
+            probe: None,
             early: true,
             carried: None,
             symbols_left: 1,
@@ -175,25 +174,24 @@ impl Connection {
     /// Completes a packet, and records that it left.
     pub(super) fn seal(&mut self, packet: PacketBuilder<'_>) -> Transmit {
         let Departed { slot, number, len, ecn } = self.record(&packet);
+        let mtu_probe = packet.probe == Some(Probe::Mtu);
         let path = &self.paths[slot];
         let PathAddress { socket, remote } = path.address;
         self.keys.seal_train(path.remote_id(), path.id, number, &mut packet.buffer[..len], len);
-        Transmit { socket, remote, ecn, len, segment: len, mtu_probe: packet.mtu_probe }
+        Transmit { socket, remote, ecn, len, segment: len, mtu_probe }
     }
 
     /// Enters a packet in the path's books as sent. Sealing it comes after.
     #[inline]
     pub(super) fn record(&mut self, packet: &PacketBuilder<'_>) -> Departed {
-        let &PacketBuilder { now, slot, end, ack_eliciting, mtu_probe, early, carried, .. } =
-            packet;
+        let &PacketBuilder { now, slot, end, ack_eliciting, probe, early, carried, .. } = packet;
         let len = end + TAG_LEN;
         let path = &mut self.paths[slot];
         let marked = self.config.ecn && path.ecn.is_capable() && ack_eliciting;
         let ecn = if marked { Ecn::Ect0 } else { Ecn::NotEct };
         let has_control = packet.has_control;
         let payload = len;
-        let sent =
-            PacketSent { payload, ecn, ack_eliciting, has_control, mtu_probe, early, carried };
+        let sent = PacketSent { payload, ecn, ack_eliciting, has_control, probe, early, carried };
         let number = path.on_sent(now, sent);
         if self.observer.is_some() {
             let frames = packet.buffer.get(HEADER_LEN..end).unwrap_or_default();

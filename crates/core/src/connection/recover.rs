@@ -209,6 +209,7 @@ impl Connection {
         // It is probed more often now, so the next probe may be overdue.
         if self.paths[slot].timeout_at().is_some_and(|at| at <= now) {
             self.paths[slot].liveness.ask_for_sign(now);
+            self.paths[slot].liveness.restart_timer(now);
         }
         let path = self.paths[slot].id;
         self.observe(now, Observation::PathState { path, state: PathState::Suspect, reason });

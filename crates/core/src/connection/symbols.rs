@@ -2,6 +2,7 @@
 
 use anabranch_policy::code::Coverage;
 use anabranch_policy::scheduler::{Pick, Pull, Reason, Work};
+use anabranch_policy::view::PathState;
 use anabranch_types::Time;
 
 use super::Connection;
@@ -10,7 +11,7 @@ use super::paths::PathIndex;
 use crate::coding::send::OutgoingSymbol;
 use crate::observe::Observation;
 use crate::path::queue::{Granted, QueuedSymbol};
-use crate::path::sent::Carried;
+use crate::path::sent::{Carried, Probe};
 use crate::wire::codec::NoSpace;
 use crate::wire::{REPAIR_OVERHEAD, RepairFrame, SourceFrame};
 
@@ -56,8 +57,10 @@ impl Connection {
     pub(super) fn write_probe(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let left = self.paths[slot].liveness.take_probe();
-        // The last of several is bare: full packets may be what does not pass any more.
-        let bare = self.paths[slot].mtu.adapts() && left == 0;
+        // The last of several is bare: full packets may be what does not pass any more. In a long silence all are, since
+        // what they bring does not arrive.
+        let path = &self.paths[slot];
+        let bare = path.liveness.is_long_silent() || (path.mtu.adapts() && left == 0);
         if !bare && self.write_oldest(packet) {
             return;
         }
@@ -71,6 +74,9 @@ impl Connection {
         }
         if !packet.ack_eliciting {
             packet.ping();
+            // What a path loses that is not used says nothing of what it will lose when it is.
+            let is_unused = self.paths[slot].state() == PathState::Suspect;
+            packet.probe = is_unused.then_some(Probe::Life);
         }
     }
 

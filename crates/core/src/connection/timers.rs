@@ -78,6 +78,7 @@ impl Connection {
             earliest.add(path.acks.due(), TimeoutReason::Acknowledgement);
             earliest.add(path.loss_time, TimeoutReason::Loss);
             earliest.add(path.timeout_at(), TimeoutReason::Probe);
+            earliest.add(path.ask_at(), TimeoutReason::Probe);
             earliest.add(path.validation.due(), TimeoutReason::Challenge);
             earliest.add(path.candidates.due(), TimeoutReason::Challenge);
             earliest.add(self.keepalive_at(slot), TimeoutReason::KeepAlive);
@@ -194,6 +195,8 @@ impl Connection {
         }
         if self.paths[slot].timeout_at().is_some_and(|time| time <= now) {
             self.path_timeout(now, slot);
+        } else if self.paths[slot].ask_at().is_some_and(|time| time <= now) {
+            self.paths[slot].liveness.ask_in_silence(now);
         }
     }
 

@@ -1,18 +1,24 @@
 //! Whether a path is alive, and the packets sent only to find that out.
 
+use anabranch_policy::view::PathState;
 use anabranch_types::{Time, math};
 use core::time::Duration;
+
+use super::Path;
 
 /// Longest probe interval of a path that does not answer: bounds how late its return is noticed.
 const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest timeout, unless the least round-trip time is more than half of it: twenty probes leave within an idle timeout
 /// of 30 s, however long the estimate of the round-trip time has become.
 const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
+/// Least time between two probes of a path that has timed out, as a share of its silence: its return is noticed by this
+/// share of its absence later.
+const PROBE_SHARE: u32 = 16;
 /// A silent path is suspected when the silence would have less than this probability by loss alone.
 const SILENCE_BY_CHANCE: f64 = 0.01;
 /// Loss supposed at least: a path that carries few packets knows little of its own.
 const SUPPOSED_LOSS: f64 = 0.3;
-/// Timeouts in a row after which a path is suspected whatever its loss.
+/// Timeouts in a row that no loss explains.
 const MOST_TIMEOUTS: u32 = 6;
 /// Age at which the round-trip time is measured anew on a side that only acknowledges.
 const RTT_REFRESH: Duration = Duration::from_millis(500);
@@ -48,15 +54,18 @@ impl ProbeTimeout {
 /// When a path was last used and heard of, and the probes that it owes.
 #[derive(Debug)]
 pub struct Liveness {
-    /// Timeouts in a row, and when the first of them was.
+    /// Timeouts in a row, and when the first and the last of them were.
     timeouts: u32,
     first_timeout: Time,
+    last_timeout: Time,
     /// Ack-eliciting packets sent since anything was heard.
     sent_in_silence: u32,
     /// Packets that had waited for an answer for a whole timeout when the timer last fired.
     overdue: u32,
     /// Packets that may be sent beyond the window.
     probes: u8,
+    /// A bare packet is to ask for an answer.
+    asks: bool,
     last_feedback: Time,
     /// From when the probe timer counts, for packets that were in flight at the last feedback.
     restarted: Time,
@@ -74,9 +83,11 @@ impl Liveness {
         Liveness {
             timeouts: 0,
             first_timeout: now,
+            last_timeout: now,
             sent_in_silence: 0,
             overdue: 0,
             probes: 0,
+            asks: false,
             last_feedback: now,
             restarted: now,
             last_sent: now,
@@ -131,6 +142,7 @@ impl Liveness {
         self.timeouts = 0;
         self.sent_in_silence = 0;
         self.overdue = 0;
+        self.asks = false;
     }
 
     /// Nothing was heard for a timeout, which `overdue` packets have waited for an answer: this many probes are to be
@@ -139,6 +151,7 @@ impl Liveness {
         if self.timeouts == 0 {
             self.first_timeout = now;
         }
+        self.last_timeout = now;
         self.timeouts += 1;
         self.overdue = overdue;
         self.probes = probes;
@@ -168,6 +181,11 @@ impl Liveness {
         acked >= self.asked_from
     }
 
+    /// The probe timer counts from now on, because it was to fire at another time until now.
+    pub fn restart_timer(&mut self, now: Time) {
+        (self.restarted, self.last_timeout) = (now, now);
+    }
+
     /// A probe is being sent; returns how many are left.
     pub fn take_probe(&mut self) -> u8 {
         self.probes = self.probes.saturating_sub(1);
@@ -184,11 +202,16 @@ impl Liveness {
         self.asked = now;
     }
 
+    /// Whether the path has timed out so often in a row that loss does not explain it.
+    pub fn is_long_silent(&self) -> bool {
+        self.timeouts >= MOST_TIMEOUTS
+    }
+
     /// Whether the path has timed out, and loss of this probability does not explain its silence.
     pub fn seems_dead(&self, loss: f64) -> bool {
         let unanswered = self.sent_in_silence.max(self.overdue);
         let by_chance = math::pow(loss.max(SUPPOSED_LOSS), f64::from(unanswered));
-        self.timeouts >= MOST_TIMEOUTS || (self.timeouts > 0 && by_chance < SILENCE_BY_CHANCE)
+        self.is_long_silent() || (self.timeouts > 0 && by_chance < SILENCE_BY_CHANCE)
     }
 
     /// Probe timeout with back-off.
@@ -199,19 +222,39 @@ impl Liveness {
     }
 
     /// When the probe timer fires. It starts when `oldest`, the oldest packet in flight, leaves, and again with feedback
-    /// or a timeout.
+    /// or a timeout. It does not with what leaves later, since that may be something every few milliseconds.
     pub fn timeout_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
-        let from = match self.timeouts {
-            0 => oldest.max(self.restarted),
-            _ => self.last_sent.max(self.last_feedback),
-        };
-        from + self.timeout(base)
+        self.counts_from(oldest) + self.timeout(base)
+    }
+
+    fn counts_from(&self, oldest: Time) -> Time {
+        oldest.max(if self.timeouts == 0 { self.restarted } else { self.last_timeout })
     }
 
     /// When a path that is not used until it answers is probed again: soon, however long its round trips are, or its
     /// return would be noticed late.
-    pub fn probe_at(&self, base: ProbeTimeout) -> Time {
-        self.last_sent.max(self.last_feedback) + self.timeout(base).min(MAX_PROBE_INTERVAL)
+    pub fn probe_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
+        self.counts_from(oldest) + self.timeout(base).min(MAX_PROBE_INTERVAL)
+    }
+
+    /// When a path that has timed out is to be asked for an answer by a bare packet.
+    ///
+    /// Timeouts, which bring full packets, become rare. Bare ones cost little, and the loss that silenced the path may
+    /// end with a number of packets and not with time.
+    pub fn ask_at(&self, base: ProbeTimeout) -> Time {
+        let last = self.last_active();
+        let share = last.since(self.last_feedback) / PROBE_SHARE;
+        last + base.base.max(share)
+    }
+
+    /// A bare packet is to ask for an answer.
+    pub fn ask_in_silence(&mut self, now: Time) {
+        (self.asks, self.last_sent) = (true, now);
+    }
+
+    /// Whether one is to ask now, which it then does.
+    pub fn take_question(&mut self) -> bool {
+        core::mem::take(&mut self.asks)
     }
 
     /// The way to the peer is another one now.
@@ -222,6 +265,36 @@ impl Liveness {
     /// The path is closed.
     pub fn close(&mut self) {
         self.probes = 0;
+        self.asks = false;
+    }
+}
+
+impl Path {
+    /// The probe timeout, before back-off.
+    pub fn base_timeout(&self) -> ProbeTimeout {
+        let rtt = self.rtt.view();
+        let (timeout, doublings) = (self.detector.timeout(&rtt), self.detector.backoff_limit());
+        let timeout = ProbeTimeout::new(timeout, doublings, rtt.min);
+        self.detector.longest_timeout().map_or(timeout, |longest| timeout.doubled_to(longest))
+    }
+
+    /// When the probe timer fires: no feedback for a timeout while something is in flight.
+    pub fn timeout_at(&self) -> Option<Time> {
+        let base = self.base_timeout();
+        let oldest = self.sent.oldest_open()?;
+        Some(match self.state {
+            PathState::Suspect => self.liveness.probe_at(oldest, base),
+            _ => self.liveness.timeout_at(oldest, base),
+        })
+    }
+
+    /// When a bare packet asks whether the path, which has timed out, carries packets again. Detectors that send no probes
+    /// have none of these either.
+    pub fn ask_at(&self) -> Option<Time> {
+        if self.liveness.timeouts() == 0 || !self.is_proven() || self.detector.probes() == 0 {
+            return None;
+        }
+        self.sent.oldest_open().map(|_| self.liveness.ask_at(self.base_timeout()))
     }
 }
 
@@ -281,6 +354,45 @@ mod tests {
     }
 
     #[test]
+    fn what_leaves_later_does_not_postpone_a_timeout() {
+        let at = Time::from_millis;
+        let base = ProbeTimeout::new(Duration::from_millis(100), 3, Duration::from_millis(50));
+        let mut liveness = Liveness::new(at(0));
+        liveness.on_timeout(at(100), 1, 2);
+        let mut fires = |oldest| {
+            liveness.on_sent(at(250));
+            liveness.timeout_at(oldest, base)
+        };
+        assert_eq!(fires(at(0)), at(300));
+        // What was in flight then is not waited for any more.
+        assert_eq!(fires(at(240)), at(440));
+    }
+
+    #[test]
+    fn a_silent_path_is_asked_more_and_more_seldom() {
+        let base = ProbeTimeout::new(Duration::from_millis(40), 10, Duration::from_millis(20));
+        let mut liveness = Liveness::new(Time::ZERO);
+        liveness.on_timeout(Time::from_millis(40), 1, 2);
+        let mut asked = Vec::new();
+        while let at = liveness.ask_at(base)
+            && at < Time::from_secs(8)
+        {
+            liveness.ask_in_silence(at);
+            assert!(liveness.take_question() && !liveness.take_question());
+            asked.push(at);
+        }
+        let within = |from, to| {
+            let [from, to] = [from, to].map(Time::from_millis);
+            asked.iter().filter(|at| (from..to).contains(at)).count()
+        };
+        // Every 40 ms while that is more than a sixteenth of the silence, then 11.4 times in each doubling of it.
+        assert_eq!(within(0, 640), 14);
+        for from in [1000, 2000, 4000] {
+            assert!([11, 12].contains(&within(from, 2 * from)), "{asked:?}");
+        }
+    }
+
+    #[test]
     fn a_path_that_is_not_used_is_probed_soon() {
         let second = Duration::from_secs(1);
         let base = ProbeTimeout::new(second, 3, second);
@@ -288,7 +400,7 @@ mod tests {
         liveness.on_sent(Time::ZERO);
         liveness.on_timeout(Time::from_secs(1), 1, 2);
         assert_eq!(liveness.timeout_at(Time::ZERO, base), Time::from_secs(2));
-        assert_eq!(liveness.probe_at(base), Time::from_millis(1500));
+        assert_eq!(liveness.probe_at(Time::ZERO, base), Time::from_millis(1500));
     }
 
     #[test]

@@ -60,14 +60,23 @@ pub struct SentPacket {
     pub has_control: bool,
     /// The loss estimate counts it as lost.
     pub counted_lost: bool,
-    /// It was a probe of the path's MTU: its loss says nothing else.
-    pub mtu_probe: bool,
+    /// What it asks if it does nothing else: its loss says nothing else then.
+    pub probe: Option<Probe>,
     /// Its symbols are early copies: no fate of a copy was known when it left.
     pub early: bool,
     /// The first symbol it carried; [`SentPackets::symbol`] knows the others.
     pub carried: Option<Carried>,
     /// State of the rate sampler when it left.
     pub snapshot: RateSnapshot,
+}
+
+/// What a packet asks that is no part of what the connection has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// Whether the path carries packets as long.
+    Mtu,
+    /// Whether a path that does not answer carries packets again.
+    Life,
 }
 
 impl SentPacket {
@@ -86,7 +95,7 @@ impl SentPacket {
             ack_eliciting: false,
             has_control: false,
             counted_lost: false,
-            mtu_probe: false,
+            probe: None,
             early: false,
             carried: None,
             snapshot: RateSnapshot::default(),
@@ -251,7 +260,7 @@ impl SentPackets {
         }
         packet.fate = fate;
         packet.counted_lost =
-            fate == Fate::Lost && before.fate == Fate::InFlight && !before.mtu_probe;
+            fate == Fate::Lost && before.fate == Fate::InFlight && before.probe.is_none();
         if open && fate != Fate::WrittenOff && before.ack_eliciting {
             self.bytes_in_flight -= u64::from(before.bytes);
             self.packets_in_flight -= 1;
@@ -313,13 +322,15 @@ impl SentPackets {
 
     /// When the oldest open packet was sent, probes of the MTU apart: those are often lost.
     pub fn oldest_open(&self) -> Option<Time> {
-        self.open().find(|(_, packet)| !packet.mtu_probe).map(|(_, packet)| packet.sent)
+        self.open()
+            .find(|(_, packet)| packet.probe != Some(Probe::Mtu))
+            .map(|(_, packet)| packet.sent)
     }
 
     /// Open packets that were sent at `time` or before, probes of the MTU apart.
     pub fn sent_before(&self, time: Time) -> u32 {
         let old = self.open().take_while(|(_, packet)| packet.sent <= time);
-        old.filter(|(_, packet)| !packet.mtu_probe).count() as u32
+        old.filter(|(_, packet)| packet.probe != Some(Probe::Mtu)).count() as u32
     }
 
     /// Moves the floor over resolved packets and forgets those sent before `keep_after` (lost packets are
@@ -360,8 +371,8 @@ pub struct PacketSent {
     pub ack_eliciting: bool,
     /// It carried control frames.
     pub has_control: bool,
-    /// It probes the path's MTU.
-    pub mtu_probe: bool,
+    /// What it asks if it does nothing else.
+    pub probe: Option<Probe>,
     /// Its symbols left early.
     pub early: bool,
     /// The first symbol it carried.

@@ -118,7 +118,11 @@ fn packets_that_wait_for_an_answer_are_counted_by_age() {
     let mut sent = SentPackets::default();
     for number in 0..6 {
         let at = Time::from_millis(number);
-        sent.push(SentPacket { sent: at, mtu_probe: number == 1, ..packet(number, number != 2) });
+        sent.push(SentPacket {
+            sent: at,
+            probe: (number == 1).then_some(Probe::Mtu),
+            ..packet(number, number != 2)
+        });
     }
     sent.resolve(0, Fate::Acked);
     sent.resolve(3, Fate::WrittenOff);
