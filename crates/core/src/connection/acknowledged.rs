@@ -8,7 +8,7 @@ use super::Connection;
 use super::feedback::AckOutcome;
 use super::paths::PathIndex;
 use crate::path::UDP_OVERHEAD;
-use crate::path::sent::{Fate, Probe, SentPacket};
+use crate::path::sent::{Fate, SentPacket};
 use crate::wire::AckFrame;
 
 impl Connection {
@@ -72,7 +72,7 @@ impl Connection {
             outcome.acked_bytes += u64::from(packet.bytes);
             outcome.acked_packets += 1;
         }
-        if packet.probe == Some(Probe::Mtu) {
+        if packet.is_mtu_probe() {
             self.mtu_probe_acked(now, slot, payload);
         }
         self.packet_resolved(now, slot, (number, packet), true);

@@ -148,11 +148,8 @@ impl Connection {
         if path.mtu.deadline().is_none_or(|deadline| deadline > now) {
             return;
         }
-        let probe = path
-            .sent
-            .open()
-            .find(|(_, packet)| packet.probe == Some(Probe::Mtu))
-            .map(|(number, _)| number);
+        let probe = path.sent.open().find(|(_, packet)| packet.is_mtu_probe());
+        let probe = probe.map(|(number, _)| number);
         if let Some(number) = probe {
             path.sent.resolve(number, Fate::Lost);
         }

@@ -25,7 +25,7 @@ pub(super) struct PacketBuilder<'a> {
     pub(super) ack_eliciting: bool,
     /// It has control frames, which the path keeps under the packet's number.
     pub(super) has_control: bool,
-    /// What it asks if it does nothing else.
+    /// It is nothing but a probe of this.
     pub(super) probe: Option<Probe>,
     /// Every symbol in it leaves early.
     pub(super) early: bool,

@@ -74,7 +74,7 @@ impl Connection {
         }
         if !packet.ack_eliciting {
             packet.ping();
-            // What a path loses that is not used says nothing of what it will lose when it is.
+            // The path carries no data now. What it loses meanwhile is no sample of what it loses when it does.
             let is_unused = self.paths[slot].state() == PathState::Suspect;
             packet.probe = is_unused.then_some(Probe::Life);
         }

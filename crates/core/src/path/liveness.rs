@@ -11,8 +11,8 @@ const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest timeout, unless the least round-trip time is more than half of it: twenty probes leave within an idle timeout
 /// of 30 s, however long the estimate of the round-trip time has become.
 const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
-/// Least time between two probes of a path that has timed out, as a share of its silence: its return is noticed by this
-/// share of its absence later.
+/// Time between two bare packets that ask a silent path for an answer, as a share of its silence so far, if that is longer
+/// than the timeout before back-off. The end of an outage is noticed by this share of the outage later.
 const PROBE_SHARE: u32 = 16;
 /// A silent path is suspected when the silence would have less than this probability by loss alone.
 const SILENCE_BY_CHANCE: f64 = 0.01;
@@ -181,7 +181,7 @@ impl Liveness {
         acked >= self.asked_from
     }
 
-    /// The probe timer counts from now on, because it was to fire at another time until now.
+    /// The probe timer starts again, because by the rules that hold from now on it would have fired before.
     pub fn restart_timer(&mut self, now: Time) {
         (self.restarted, self.last_timeout) = (now, now);
     }
@@ -222,7 +222,7 @@ impl Liveness {
     }
 
     /// When the probe timer fires. It starts when `oldest`, the oldest packet in flight, leaves, and again with feedback
-    /// or a timeout. It does not with what leaves later, since that may be something every few milliseconds.
+    /// or a timeout. Packets that leave later do not start it again: a thin stream would postpone it until the window is full.
     pub fn timeout_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
         self.counts_from(oldest) + self.timeout(base)
     }

@@ -60,7 +60,7 @@ pub struct SentPacket {
     pub has_control: bool,
     /// The loss estimate counts it as lost.
     pub counted_lost: bool,
-    /// What it asks if it does nothing else: its loss says nothing else then.
+    /// It was nothing but a probe of this: its loss says nothing of the path's loss.
     pub probe: Option<Probe>,
     /// Its symbols are early copies: no fate of a copy was known when it left.
     pub early: bool,
@@ -70,12 +70,12 @@ pub struct SentPacket {
     pub snapshot: RateSnapshot,
 }
 
-/// What a packet asks that is no part of what the connection has to say.
+/// What a packet that carries nothing else finds out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// Whether the path carries packets as long.
+    /// Whether the path carries packets of its length.
     Mtu,
-    /// Whether a path that does not answer carries packets again.
+    /// Whether a silent path answers again.
     Life,
 }
 
@@ -83,6 +83,11 @@ impl SentPacket {
     /// The block of its first symbol.
     pub fn block(&self) -> Option<BlockId> {
         self.carried.map(|carried| carried.block())
+    }
+
+    /// Whether it was nothing but a probe of the path's MTU.
+    pub fn is_mtu_probe(&self) -> bool {
+        self.probe == Some(Probe::Mtu)
     }
 
     /// A number of which no acknowledgement is waited for, and this many bytes on the wire.
@@ -322,15 +327,13 @@ impl SentPackets {
 
     /// When the oldest open packet was sent, probes of the MTU apart: those are often lost.
     pub fn oldest_open(&self) -> Option<Time> {
-        self.open()
-            .find(|(_, packet)| packet.probe != Some(Probe::Mtu))
-            .map(|(_, packet)| packet.sent)
+        self.open().find(|(_, packet)| !packet.is_mtu_probe()).map(|(_, packet)| packet.sent)
     }
 
     /// Open packets that were sent at `time` or before, probes of the MTU apart.
     pub fn sent_before(&self, time: Time) -> u32 {
         let old = self.open().take_while(|(_, packet)| packet.sent <= time);
-        old.filter(|(_, packet)| packet.probe != Some(Probe::Mtu)).count() as u32
+        old.filter(|(_, packet)| !packet.is_mtu_probe()).count() as u32
     }
 
     /// Moves the floor over resolved packets and forgets those sent before `keep_after` (lost packets are
@@ -371,7 +374,7 @@ pub struct PacketSent {
     pub ack_eliciting: bool,
     /// It carried control frames.
     pub has_control: bool,
-    /// What it asks if it does nothing else.
+    /// It is nothing but a probe of this.
     pub probe: Option<Probe>,
     /// Its symbols left early.
     pub early: bool,
