@@ -57,8 +57,8 @@ impl Connection {
     pub(super) fn write_probe(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let left = self.paths[slot].liveness.take_probe();
-        // The last of several is bare: full packets may be what does not pass any more. In a long silence all are, since
-        // what they bring does not arrive.
+        // The last of several is bare, since the path may have stopped carrying full packets. After many timeouts all are:
+        // data would hardly arrive.
         let path = &self.paths[slot];
         let bare = path.liveness.is_long_silent() || (path.mtu.adapts() && left == 0);
         if !bare && self.write_oldest(packet) {
@@ -74,7 +74,7 @@ impl Connection {
         }
         if !packet.ack_eliciting {
             packet.ping();
-            // The path carries no data now. What it loses meanwhile is no sample of what it loses when it does.
+            // Losses of a suspected path, which carries no data, do not count in its loss estimate.
             let is_unused = self.paths[slot].state() == PathState::Suspect;
             packet.probe = is_unused.then_some(Probe::Life);
         }

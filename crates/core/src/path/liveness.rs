@@ -11,9 +11,9 @@ const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest timeout, unless the least round-trip time is more than half of it: twenty probes leave within an idle timeout
 /// of 30 s, however long the estimate of the round-trip time has become.
 const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
-/// Time between two bare packets that ask a silent path for an answer, as a share of its silence so far, if that is longer
-/// than the timeout before back-off. The end of an outage is noticed by this share of the outage later.
-const PROBE_SHARE: u32 = 16;
+/// A silent path is asked again after its silence so far divided by this, but not sooner than the timeout before back-off.
+/// So the end of an outage is noticed late by that part of the outage at most.
+const PROBE_DIVISOR: u32 = 16;
 /// A silent path is suspected when the silence would have less than this probability by loss alone.
 const SILENCE_BY_CHANCE: f64 = 0.01;
 /// Loss supposed at least: a path that carries few packets knows little of its own.
@@ -181,7 +181,7 @@ impl Liveness {
         acked >= self.asked_from
     }
 
-    /// The probe timer starts again, because by the rules that hold from now on it would have fired before.
+    /// Starts the probe timer again. Suspicion shortens the timeout, so that without this it could already have expired.
     pub fn restart_timer(&mut self, now: Time) {
         (self.restarted, self.last_timeout) = (now, now);
     }
@@ -239,11 +239,11 @@ impl Liveness {
 
     /// When a path that has timed out is to be asked for an answer by a bare packet.
     ///
-    /// Timeouts, which bring full packets, become rare. Bare ones cost little, and the loss that silenced the path may
-    /// end with a number of packets and not with time.
+    /// The time between timeouts, which send full packets, doubles. Bare packets in between cost little. They also end a
+    /// loss that lasts for a number of packets, however long these take.
     pub fn ask_at(&self, base: ProbeTimeout) -> Time {
         let last = self.last_active();
-        let share = last.since(self.last_feedback) / PROBE_SHARE;
+        let share = last.since(self.last_feedback) / PROBE_DIVISOR;
         last + base.base.max(share)
     }
 
