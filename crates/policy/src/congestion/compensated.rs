@@ -10,6 +10,7 @@
 //! shows the floor, then at the rate for some round trips. A queue that shrinks while we send less, but never empties,
 //! belongs to another flow: then we compete with a window alone. `bounds` has the window and the rate of each phase.
 
+mod answer;
 mod bounds;
 mod delay;
 mod rate;
@@ -17,7 +18,7 @@ mod response;
 mod rival;
 mod startup;
 
-use anabranch_types::{Bitrate, Time};
+use anabranch_types::Bitrate;
 use core::time::Duration;
 
 use crate::congestion::coupling::flow_share;
@@ -26,6 +27,7 @@ use crate::congestion::marked::MarkBound;
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
+use answer::Answer;
 use bounds::{DOWN_GAIN, DRAIN_GAIN};
 use delay::Delay;
 use rate::Rate;
@@ -55,7 +57,7 @@ const LEAST_CRUISE: u32 = 3;
 const SHOWN_ROUNDS: u32 = 2;
 /// Rounds of sending less after which a queue that still drains is not ours.
 const DOWN_ROUNDS: u32 = 4;
-/// Rounds of sending less after startup at most.
+/// Rounds of sending less at most.
 const DRAIN_ROUNDS: u32 = 12;
 /// Rounds between two looks whether a rival still holds the queue.
 const COMPETE_ROUNDS: u32 = 16;
@@ -72,6 +74,9 @@ const TRAIN: f64 = 8.0;
 /// Queue target as a share of the round-trip time, and its least value, s.
 const TARGET_SHARE: f64 = 0.4;
 const LEAST_TARGET: f64 = 0.003;
+/// Timeouts in a row after which nothing holds that was known of the path. Before that, a run of losses may have taken
+/// the probes: it ends with a number of packets, not with time, and leaves the path as it was.
+const DEAD_TIMEOUTS: u32 = 3;
 /// Least window, packets.
 const MIN_PACKETS: u64 = 4;
 
@@ -108,10 +113,8 @@ pub struct Compensated {
     startup: Startup,
     /// What was delivered when the up phase began, bits per second.
     before_up: f64,
-    /// While sending less: the delay at the last round's end, and what was not sent since, both s.
-    level: f64,
-    withheld: f64,
-    last_ack: Time,
+    /// How the queue answers while we send less.
+    answer: Answer,
     /// Whether a full queue dropped packets in this round.
     congested: bool,
     marks: MarkBound,
@@ -142,9 +145,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         response: Response::default(),
         startup: Startup::default(),
         before_up: 0.0,
-        level: 0.0,
-        withheld: 0.0,
-        last_ack: Time::ZERO,
+        answer: Answer::default(),
         congested: false,
         marks: MarkBound::default(),
         marked: None,
@@ -191,7 +192,7 @@ impl Compensated {
             }
             Phase::Drain | Phase::Down => {
                 self.response.send_less(event.now);
-                (self.level, self.withheld) = (self.delay.level(), 0.0);
+                self.answer = Answer::since(event.now);
             }
             Phase::Cruise => {
                 self.response.send_at_rate(event.now);
@@ -281,8 +282,7 @@ impl Compensated {
         if self.startup.waits_no_longer(event, &self.delay) && self.resume_startup(event) {
             return;
         }
-        let passed = event.now.since(self.last_ack).as_secs_f64();
-        self.withheld += passed * (1.0 - self.gain).max(0.0);
+        self.answer.on_ack(event, self.gain);
         if self.is_empty(event) {
             self.delay.measure_floor(event);
             if self.delay.level() < (self.target() / 4.0).max(self.passing(FEW)) {
@@ -293,18 +293,15 @@ impl Compensated {
         if !round_over {
             return;
         }
-        let fell = self.level - self.delay.level();
-        let share = fell / self.withheld.max(1e-6);
-        (self.level, self.withheld) = (self.delay.level(), 0.0);
-        if self.rounds < SHOWN_ROUNDS {
-            return;
-        }
-        if share < RESPONDS {
+        let Some(share) = self.answer.share(self.delay.typical()) else { return };
+        if share.most < RESPONDS {
             self.unresponsive(event);
-        } else if share < ALL_OURS && self.is_held() && self.is_rivals() {
+        } else if share.most < ALL_OURS && self.is_held() && self.is_rivals() {
             self.enter(event, Phase::Compete);
         } else if self.rounds > DRAIN_ROUNDS {
             self.enter(event, Phase::Cruise);
+        } else if share.least > RESPONDS {
+            self.answer.go_on();
         }
     }
 
@@ -321,6 +318,7 @@ impl Compensated {
         if less == [true, true] {
             self.rate.fall_to_last();
             self.rounds = 0;
+            self.answer = Answer::since(event.now);
         } else if !less[0] {
             // Where less arrives for one round trip only, the road may be becoming longer: the next tells.
             let is_queue = self.delay.is_queue(event) && self.is_rivals();
@@ -384,10 +382,12 @@ impl CongestionController for Compensated {
         self.advance(event, round_over);
         self.update_cwnd();
         self.update_pacing(event);
-        self.last_ack = event.now;
     }
 
-    fn on_timeout(&mut self, _event: &TimeoutEvent) {
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        if event.consecutive < DEAD_TIMEOUTS {
+            return;
+        }
         // Whatever was known about the path is out of date. Start over small, so that a path that returns
         // is loaded gradually.
         (self.rate, self.delay, self.rival, self.response) = Default::default();

@@ -1,4 +1,4 @@
-//! A closed loop for one controller: a bottleneck with a drop-tail queue and random loss.
+//! A closed loop for one controller: a bottleneck with a drop-tail queue, random loss and jitter.
 
 use anabranch_types::{Bitrate, Rng};
 use std::collections::VecDeque;
@@ -14,6 +14,8 @@ struct Pipe {
     /// Queue from which packets are marked, bytes.
     mark: u64,
     loss: f64,
+    /// Mean of what a packet waits in addition, exponential; those behind it stay in order.
+    jitter: Duration,
 }
 
 struct Flying {
@@ -38,6 +40,8 @@ struct Outcome {
     cwnds: Vec<u64>,
     /// Phases in the order in which they were first seen.
     phases: Vec<&'static str>,
+    /// Share of the time in which a rival was believed in, per mille.
+    competing: u64,
 }
 
 /// A sender with endless data drives the controller over the pipe for `duration`.
@@ -46,6 +50,8 @@ struct Run<'a> {
     control: &'a mut dyn CongestionController,
     now: Time,
     busy_until: Time,
+    /// When the packet before it comes back.
+    last_back: Time,
     next_send: Time,
     flying: VecDeque<Flying>,
     number: u64,
@@ -53,12 +59,18 @@ struct Run<'a> {
     delivered: u64,
     delivered_at: Time,
     min_rtt: Duration,
+    smoothed: Duration,
     rng: Rng,
 }
 
 impl Run<'_> {
     fn room(&self) -> bool {
         self.in_flight + PACKET <= self.control.cwnd()
+    }
+
+    fn jitter(&mut self) -> Duration {
+        let mean = self.pipe.jitter;
+        if mean.is_zero() { mean } else { mean.mul_f64(self.rng.exponential(1.0)) }
     }
 
     fn send(&mut self) {
@@ -69,10 +81,11 @@ impl Run<'_> {
         if !dropped {
             self.busy_until = start + serial;
         }
+        self.last_back = self.last_back.max(start + serial + self.pipe.rtt + self.jitter());
         self.flying.push_back(Flying {
             number: self.number,
             sent: self.now,
-            back: start + serial + self.pipe.rtt,
+            back: self.last_back,
             lost: dropped || self.rng.chance(self.pipe.loss),
             marked: backlog >= self.pipe.mark,
             delivered: self.delivered,
@@ -105,6 +118,8 @@ impl Run<'_> {
         self.delivered += PACKET;
         let sample = self.now.since(packet.sent);
         self.min_rtt = self.min_rtt.min(sample);
+        self.smoothed =
+            if self.smoothed.is_zero() { sample } else { (self.smoothed * 7 + sample) / 8 };
         let departure = packet.sent.since(packet.delivered_at);
         let arrival = self.now.since(packet.delivered_at);
         self.delivered_at = self.now;
@@ -118,7 +133,7 @@ impl Run<'_> {
         };
         let rtt = RttView {
             latest: sample,
-            smoothed: sample,
+            smoothed: self.smoothed,
             variation: sample / 8,
             min: self.min_rtt,
             queue: sample - self.min_rtt,
@@ -182,6 +197,7 @@ fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Out
         control,
         now: Time::ZERO,
         busy_until: Time::ZERO,
+        last_back: Time::ZERO,
         next_send: Time::ZERO,
         flying: VecDeque::new(),
         number: 0,
@@ -189,13 +205,18 @@ fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Out
         delivered: 0,
         delivered_at: Time::ZERO,
         min_rtt: Duration::MAX,
+        smoothed: Duration::ZERO,
         rng: Rng::substream(1, "pipe"),
     };
     let (mut cwnds, mut half, mut queue, mut samples) = (Vec::new(), 0, Duration::ZERO, 0_u32);
-    let mut phases = Vec::new();
+    let (mut phases, mut competing) = (Vec::new(), Duration::ZERO);
     while run.now < Time::from_secs(seconds) {
+        let before = run.now;
         let queued = run.step();
         let phase = run.control.phase();
+        if phase == "compete" {
+            competing += run.now.since(before);
+        }
         if !phases.contains(&phase) {
             phases.push(phase);
         }
@@ -215,6 +236,7 @@ fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Out
         queue: (queue / samples.max(1)).as_micros() as u64,
         cwnds,
         phases,
+        competing: competing.as_millis() as u64 / seconds,
     }
 }
 
@@ -226,6 +248,7 @@ fn broadband(loss: f64) -> Pipe {
         buffer: 50_000,
         mark: u64::MAX,
         loss,
+        jitter: Duration::ZERO,
     }
 }
 
@@ -285,6 +308,19 @@ fn ecn_reno_fills_pipes_that_lose_half_and_answers_marks() {
         let carried = outcome.utilisation as f64 / (1.0 - loss);
         assert!(carried > 850.0, "{loss}: {outcome:?}");
         assert!(outcome.queue < 25_000, "{loss}: {outcome:?}");
+    }
+}
+
+/// While it sends less, the default control looks at how the queue answers. Jitter must not hide the answer, or a flow
+/// that is alone competes with nobody and fills the buffer.
+#[test]
+fn jitter_is_nobodys_queue() {
+    for (mbps, buffer) in [(5.0, 325_000), (10.0, 325_000), (40.0, 2_000_000)] {
+        let (rate, jitter) = (Bitrate::from_mbps(mbps), Duration::from_millis(20));
+        let pipe = Pipe { rate, jitter, buffer, ..broadband(0.0) };
+        let outcome = run(&pipe, &mut *controller("compensated"), 60);
+        assert!(outcome.competing < 50, "{mbps} Mb/s: {outcome:?}");
+        assert!(outcome.utilisation > 900, "{mbps} Mb/s: {outcome:?}");
     }
 }
 

@@ -1,0 +1,106 @@
+//! How the queue answers while we send less.
+//!
+//! A packet waits behind what left before it. The first packets that leave while we send less therefore wait longest:
+//! behind all that was sent too fast. So delays are compared by departure, not by arrival. Their slope over the time of
+//! departure is what the queue loses each second, and its standard error is what jitter makes of it by chance.
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use crate::congestion::AckEvent;
+
+/// Fewest samples that a slope is taken of.
+const FEWEST: u32 = 4;
+/// Least time of departures that it is taken over, in round-trip times.
+const LEAST_SPAN: f64 = 0.5;
+/// Least share of the rate that must be withheld for the queue to answer.
+const LEAST_WITHHELD: f64 = 0.001;
+
+/// A least-squares line through the delays over the times of departure, both s.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answer {
+    since: Time,
+    last: Time,
+    /// What was not sent from `since` to `last`, as seconds of sending at the rate.
+    withheld: f64,
+    samples: u32,
+    /// How often the delay rose. A slow packet holds up those behind it, and then their delays fall one after the other;
+    /// so only the rises count as independent of each other.
+    rises: u32,
+    latest: f64,
+    /// Time of the latest departure, counted from `since`.
+    span: f64,
+    /// Means of the times and the delays, and sums of squares around them: of times, of both, of delays.
+    mean_time: f64,
+    mean_delay: f64,
+    times: f64,
+    both: f64,
+    delays: f64,
+}
+
+/// By how much of what we did not send the queue has shrunk: 0 if it is no queue, 1 if all of it is ours.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    /// The least and the largest that it is likely to be: one standard error away.
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Answer {
+    /// Of the packets that leave from `now` on.
+    pub(super) fn since(now: Time) -> Self {
+        Answer { since: now, last: now, ..Answer::default() }
+    }
+
+    /// Goes on with the packets that left after those whose answer is known.
+    pub(super) fn go_on(&mut self) {
+        let known = self.span / self.elapsed();
+        let since = self.since + Duration::from_secs_f64(self.span);
+        let withheld = self.withheld * (1.0 - known);
+        *self =
+            Answer { since, last: self.last, withheld, latest: self.latest, ..Answer::default() };
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.last.since(self.since).as_secs_f64().max(1e-6)
+    }
+
+    /// Takes in an acknowledgement, until which we sent at `gain` times the rate.
+    pub(super) fn on_ack(&mut self, event: &AckEvent, gain: f64) {
+        self.withheld += event.now.since(self.last).as_secs_f64() * (1.0 - gain).max(0.0);
+        self.last = event.now;
+        if event.acked_packets > 0 && event.largest_acked_sent >= self.since {
+            let time = event.largest_acked_sent.since(self.since).as_secs_f64();
+            self.add(time, event.rtt.queue.as_secs_f64());
+        }
+    }
+
+    fn add(&mut self, time: f64, delay: f64) {
+        self.rises += u32::from(delay > self.latest);
+        self.latest = delay;
+        self.span = self.span.max(time);
+        self.samples += 1;
+        let (from_time, from_delay) = (time - self.mean_time, delay - self.mean_delay);
+        self.mean_time += from_time / f64::from(self.samples);
+        self.mean_delay += from_delay / f64::from(self.samples);
+        self.times += from_time * (time - self.mean_time);
+        self.both += from_time * (delay - self.mean_delay);
+        self.delays += from_delay * (delay - self.mean_delay);
+    }
+
+    /// The answer, once packets that left over half a round trip of `round` seconds are acknowledged.
+    pub(super) fn share(&self, round: f64) -> Option<Share> {
+        let withheld = self.withheld / self.elapsed();
+        let is_known = self.samples >= FEWEST && self.span >= LEAST_SPAN * round;
+        if !is_known || self.times <= 0.0 || withheld < LEAST_WITHHELD {
+            return None;
+        }
+        let slope = self.both / self.times;
+        let unexplained = (self.delays - slope * self.both).max(0.0);
+        let error = (unexplained / self.times / f64::from(self.rises.max(1))).sqrt();
+        Some(Share { least: (-slope - error) / withheld, most: (-slope + error) / withheld })
+    }
+}
+
+#[cfg(test)]
+mod tests;
