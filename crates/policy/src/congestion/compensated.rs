@@ -7,8 +7,9 @@
 //! are all losses that grow with what we send; then a CUBIC window bounds ours.
 //!
 //! The pacing rate goes up and down around the rate in cycles: up to find more, down until our own queue is gone, which
-//! shows the floor, then at the rate for some round trips. A queue that shrinks while we send less, but never empties,
-//! belongs to another flow: then we compete with a window alone. `bounds` has the window and the rate of each phase.
+//! shows the floor, then at the rate for some round trips. `answer` tells how a queue changes while we send less. If it
+//! shrinks but never empties, it belongs to another flow: then we compete with a window alone. `bounds` has the window
+//! and the rate of each phase.
 
 mod answer;
 mod bounds;
