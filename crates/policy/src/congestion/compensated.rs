@@ -75,8 +75,8 @@ const TRAIN: f64 = 8.0;
 /// Queue target as a share of the round-trip time, and its least value, s.
 const TARGET_SHARE: f64 = 0.4;
 const LEAST_TARGET: f64 = 0.003;
-/// Timeouts in a row after which nothing holds that was known of the path. Before that, a run of losses may have taken
-/// the probes: it ends with a number of packets, not with time, and leaves the path as it was.
+/// Timeouts in a row after which the controller starts over. Fewer may come from a run of losses that took the probes
+/// too: such a run ends after a number of packets, not after a time, and then the path is as it was.
 const DEAD_TIMEOUTS: u32 = 3;
 /// Least window, packets.
 const MIN_PACKETS: u64 = 4;

@@ -1,8 +1,9 @@
 //! How the queue answers while we send less.
 //!
-//! A packet waits behind what left before it. The first packets that leave while we send less therefore wait longest:
-//! behind all that was sent too fast. So delays are compared by departure, not by arrival. Their slope over the time of
-//! departure is what the queue loses each second, and its standard error is what jitter makes of it by chance.
+//! A packet waits behind what left before it. So the first packets that leave while we send less wait longest, behind
+//! all that was sent too fast, and while they arrive the queue seems to grow. Therefore delays are compared by the time
+//! of departure, not by that of arrival. A straight line through them shows by how much the queue shrinks each second;
+//! the standard error of its slope tells how much of that may be jitter.
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -38,16 +39,16 @@ pub(super) struct Answer {
     delays: f64,
 }
 
-/// By how much of what we did not send the queue has shrunk: 0 if it is no queue, 1 if all of it is ours.
+/// By how much the queue has shrunk, as a share of what we did not send: 0 if it is no queue, 1 if all of it is ours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
-    /// The least and the largest that it is likely to be: one standard error away.
+    /// One standard error below the measured share, and one above it.
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
 impl Answer {
-    /// Of the packets that leave from `now` on.
+    /// The answer of the packets that leave from `now` on.
     pub(super) fn since(now: Time) -> Self {
         Answer { since: now, last: now, ..Answer::default() }
     }
@@ -65,7 +66,7 @@ impl Answer {
         self.last.since(self.since).as_secs_f64().max(1e-6)
     }
 
-    /// Takes in an acknowledgement, until which we sent at `gain` times the rate.
+    /// Takes in an acknowledgement. Since the one before it we sent at `gain` times the rate.
     pub(super) fn on_ack(&mut self, event: &AckEvent, gain: f64) {
         self.withheld += event.now.since(self.last).as_secs_f64() * (1.0 - gain).max(0.0);
         self.last = event.now;

@@ -26,8 +26,8 @@ fn ack(sent: f64, queue: f64) -> AckEvent {
     }
 }
 
-/// The answer of packets that leave every millisecond for `rounds` round trips, of which half a round trip left before
-/// we sent less, if a packet that leaves so many seconds after that waits for `queue` of it.
+/// The answer of packets that leave every millisecond for `rounds` round trips, the first half of a round trip before
+/// we send less. `queue` gives a packet's delay, s, from when it leaves, s after we began to send less.
 fn answer(rounds: f64, mut queue: impl FnMut(f64) -> f64) -> Answer {
     let mut answer = Answer::since(time(BEGIN));
     let packets = (rounds * RTT * 1e3) as i32;
@@ -38,7 +38,7 @@ fn answer(rounds: f64, mut queue: impl FnMut(f64) -> f64) -> Answer {
     answer
 }
 
-/// A queue of 60 ms at the beginning, which grew before, and of which the share `ours` answers.
+/// A queue that grows until we send less, to 60 ms, and then shrinks by the share `ours` of what we do not send.
 fn queue(sent: f64, ours: f64) -> f64 {
     if sent < 0.0 { 0.06 + sent } else { 0.06 - ours * (1.0 - GAIN) * sent }
 }
