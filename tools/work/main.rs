@@ -12,9 +12,13 @@ mod prepared;
 mod steps;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
-use cases::{CASES, Case, Kind};
+use cases::{CASES, Case, DATA, Kind};
 
 /// What can go wrong.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -51,30 +55,69 @@ fn main() -> ExitCode {
 /// Counts and judges; returns whether no hostile packet costs too much.
 fn run(names: &[String]) -> Result<bool, Failure> {
     println!("{:<54} {:>12} {:>7}", "packets", "instructions", "ratio");
+    let chosen = |case: &Case| names.is_empty() || names.iter().any(|n| case.name.contains(n));
+    let (hostile, others): (Vec<&Case>, Vec<&Case>) =
+        CASES.iter().partition(|case| case.kind == Kind::Hostile);
+    let hostile: Vec<&Case> = hostile.into_iter().filter(|case| chosen(case)).collect();
+    let likes = |name: &str| hostile.iter().any(|case| case.like == name);
+    let is_needed = |case: &&Case| case.name == DATA || chosen(case) || likes(case.name);
+    let others: Vec<&Case> = others.into_iter().filter(is_needed).collect();
+
     let mut honest: BTreeMap<&str, f64> = BTreeMap::new();
+    count_all(&others, &|_| u64::MAX, |case, count| {
+        honest.insert(case.name, count);
+        if chosen(case) {
+            println!("{:<54} {count:>12.0} {:>7.1}", case.name, count / honest[case.like]);
+        }
+    })?;
     let mut fine = true;
-    let chosen = |case: &&Case| names.is_empty() || names.iter().any(|n| case.name.contains(n));
-    for case in CASES.iter().filter(chosen) {
-        let like = match honest.get(case.like) {
-            Some(count) => *count,
-            None => {
-                let like = CASES.iter().find(|other| other.name == case.like);
-                steps::count(like.ok_or("no such case")?, u64::MAX)?
-            }
-        };
-        honest.insert(case.like, like);
-        // What is twice too much need not be counted to its end.
-        let most = if case.kind == Kind::Hostile { (2.0 * MOST * like) as u64 } else { u64::MAX };
-        let count = steps::count(case, most)?;
-        let ratio = count / like;
-        let too_much = case.kind == Kind::Hostile && ratio > MOST;
-        fine &= !too_much;
-        let verdict = if too_much { "  too much" } else { "" };
+    // What is twice too much need not be counted to its end.
+    let most = |case: &Case| (2.0 * MOST * honest[case.like]) as u64;
+    count_all(&hostile, &most, |case, count| {
+        let ratio = count / honest[case.like];
+        let verdict = if ratio > MOST { "  too much" } else { "" };
         println!("{:<54} {count:>12.0} {ratio:>7.1}{verdict}", case.name);
-    }
+        fine &= ratio <= MOST;
+    })?;
     println!(
         "\nInstructions for each packet, on the average, and how many times those of an honest one that is: of a packet \
          with stream data, or of a repair of the same code. A hostile packet may cost {MOST} times as much."
     );
     Ok(fine)
+}
+
+/// Counts the cases, on all processors at once, and tells their counts in their order. Of a case more than `most`
+/// instructions for each packet need not be counted.
+fn count_all(
+    cases: &[&Case],
+    most: &(impl Fn(&Case) -> u64 + Sync),
+    mut tell: impl FnMut(&Case, f64),
+) -> Result<(), Failure> {
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            let (next, sender) = (&next, sender.clone());
+            scope.spawn(move || {
+                // A process is traced by the thread that attached to it.
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let _ = sender.send((case.name, steps::count(case, most(case))));
+                }
+            });
+        }
+        drop(sender);
+        let mut counted = BTreeMap::new();
+        for case in cases {
+            let count = loop {
+                if let Some(count) = counted.remove(case.name) {
+                    break count;
+                }
+                let (name, count) = receiver.recv()?;
+                let stop = |_: &Failure| next.store(cases.len(), Ordering::Relaxed);
+                counted.insert(name, count.inspect_err(stop)?);
+            };
+            tell(case, count);
+        }
+        Ok(())
+    })
 }

@@ -133,10 +133,12 @@ fn clippy(workspace: &Workspace) -> Result<String, String> {
 }
 
 /// The fuzz targets, the comparison with quinn and multipath QUIC have dependencies that nothing else needs to build.
+/// What they share with the workspace is there already.
 fn apart(workspace: &Workspace) -> Result<String, String> {
+    let target = workspace.target_dir()?;
     for manifest in ["fuzz/Cargo.toml", "tools/perf-net/Cargo.toml", "tools/quic/Cargo.toml"] {
         let check = ["check", "--quiet", "--locked", "--manifest-path", manifest];
-        process::run(&mut workspace.cargo(&check))?;
+        process::run(workspace.cargo(&check).arg("--target-dir").arg(&target))?;
     }
     Ok(String::new())
 }

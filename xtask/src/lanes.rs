@@ -1,9 +1,11 @@
-//! Every test of the workspace, in two lanes side by side.
+//! Every test of the workspace, in lanes side by side.
 //!
 //! `cargo test` runs one test program after the other. Many of ours wait most of the time: for timers of real
 //! connections, or for programs that were killed to start again. The test programs that compute run beside them at the
-//! lowest priority, so that the waiting tests find the processors nearly as free as if they ran alone.
+//! lowest priority, so that the waiting tests find the processors nearly as free as if they ran alone. Two of these run
+//! at once: the last test of a program often runs for minutes and uses one processor only.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{BufReader, PipeWriter, Write};
 use std::num::NonZero;
@@ -23,6 +25,8 @@ const LIVE: [&str; 4] = ["crates/cli", "crates/emulate", "crates/forward", "crat
 
 /// Least number of tests of such a program that run at once: while one waits, others can do their work.
 const LIVE_AT_ONCE: usize = 4;
+/// Programs that compute, at once.
+const COMPUTING_AT_ONCE: usize = 2;
 /// The variable that tells a test program how many tests to run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
 
@@ -32,6 +36,9 @@ struct Test {
     heading: String,
     command: Command,
 }
+
+/// The tests of a lane that have not begun.
+type Queue = Mutex<VecDeque<Test>>;
 
 /// Builds all tests and runs them, documentation tests included. What each prints is passed on when it has ended.
 ///
@@ -50,10 +57,14 @@ pub fn test(workspace: &Workspace) -> Result<ExitCode, String> {
     let broken = |error: std::io::Error| format!("test output: {error}");
     let (reader, writer) = std::io::pipe().map_err(broken)?;
     let writer = Arc::new(Mutex::new(writer));
-    let running = [live, computing].map(|lane| {
+    let computing = Arc::new(Queue::new(computing.into()));
+    let mut lanes = vec![Arc::new(Queue::new(live.into()))];
+    lanes.extend((0..COMPUTING_AT_ONCE).map(|_| Arc::clone(&computing)));
+    let start = |lane: Arc<Queue>| {
         let writer = Arc::clone(&writer);
-        thread::spawn(move || run(lane, &writer))
-    });
+        thread::spawn(move || run(&lane, &writer))
+    };
+    let running: Vec<_> = lanes.into_iter().map(start).collect();
     drop(writer); // the lanes alone hold it now, so that the pipe ends with them
     suite::relay(BufReader::new(reader), std::io::stdout().lock()).map_err(broken)?;
     let mut failed = Vec::new();
@@ -111,10 +122,11 @@ fn patient(workspace: &Workspace, program: &OsStr) -> Command {
     command
 }
 
-/// Runs one test after the other; returns which failed.
-fn run(lane: Vec<Test>, output: &Mutex<PipeWriter>) -> Result<Vec<String>, String> {
+/// Runs one test after the other until none is left; returns which failed.
+fn run(lane: &Queue, output: &Mutex<PipeWriter>) -> Result<Vec<String>, String> {
     let mut failed = Vec::new();
-    for Test { heading, command } in lane {
+    let next = || lane.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    while let Some(Test { heading, command }) = next() {
         let (text, status) = process::capture_all(command)?;
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         let written =
@@ -156,7 +168,8 @@ mod tests {
     fn a_lane_runs_what_follows_a_failure_and_names_it() {
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
         let test = |program: &str| Test { heading: program.into(), command: Command::new(program) };
-        let failed = run(vec![test("false"), test("true")], &Mutex::new(writer));
+        let lane = Queue::new([test("false"), test("true")].into());
+        let failed = run(&lane, &Mutex::new(writer));
         assert_eq!(failed, Ok(vec!["false".into()]));
         let mut text = String::new();
         std::io::Read::read_to_string(&mut reader, &mut text).expect("text");

@@ -184,9 +184,11 @@ impl Tools<'_> {
         }
         let _ = fs::remove_file(&stamp);
         environment(self.workspace, python, &place.join("tools"), &[])?;
-        process::run(self.pip().args(["install", "--requirement", REQUIREMENTS])).map_err(
-            |error| Stop::Missing(format!("the packages of {REQUIREMENTS} cannot be had: {error}")),
-        )?;
+        // Most of the packages' modules are never imported, so none is compiled before it is.
+        let install = ["install", "--no-compile", "--requirement", REQUIREMENTS];
+        process::run(self.pip().args(install)).map_err(|error| {
+            Stop::Missing(format!("the packages of {REQUIREMENTS} cannot be had: {error}"))
+        })?;
         fs::write(&stamp, required)
             .map_err(|error| Stop::Failed(format!("{}: {error}", stamp.display())))
     }

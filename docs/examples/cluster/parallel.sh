@@ -9,6 +9,14 @@ scenario=$1
 out=$2
 parts=${3:-$(nproc)}
 
+case $(parallel --version 2>&1) in
+*GNU*) ;;
+*)
+    echo "This needs GNU parallel; moreutils has another program of that name." >&2
+    exit 1
+    ;;
+esac
+
 mkdir -p "$out/parts"
 seq "$parts" | parallel --halt soon,fail=1 --joblog "$out/parts/log" \
     anabranch sim run "$scenario" --shard "{}/$parts" --jobs 1 --out "$out/parts/{}"
