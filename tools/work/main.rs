@@ -59,6 +59,9 @@ fn run(names: &[String]) -> Result<bool, Failure> {
     let (hostile, others): (Vec<&Case>, Vec<&Case>) =
         CASES.iter().partition(|case| case.kind == Kind::Hostile);
     let hostile: Vec<&Case> = hostile.into_iter().filter(|case| chosen(case)).collect();
+    if !CASES.iter().any(chosen) {
+        return Err(format!("no case has {} in its name", names.join(" or ")).into());
+    }
     let likes = |name: &str| hostile.iter().any(|case| case.like == name);
     let is_needed = |case: &&Case| case.name == DATA || chosen(case) || likes(case.name);
     let others: Vec<&Case> = others.into_iter().filter(is_needed).collect();
