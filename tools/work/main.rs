@@ -54,7 +54,6 @@ fn main() -> ExitCode {
 
 /// Counts and judges; returns whether no hostile packet costs too much.
 fn run(names: &[String]) -> Result<bool, Failure> {
-    println!("{:<54} {:>12} {:>7}", "packets", "instructions", "ratio");
     let chosen = |case: &Case| names.is_empty() || names.iter().any(|n| case.name.contains(n));
     let (hostile, others): (Vec<&Case>, Vec<&Case>) =
         CASES.iter().partition(|case| case.kind == Kind::Hostile);
@@ -66,6 +65,7 @@ fn run(names: &[String]) -> Result<bool, Failure> {
     let is_needed = |case: &&Case| case.name == DATA || chosen(case) || likes(case.name);
     let others: Vec<&Case> = others.into_iter().filter(is_needed).collect();
 
+    println!("{:<54} {:>12} {:>7}", "packets", "instructions", "ratio");
     let mut honest: BTreeMap<&str, f64> = BTreeMap::new();
     count_all(&others, &|_| u64::MAX, |case, count| {
         honest.insert(case.name, count);
