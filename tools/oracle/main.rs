@@ -14,6 +14,7 @@ mod single;
 mod statistics;
 mod table;
 mod twostate;
+#[path = "../workers.rs"]
 mod workers;
 
 use std::process::ExitCode;

@@ -54,7 +54,7 @@ const fn repairs(name: &'static str, like: &'static str, prepare: fn() -> Prepar
     Case { name, kind: Kind::Hostile, like, packets: 1, prepare }
 }
 
-/// The packet that most are compared with, itself too.
+/// The case that most others are compared with.
 pub const DATA: &str = "stream data in order";
 const REED_SOLOMON: &str = "a repair, Reed-Solomon";
 const LINEAR: &str = "a repair, random linear";

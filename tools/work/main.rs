@@ -10,12 +10,12 @@ mod frames;
 mod peer;
 mod prepared;
 mod steps;
+#[path = "../workers.rs"]
+mod workers;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::thread;
 
 use cases::{CASES, Case, DATA, Kind};
@@ -67,21 +67,21 @@ fn run(names: &[String]) -> Result<bool, Failure> {
 
     println!("{:<54} {:>12} {:>7}", "packets", "instructions", "ratio");
     let mut honest: BTreeMap<&str, f64> = BTreeMap::new();
-    count_all(&others, &|_| u64::MAX, |case, count| {
+    for (case, count) in others.iter().zip(count_all(&others, |_| u64::MAX)?) {
         honest.insert(case.name, count);
         if chosen(case) {
             println!("{:<54} {count:>12.0} {:>7.1}", case.name, count / honest[case.like]);
         }
-    })?;
+    }
     let mut fine = true;
     // What is twice too much need not be counted to its end.
     let most = |case: &Case| (2.0 * MOST * honest[case.like]) as u64;
-    count_all(&hostile, &most, |case, count| {
+    for (case, count) in hostile.iter().zip(count_all(&hostile, most)?) {
         let ratio = count / honest[case.like];
         let verdict = if ratio > MOST { "  too much" } else { "" };
         println!("{:<54} {count:>12.0} {ratio:>7.1}{verdict}", case.name);
         fine &= ratio <= MOST;
-    })?;
+    }
     println!(
         "\nInstructions for each packet, on the average, and how many times those of an honest one that is: of a packet \
          with stream data, or of a repair of the same code. A hostile packet may cost {MOST} times as much."
@@ -89,38 +89,13 @@ fn run(names: &[String]) -> Result<bool, Failure> {
     Ok(fine)
 }
 
-/// Counts the cases, on all processors at once, and tells their counts in their order. Of a case more than `most`
-/// instructions for each packet need not be counted.
-fn count_all(
-    cases: &[&Case],
-    most: &(impl Fn(&Case) -> u64 + Sync),
-    mut tell: impl FnMut(&Case, f64),
-) -> Result<(), Failure> {
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
-            let (next, sender) = (&next, sender.clone());
-            scope.spawn(move || {
-                // A process is traced by the thread that attached to it.
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let _ = sender.send((case.name, steps::count(case, most(case))));
-                }
-            });
-        }
-        drop(sender);
-        let mut counted = BTreeMap::new();
-        for case in cases {
-            let count = loop {
-                if let Some(count) = counted.remove(case.name) {
-                    break count;
-                }
-                let (name, count) = receiver.recv()?;
-                let stop = |_: &Failure| next.store(cases.len(), Ordering::Relaxed);
-                counted.insert(name, count.inspect_err(stop)?);
-            };
-            tell(case, count);
-        }
-        Ok(())
-    })
+/// Counts the cases on all processors at once; returns their counts in their order. Counting a case ends at `most`
+/// instructions for each packet.
+fn count_all(cases: &[&Case], most: impl Fn(&Case) -> u64 + Sync) -> Result<Vec<f64>, Failure> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let counts = workers::map(cases.len(), processors, |index| {
+        let case = cases[index];
+        steps::count(case, most(case)).map_err(|error| error.to_string())
+    });
+    Ok(counts?)
 }
