@@ -43,11 +43,16 @@ fn missing(workspace: &Workspace) -> Option<String> {
     if !Path::new(LIBRARIES).join("lib").exists() {
         return Some("no C library for it: apt-get install libc6-dev-arm64-cross".into());
     }
+    missing_std(workspace, TARGET)
+}
+
+/// What to do if there is no standard library for a target.
+pub(crate) fn missing_std(workspace: &Workspace, target: &str) -> Option<String> {
     let mut rustc = workspace.command("rustc");
-    let asked = rustc.args(["--print", "target-libdir", "--target", TARGET]).output();
+    let asked = rustc.args(["--print", "target-libdir", "--target", target]).output();
     let folder = asked.map(|answer| String::from_utf8_lossy(&answer.stdout).trim().to_owned());
     match folder {
         Ok(folder) if Path::new(&folder).exists() => None,
-        _ => Some(format!("no standard library for it: rustup target add {TARGET}")),
+        _ => Some(format!("no standard library for {target}: rustup target add {target}")),
     }
 }

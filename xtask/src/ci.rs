@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::check::{self, conclude};
 use crate::process::{self, now};
 use crate::workspace::Workspace;
-use crate::{aarch64, book, demo, dist, golden, python, semver, wasm};
+use crate::{aarch64, book, demo, dist, golden, macos, python, semver, wasm};
 
 /// One check: its name, what it is for, and what runs it. It tells a short note or what went wrong.
 struct Step {
@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
     Step { name: "links", about: "links between pages lead somewhere; the book", run: book::check },
     Step { name: "wasm", about: "the I/O-free crates build for wasm32", run: wasm::build },
     Step { name: "aarch64", about: "the erasure codes on AArch64, emulated", run: aarch64::check },
+    Step { name: "macos", about: "the program's types on macOS", run: macos::check },
     Step { name: "semver", about: "the library's version tells of changes", run: semver::check },
     Step { name: "digest", about: "wasm and native runs agree bit for bit", run: wasm::digest },
     Step {

@@ -8,6 +8,7 @@ mod demo;
 mod dist;
 mod golden;
 mod lanes;
+mod macos;
 mod miri;
 mod perf;
 mod process;

@@ -25,13 +25,14 @@ use serde::Serialize;
 #[cfg(target_os = "linux")]
 pub use linux::{confine, explain, forbid_core_files, kernel};
 #[cfg(not(target_os = "linux"))]
-pub use other::{confine, explain, forbid_core_files, kernel};
+pub use other::{confine, explain, kernel};
 
 /// The environment variable that turns confinement off, if it is neither empty nor `0`.
 pub const UNCONFINED: &str = "ANABRANCH_UNCONFINED";
 
 /// What a command still has to do after it has been confined.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux confines commands"))]
 pub struct Needs {
     /// Files and directories that it reads, beside those of the system. Root reads them whoever owns them.
     pub read: Vec<PathBuf>,

@@ -39,6 +39,7 @@ impl Rows {
     }
 
     /// Lets something else be written above.
+    #[cfg(target_os = "linux")]
     pub fn above(&self, write: impl FnOnce()) {
         self.all.suspend(write);
     }

@@ -5,10 +5,12 @@
 //! that arrives is taken out of all of them; one that is left with a single unknown gives that source at
 //! once, without waiting for a block to be complete.
 
+mod columns;
 mod decoder;
 mod equation;
 mod work;
 
+pub use columns::MOST as MAX_MISSING;
 pub use decoder::Decoder;
 
 use crate::kernel::{Kernel, MAX_INPUTS};

@@ -68,8 +68,9 @@ pub struct CodeLimits {
     pub surplus: u16,
     /// Repairs may be made while the block still fills, and may cover symbols of earlier blocks, at most
     /// `sources` in a row: the code slides along the stream. The receiver then asks for one
-    /// [`SlidingDecoder`], else for a [`Decoder`] for each block.
-    pub slides: bool,
+    /// [`SlidingDecoder`], else for a [`Decoder`] for each block. This many missing symbols may be
+    /// covered by the repairs that it keeps.
+    pub slides: Option<u16>,
 }
 
 impl CodeLimits {
@@ -214,8 +215,8 @@ pub trait SlidingDecoder: Debug + Send {
     /// which is cleared beyond them. Returns how many there are.
     fn take_recovered(&mut self, out: &mut [u8]) -> Option<(SymbolId, usize)>;
 
-    /// Independent symbols that are missing for recovering all sources that the repairs speak of.
-    fn deficit(&self) -> u16;
+    /// Independent symbols that are missing for recovering `source`, which is missing, and all that the repairs speak of.
+    fn deficit(&self, source: SymbolId) -> u16;
 }
 
 /// Of a code without repairs, or of the other kind: never asked.

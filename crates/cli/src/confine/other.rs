@@ -14,14 +14,6 @@ pub fn confine(_: &Needs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Does nothing.
-///
-/// # Errors
-/// None.
-pub fn forbid_core_files() -> Result<(), Failure> {
-    Ok(())
-}
-
 /// Nothing: no error comes of confinement.
 pub fn explain(_: &Path, _: &io::Error) -> &'static str {
     ""

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anabranch_results::{Sweep, Unread, read_text};
-use anabranch_sim::scenario::{NetworkPlan, ReadFile, Scenario, ScenarioError};
+#[cfg(target_os = "linux")]
+use anabranch_sim::scenario::NetworkPlan;
+use anabranch_sim::scenario::{ReadFile, Scenario, ScenarioError};
 
 use super::args::ScenarioArgs;
 use super::seeds::Seeds;
@@ -12,6 +14,7 @@ use crate::format;
 
 /// Reads the network of the scenario in `file` with `settings` on top; mistakes are printed as by
 /// [`load_right`].
+#[cfg(target_os = "linux")]
 pub fn load_network(file: &Path, settings: &[String]) -> Result<NetworkPlan, Failure> {
     let plan =
         with_files(file, |text, name, beside| NetworkPlan::load(text, name, settings, beside));

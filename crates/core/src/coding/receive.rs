@@ -225,9 +225,9 @@ impl ReceiveBlocks {
 
     /// First symbol and missing count of blocks that wait for more, oldest first.
     pub fn deficits(&self) -> impl Iterator<Item = (SymbolId, u16)> + '_ {
-        let sliding = self.sliding.as_ref().map(|decoder| decoder.deficit());
-        let sliding = sliding.filter(|missing| *missing > 0);
-        let sliding = sliding.map(|missing| (self.first_missing(), missing));
+        let first = self.first_missing();
+        let sliding = self.sliding.as_ref().filter(|_| first < self.reached());
+        let sliding = sliding.map(|decoder| (first, decoder.deficit(first)));
         let groups = self.groups.values().map(|group| (group.coverage.first, group.deficit()));
         sliding.into_iter().chain(groups)
     }

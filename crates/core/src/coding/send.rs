@@ -4,6 +4,7 @@
 mod block;
 mod early;
 mod fates;
+mod matching;
 mod queued;
 mod repairs;
 mod resegment;
@@ -112,7 +113,7 @@ impl SendBlocks {
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, max_block: u64) -> Self {
         let limits = code.limits();
         SendBlocks {
-            sliding: limits.slides.then(|| sliding::Sliding::new(code.encoder(), limits.sources)),
+            sliding: limits.slides.map(|_| sliding::Sliding::new(code.encoder(), limits.sources)),
             limits,
             max_block,
             code,
@@ -268,7 +269,7 @@ impl SendBlocks {
         let mut block = spare.unwrap_or_else(|| Block::new(self.code.encoder()));
         let planned = sources.clamp(1, self.max_sources(symbol_size));
         block.symbol_size = symbol_size.min(self.pool.size() as u16);
-        block.doubtful = !self.limits.any_symbols_suffice && !self.limits.slides;
+        block.doubtful = !self.limits.any_symbols_suffice && !self.slides();
         self.blocks.push_back(block);
         self.views.push(BlockView {
             id,
@@ -347,7 +348,7 @@ impl SendBlocks {
         }
     }
 
-    /// Makes `count` more fresh repairs due.
+    /// Makes `count` more fresh repairs due, or with a code that slides lost symbols themselves, as far as there are some.
     ///
     /// Reactions of one block within `rtt` of the first are counted as one round.
     pub fn add_due(&mut self, now: Time, id: BlockId, count: u16, rtt: Duration) {
@@ -357,8 +358,9 @@ impl SendBlocks {
                 block.round_ends = now + rtt;
                 self.totals.repair_rounds += 1;
             }
+            let count = count - self.resend_lost(index, count.min(self.views[index].shortfall()));
+            self.add_repairs(id, count);
         }
-        self.add_repairs(id, count);
     }
 
     /// Makes the carried symbol due again, unless it has arrived, is still in flight or waits in a queue.

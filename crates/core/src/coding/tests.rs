@@ -3,6 +3,7 @@
 mod blind;
 mod deficient;
 mod fates;
+mod matching;
 mod model;
 mod verdicts;
 mod whole;

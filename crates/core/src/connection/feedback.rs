@@ -162,8 +162,7 @@ impl Connection {
             Some(Probe::Life) => return,
             None => {}
         }
-        outcome.narrowing =
-            path.mtu.on_lost(now, payload, packet.sent, path.loss.mean).or(outcome.narrowing);
+        outcome.narrowing = path.mtu.on_lost(now, payload, packet.sent).or(outcome.narrowing);
         path.counters.lost_packets += 1;
         if packet.fate != Fate::WrittenOff {
             outcome.lost_bytes += u64::from(packet.bytes);
@@ -402,7 +401,7 @@ impl Connection {
         self.send.on_all_received(rank.first);
         if self.send.slides() {
             let missing = rank.entries().next().map_or(1, |entry| entry.missing);
-            self.unprovisioned.extend(self.send.on_unfinished(rank.first, missing));
+            self.send.on_unfinished(rank.first, missing);
         } else {
             for entry in rank.entries() {
                 self.unprovisioned.extend(self.send.on_rank(entry.first, entry.missing));
@@ -437,6 +436,7 @@ impl Connection {
     /// Asks what those blocks need that had to wait for the receiver's reports.
     pub(super) fn provision_rest(&mut self, now: Time) {
         let mut blocks = core::mem::take(&mut self.unprovisioned);
+        self.send.match_repairs(|block| blocks.push(block));
         blocks.sort_unstable();
         blocks.dedup();
         blocks.drain(..).for_each(|block| self.provision(now, block));

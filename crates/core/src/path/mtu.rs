@@ -15,15 +15,19 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// A size is given up when its lost probes would have less than this probability by loss alone.
 const PROBES_BY_CHANCE: f64 = 0.02;
 /// A size in use is given up when its losses would have less than this probability by loss alone: it
-/// is asked with every packet, so the answer must be wrong far more rarely.
-const HOLE_BY_CHANCE: f64 = 1e-6;
+/// is asked with every run of losses, so the answer must be wrong far more rarely.
+const HOLE_BY_CHANCE: f64 = 1e-5;
 /// How long nothing of the least size may have arrived before the path is given up: a policer whose bucket is
 /// all but empty passes short packets alone for a moment.
 const UNUSABLE_AFTER: Duration = Duration::from_secs(2);
-/// Loss supposed at least: a path that carries few packets knows little of its own.
+/// Loss supposed at least.
 const LEAST_LOSS: f64 = 0.1;
 /// Loss supposed at most, so that a path of which everything was lost for a while is not asked for ever.
-const MOST_LOSS: f64 = 0.5;
+const MOST_LOSS: f64 = 0.7;
+/// Packets, one of them lost, that are supposed to have been sent before the first.
+const SUPPOSED: u32 = 10;
+/// Newest packets that the loss is counted over, at most.
+const MOST_COUNTED: u32 = 1000;
 
 /// What is known of the sizes that a path carries.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +46,32 @@ pub struct PathMtu {
     /// Probability that the lost probes of the size that is being tried were lost by chance.
     chance: f64,
     hole: Option<Hole>,
+    fates: Fates,
+    /// When the newest packet that has arrived was sent.
+    passed: Time,
+}
+
+/// Packets whose fate is known, and how many of them were lost. Both are halved from time to time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fates {
+    known: u32,
+    lost: u32,
+}
+
+impl Fates {
+    fn count(&mut self, lost: bool) {
+        self.known += 1;
+        self.lost += u32::from(lost);
+        if self.known > MOST_COUNTED {
+            (self.known, self.lost) = (self.known / 2, self.lost / 2);
+        }
+    }
+
+    /// The loss that has to be reckoned with.
+    fn loss(&self) -> f64 {
+        let loss = f64::from(self.lost + 1) / f64::from(self.known + SUPPOSED);
+        loss.clamp(LEAST_LOSS, MOST_LOSS)
+    }
 }
 
 /// A probe in flight.
@@ -60,32 +90,44 @@ struct Hole {
     shortest: u16,
     longest: u16,
     /// When the first of them was sent, and when it was declared lost.
-    sent: Time,
+    first: Time,
     declared: Time,
-    /// A shorter packet sent after the first of them has arrived.
-    alive: bool,
-    /// The path's loss when the first was lost: later, what the hole swallows counts in it.
+    /// When the last of them was sent.
+    last: Time,
+    /// When the first packet after that which has arrived was sent.
+    next: Option<Time>,
+    /// The path's loss when the first was lost, and what it was counted from: later, what the hole swallows counts in it.
     loss: f64,
+    before: Fates,
     /// Probability of all these losses, and of those of the longest alone, by chance.
     chance: f64,
     chance_longest: f64,
 }
 
 impl Hole {
-    fn on_lost(&mut self, size: u16) {
+    /// A packet of `size` bytes, sent at `sent`, was lost; the newest that has arrived was sent at `passed`. Losses may come
+    /// in runs, of which one says as much as all. A packet that passes between two losses shows that these are not of one
+    /// run.
+    fn on_lost(&mut self, size: u16, sent: Time, passed: Time) {
+        let is_apart = self.next.is_some_and(|next| next <= sent);
+        let chance = if is_apart { self.loss } else { 1.0 };
+        self.last = self.last.max(sent);
+        self.next = self.next.filter(|next| *next > self.last);
+        self.next = self.next.or((passed > self.last).then_some(passed));
         self.shortest = self.shortest.min(size);
-        self.chance *= self.loss;
+        self.chance *= chance;
         if size > self.longest {
-            (self.longest, self.chance_longest) = (size, 1.0);
-        }
-        if size == self.longest {
-            self.chance_longest *= self.loss;
+            (self.longest, self.chance_longest) = (size, self.loss);
+        } else if size == self.longest {
+            self.chance_longest *= chance;
         }
     }
 
-    /// A packet of `size` bytes arrived. False if the path carries them all.
-    fn on_acked(&mut self, size: u16) -> bool {
-        self.alive = true;
+    /// A packet of `size` bytes, sent at `sent`, arrived. False if the path carries them all.
+    fn on_acked(&mut self, size: u16, sent: Time) -> bool {
+        if sent > self.last {
+            self.next = Some(self.next.map_or(sent, |next| next.min(sent)));
+        }
         if size >= self.shortest {
             (self.shortest, self.chance) = (self.longest, self.chance_longest);
         }
@@ -116,6 +158,8 @@ impl PathMtu {
             probe: None,
             chance: 1.0,
             hole: None,
+            fates: Fates::default(),
+            passed: Time::ZERO,
         }
     }
 
@@ -185,7 +229,7 @@ impl PathMtu {
             return;
         }
         self.probe = None;
-        self.chance *= loss.clamp(LEAST_LOSS, 0.9);
+        self.chance *= self.fates.loss().max(loss.min(MOST_LOSS));
         if self.chance < PROBES_BY_CHANCE && size > self.size {
             self.fails = self.fails.min(size);
             self.chance = 1.0;
@@ -209,38 +253,44 @@ impl PathMtu {
 
     /// A packet of `size` bytes, sent at `sent`, arrived.
     pub fn on_acked(&mut self, size: u16, sent: Time) {
+        self.fates.count(false);
+        self.passed = self.passed.max(sent);
         if let Some(hole) = &mut self.hole
-            && sent > hole.sent
-            && !hole.on_acked(size)
+            && sent > hole.first
+            && !hole.on_acked(size, sent)
         {
             self.hole = None;
         }
     }
 
-    /// A packet of `size` bytes, sent at `sent`, was lost on a path that loses `loss` of its packets.
+    /// A packet of `size` bytes, sent at `sent`, was lost.
     ///
-    /// The path has become narrower when this many large packets in a row can hardly have been lost by
-    /// chance, while shorter ones arrive. A blackout is no such case: what is sent after news of the
-    /// first loss has to be lost as well.
-    pub fn on_lost(&mut self, now: Time, size: u16, sent: Time, loss: f64) -> Option<Narrowing> {
+    /// The path has become narrower when this many large packets can hardly have been lost by chance, while shorter ones
+    /// that left between them arrived. A blackout is no such case: what is sent after news of the first loss has to be
+    /// lost as well.
+    pub fn on_lost(&mut self, now: Time, size: u16, sent: Time) -> Option<Narrowing> {
+        let before = self.fates;
+        self.fates.count(true);
         // Longer ones were sent before the path was found to be narrower.
         if !self.adapts() || size <= self.below() || size > self.size {
             return None;
         }
-        let loss = loss.clamp(LEAST_LOSS, MOST_LOSS);
+        let loss = before.loss();
         let least = self.least();
         let hole = self.hole.get_or_insert(Hole {
             shortest: size,
             longest: size,
-            sent,
+            first: sent,
             declared: now,
-            alive: false,
+            last: sent,
+            next: None,
             loss,
-            chance: 1.0,
-            chance_longest: 1.0,
+            before,
+            chance: loss,
+            chance_longest: loss,
         });
-        hole.on_lost(size);
-        if hole.chance > HOLE_BY_CHANCE || sent < hole.declared || !hole.alive {
+        hole.on_lost(size, sent, self.passed);
+        if hole.chance > HOLE_BY_CHANCE || sent < hole.declared {
             return None;
         }
         if self.size <= least && now.since(hole.declared) < UNUSABLE_AFTER {
@@ -267,9 +317,9 @@ impl PathMtu {
         if self.size <= self.least() {
             return Narrowing::Unusable;
         }
-        let size = self.below();
+        let (size, fates) = (self.below(), self.hole.map_or(self.fates, |hole| hole.before));
         self.restart();
-        self.size = size;
+        (self.size, self.fates) = (size, fates);
         Narrowing::Shrunk
     }
 }

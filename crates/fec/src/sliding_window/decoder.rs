@@ -1,5 +1,6 @@
 use super::Repair;
-use super::equation::{Equation, SPAN, eliminate};
+use super::columns::{self, Columns};
+use super::equation::{Equation, eliminate};
 use super::work::Budget;
 use crate::gf256;
 use crate::kernel::MAX_INPUTS;
@@ -7,12 +8,14 @@ use crate::kernel::MAX_INPUTS;
 /// The repairs that a receiver holds, as equations in the sources that it misses. No equation contains the
 /// pivot of another.
 ///
-/// Memory is bounded by 512 equations of a symbol's length and 600 bytes more. Work is bounded by a multiple of the bytes
-/// that arrive: equations that would take more are dropped, as if their repairs had been lost.
+/// The equations contain at most 512 sources, so there are at most as many equations, each of a symbol's length and 600 bytes
+/// more. Work is bounded by a multiple of the bytes that arrive. Repairs beyond either bound are dropped, as if they had
+/// been lost.
 #[derive(Debug)]
 pub struct Decoder {
     /// All sources below this are known or given up.
     base: u64,
+    columns: Columns,
     equations: Vec<Equation>,
     /// Rows of zeros for equations.
     spare: Vec<Box<[u8]>>,
@@ -20,6 +23,8 @@ pub struct Decoder {
     work: Budget,
     /// No equation has changed since a search found none that is solved.
     searched: bool,
+    /// Equations were dropped, and columns may be taken that no other equation uses.
+    stale: bool,
 }
 
 impl Decoder {
@@ -27,11 +32,13 @@ impl Decoder {
     pub fn new(symbol_length: usize) -> Self {
         Decoder {
             base: 0,
+            columns: Columns::new(),
             equations: Vec::new(),
             spare: Vec::new(),
             symbol_length,
             work: Budget::new(),
             searched: true,
+            stale: false,
         }
     }
 
@@ -44,14 +51,18 @@ impl Decoder {
     /// Sources that are missing and occur in an equation, less the equations: this many more are needed
     /// for all of them. At least 1 as long as there are equations.
     pub fn deficit(&self) -> usize {
-        let mut occurs = [0_u8; SPAN];
-        for equation in &self.equations {
-            for (entry, factor) in occurs.iter_mut().zip(equation.factors()) {
-                *entry |= *factor;
-            }
-        }
-        let unknowns = occurs.iter().filter(|entry| **entry != 0).count();
+        let unknowns = if self.stale {
+            occurring(&self.equations).iter().filter(|entry| **entry != 0).count()
+        } else {
+            self.columns.len()
+        };
         unknowns.saturating_sub(self.equations.len())
+    }
+
+    /// Whether an equation contains the source.
+    pub fn contains(&self, number: u64) -> bool {
+        let column = self.columns.of(number);
+        column.is_some_and(|column| self.equations.iter().any(|one| one.factor(column) != 0))
     }
 
     /// All sources below `base` are known or given up.
@@ -60,7 +71,7 @@ impl Decoder {
     }
 
     /// A repair has arrived. `known` gives the bytes of sources that are held. Returns whether the repair is kept. It is
-    /// not if the others imply it, if it reaches too far beyond the first missing source, or if it takes too much work.
+    /// not if the others imply it, if the equations would contain too many sources, or if it takes too much work.
     pub fn repair<'a>(
         &mut self,
         repair: Repair,
@@ -68,16 +79,12 @@ impl Decoder {
         known: impl Fn(u64) -> Option<&'a [u8]>,
     ) -> bool {
         let end = repair.first.saturating_add(repair.count as u64);
-        if repair.count > super::MAX_COVERAGE
-            || bytes.len() > self.symbol_length
-            || end > self.base.saturating_add(SPAN as u64)
-            || self.equations.len() >= SPAN
-        {
+        if repair.count > super::MAX_COVERAGE || bytes.len() > self.symbol_length {
             return false;
         }
         self.work.earn(bytes.len());
         // Begun only if it can be finished, whatever it contains: of a flood of repairs most are dropped here.
-        let (held, size) = (self.equations.len(), SPAN + self.symbol_length);
+        let (held, size) = (self.equations.len(), Equation::row_length(self.symbol_length));
         if !self.work.affords(Budget::price_among(2 * held, repair.count + 2 * held + 2, size)) {
             return false;
         }
@@ -93,9 +100,10 @@ impl Decoder {
                     sources[count] = source.get(..bytes.len()).unwrap_or(source);
                     count += 1;
                 }
-                None if number >= self.base => equation.add_unknown(number, coefficient),
-                // Given up, or forgotten: nothing can be made of the rest.
-                None => return self.discard(equation),
+                None => match self.column(number, &equation) {
+                    Some(column) => equation.add_unknown(column, coefficient),
+                    None => return self.discard(equation),
+                },
             }
         }
         let pivots = self.equations.iter().filter(|other| equation.factor(other.pivot) != 0);
@@ -112,44 +120,41 @@ impl Decoder {
     /// The source `number` is known.
     pub fn source(&mut self, number: u64, bytes: &[u8]) {
         self.work.earn(bytes.len());
-        if !self.reaches(number) {
-            return;
-        }
-        if let Some(mut equation) = self.take_pivot(number) {
+        let Some(column) = self.columns.of(number) else { return };
+        if let Some(mut equation) = self.take_pivot(column) {
             if self.work.spend(1, bytes.len()) {
-                equation.take_out(number, bytes);
+                equation.take_out(column, bytes);
                 self.insert(equation);
             } else {
                 self.discard(equation);
             }
-            return;
+        } else {
+            self.retain_with(column, |work, equation| {
+                let affordable = work.spend(1, bytes.len());
+                if affordable {
+                    equation.take_out(column, bytes);
+                }
+                affordable
+            });
         }
-        self.retain_with(number, |work, equation| {
-            let affordable = work.spend(1, bytes.len());
-            if affordable {
-                equation.take_out(number, bytes);
-            }
-            affordable
-        });
+        self.columns.release(number);
     }
 
     /// The source `number` will never be known: it is eliminated, which spends one of the equations that contain it.
     pub fn give_up(&mut self, number: u64) {
-        if !self.reaches(number) {
-            return;
-        }
-        if let Some(equation) = self.take_pivot(number) {
+        let Some(column) = self.columns.of(number) else { return };
+        let contains = |equation: &Equation| equation.factor(column) != 0;
+        if let Some(equation) = self.take_pivot(column) {
             self.discard(equation);
-            return;
+        } else if let Some(at) = self.equations.iter().position(contains) {
+            let spent = self.equations.swap_remove(at);
+            if let Some(spent) = self.eliminate(spent, column) {
+                self.discard(spent);
+            } else {
+                self.retain_with(column, |_, _| false);
+            }
         }
-        let contains = |equation: &Equation| equation.factor(number) != 0;
-        let Some(at) = self.equations.iter().position(contains) else { return };
-        let spent = self.equations.swap_remove(at);
-        if let Some(spent) = self.eliminate(spent, number) {
-            self.discard(spent);
-        } else {
-            self.retain_with(number, |_, _| false);
-        }
+        self.columns.release(number);
     }
 
     /// Takes out a source that the equations determine; returns its number. Its bytes are written to `out`,
@@ -163,23 +168,46 @@ impl Decoder {
             return None;
         };
         let equation = self.equations.swap_remove(at);
+        let number = self.columns.source(equation.pivot)?;
+        self.columns.release(number);
         let bytes = equation.bytes();
-        let (number, length) = (equation.pivot, bytes.len().min(out.len()));
+        let length = bytes.len().min(out.len());
         let (used, rest) = out.split_at_mut(length);
         used.copy_from_slice(&bytes[..length]);
         rest.fill(0);
-        self.discard(equation);
+        self.spare.push(equation.into_row());
         Some((number, length))
     }
 
     /// A row of zeros.
     fn row(&mut self) -> Box<[u8]> {
-        let length = SPAN + self.symbol_length;
+        let length = Equation::row_length(self.symbol_length);
         self.spare.pop().unwrap_or_else(|| vec![0; length].into_boxed_slice())
     }
 
-    /// Drops an equation, and keeps its row. Returns false, for callers that tell whether it is kept.
+    /// The column of a missing source that `equation`, not kept yet, shall contain. `None` if the source is not missing but
+    /// given up or forgotten, of which nothing is known any more, or if there are too many.
+    fn column(&mut self, number: u64, equation: &Equation) -> Option<u16> {
+        if number < self.base {
+            return None;
+        }
+        let column = self.columns.take(number);
+        // The search for columns that nobody uses is paid for like an addition to each equation.
+        let price = Budget::price(self.equations.len(), columns::MOST);
+        if column.is_some() || !self.stale || !self.work.pay(price) {
+            return column;
+        }
+        let occurs = occurring(&self.equations);
+        let in_use = |column| equation.factor(column) != 0 || occurs[usize::from(column)] != 0;
+        self.columns.retain(in_use);
+        self.stale = false;
+        self.columns.take(number)
+    }
+
+    /// Drops an equation, of which something could have been learnt. Returns false, for callers that tell whether it is
+    /// kept.
     fn discard(&mut self, equation: Equation) -> bool {
+        self.stale = true;
         self.spare.push(equation.into_row());
         false
     }
@@ -187,52 +215,49 @@ impl Decoder {
     /// Keeps an equation that contains no pivot of the others. Returns false if it contains no unknowns either, or if to
     /// keep it takes too much work.
     fn insert(&mut self, equation: Equation) -> bool {
-        let mut numbers = self.base..self.base.saturating_add(SPAN as u64);
-        let Some(pivot) = numbers.find(|number| equation.factor(*number) != 0) else {
-            return self.discard(equation);
+        // The oldest is the least likely to arrive, which would mean to find another pivot.
+        let pivot = self.columns.iter().find(|(_, column)| equation.factor(*column) != 0);
+        let Some((_, pivot)) = pivot else {
+            self.spare.push(equation.into_row());
+            return false;
         };
         let Some(equation) = self.eliminate(equation, pivot) else { return false };
         self.equations.push(equation);
         true
     }
 
-    /// Makes the unknown `number` the pivot of an equation, and eliminates it from the others. Drops the equation if that
-    /// takes too much work.
-    fn eliminate(&mut self, equation: Equation, number: u64) -> Option<Equation> {
-        let others = self.equations.iter().filter(|other| other.factor(number) != 0).count();
-        let inverse = gf256::inverse(equation.factor(number));
+    /// Makes an unknown the pivot of an equation, and eliminates it from the others. Drops the equation if that takes too
+    /// much work.
+    fn eliminate(&mut self, equation: Equation, column: u16) -> Option<Equation> {
+        let others = self.equations.iter().filter(|other| other.factor(column) != 0).count();
+        let inverse = gf256::inverse(equation.factor(column));
         let price = Budget::price_among(self.equations.len(), others + 2, equation.size());
         let Some(inverse) = inverse.filter(|_| self.work.pay(price)) else {
             self.discard(equation);
             return None;
         };
-        let scaled = equation.with_pivot(number, inverse, self.row());
-        self.discard(equation);
+        let scaled = equation.with_pivot(column, inverse, self.row());
+        self.spare.push(equation.into_row());
         eliminate(&scaled, &mut self.equations);
         self.searched = false;
         Some(scaled)
     }
 
-    /// Whether the equations reach to this number.
-    fn reaches(&self, number: u64) -> bool {
-        number.checked_sub(self.base).is_some_and(|ahead| ahead < SPAN as u64)
-    }
-
     /// Takes out the equation that has this pivot; no other contains it.
-    fn take_pivot(&mut self, number: u64) -> Option<Equation> {
-        let at = self.equations.iter().position(|equation| equation.pivot == number)?;
+    fn take_pivot(&mut self, column: u16) -> Option<Equation> {
+        let at = self.equations.iter().position(|equation| equation.pivot == column)?;
         Some(self.equations.swap_remove(at))
     }
 
-    /// Drops those equations with the unknown `number` for which `keep` returns false.
+    /// Drops those equations with an unknown for which `keep` returns false.
     fn retain_with(
         &mut self,
-        number: u64,
+        column: u16,
         mut keep: impl FnMut(&mut Budget, &mut Equation) -> bool,
     ) {
         let mut at = 0;
         while let Some(equation) = self.equations.get_mut(at) {
-            if equation.factor(number) == 0 || keep(&mut self.work, equation) {
+            if equation.factor(column) == 0 || keep(&mut self.work, equation) {
                 at += 1;
             } else {
                 let equation = self.equations.swap_remove(at);
@@ -241,4 +266,15 @@ impl Decoder {
         }
         self.searched = false;
     }
+}
+
+/// By column, something other than zero for unknowns that the equations contain.
+fn occurring(equations: &[Equation]) -> [u8; columns::MOST] {
+    let mut occurs = [0; columns::MOST];
+    for equation in equations {
+        for (entry, factor) in occurs.iter_mut().zip(equation.factors()) {
+            *entry |= *factor;
+        }
+    }
+    occurs
 }

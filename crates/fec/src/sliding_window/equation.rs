@@ -3,8 +3,8 @@
 use crate::gf256;
 use crate::kernel::{Kernel, MAX_INPUTS};
 
-/// The equations of a decoder may contain this many consecutive sources, from the first missing one on.
-pub(super) const SPAN: usize = 512;
+/// Coefficients of an equation, one for each column.
+const SPAN: usize = super::columns::MOST;
 /// How many equations an unknown is eliminated from at a time: as many rows as a kernel works on side by side.
 const AT_ONCE: usize = 12;
 
@@ -14,12 +14,12 @@ const SHORT: usize = 8;
 /// A sum of multiples of missing sources, the unknowns, and its value.
 #[derive(Debug)]
 pub(super) struct Equation {
-    /// The coefficients of the unknowns, by number modulo [`SPAN`], followed by the bytes of the sum.
+    /// The coefficients of the unknowns, by column, followed by the bytes of the sum.
     row: Box<[u8]>,
     /// Bytes of the row beyond which all are zero; at least [`SPAN`].
     used: usize,
-    /// An unknown whose coefficient is 1 and which no other equation contains.
-    pub(super) pivot: u64,
+    /// The column of an unknown whose coefficient is 1 and which no other equation contains.
+    pub(super) pivot: u16,
     /// How many coefficients are not zero.
     unknowns: usize,
 }
@@ -36,12 +36,17 @@ impl Equation {
         self.row
     }
 
-    /// The coefficient of an unknown.
-    pub(super) fn factor(&self, number: u64) -> u8 {
-        self.row[number as usize % SPAN]
+    /// Bytes of a row for symbols of this length.
+    pub(super) fn row_length(symbol_length: usize) -> usize {
+        SPAN + symbol_length
     }
 
-    /// All coefficients, by number modulo [`SPAN`].
+    /// The coefficient of the unknown in a column.
+    pub(super) fn factor(&self, column: u16) -> u8 {
+        self.row[usize::from(column) % SPAN]
+    }
+
+    /// All coefficients, by column.
     pub(super) fn factors(&self) -> &[u8] {
         &self.row[..SPAN]
     }
@@ -62,8 +67,8 @@ impl Equation {
     }
 
     /// Adds an unknown that it does not contain.
-    pub(super) fn add_unknown(&mut self, number: u64, factor: u8) {
-        self.row[number as usize % SPAN] = factor;
+    pub(super) fn add_unknown(&mut self, column: u16, factor: u8) {
+        self.row[usize::from(column) % SPAN] = factor;
         self.unknowns += usize::from(factor != 0);
     }
 
@@ -76,8 +81,8 @@ impl Equation {
     }
 
     /// Moves an unknown, which is known by now, to the other side.
-    pub(super) fn take_out(&mut self, number: u64, source: &[u8]) {
-        let factor = core::mem::take(&mut self.row[number as usize % SPAN]);
+    pub(super) fn take_out(&mut self, column: u16, source: &[u8]) {
+        let factor = core::mem::take(&mut self.row[usize::from(column) % SPAN]);
         self.unknowns -= usize::from(factor != 0);
         if source.len() >= SHORT {
             return self.add_known(&[factor], &[source]);
@@ -105,12 +110,12 @@ impl Equation {
         self.count();
     }
 
-    /// The equation multiplied by `inverse`, which makes the coefficient of the unknown `number` 1: that becomes the pivot.
+    /// The equation multiplied by `inverse`, which makes the coefficient in the column 1: that becomes the pivot.
     /// `row` is of zeros.
-    pub(super) fn with_pivot(&self, number: u64, inverse: u8, mut row: Box<[u8]>) -> Self {
+    pub(super) fn with_pivot(&self, column: u16, inverse: u8, mut row: Box<[u8]>) -> Self {
         let (from, to) = (&self.row[..self.used], &mut row[..self.used]);
         Kernel::best().multiply(&[from], &mut [to], |_, _| inverse);
-        Equation { row, pivot: number, ..*self }
+        Equation { row, pivot: column, ..*self }
     }
 
     fn count(&mut self) {

@@ -240,14 +240,39 @@ fn of_a_flood_of_short_repairs_few_are_looked_at() {
 }
 
 #[test]
-fn a_repair_from_far_ahead_is_not_kept() {
+fn a_repair_from_far_ahead_is_kept_once() {
     let mut decoder = Decoder::new(LENGTH);
-    let far = Repair { first: 400, count: 113, key: 0 };
-    assert!(!decoder.repair(far, &made(far), |_| None));
-    let near = Repair { first: 400, count: 112, key: 0 };
-    assert!(decoder.repair(near, &made(near), |_| None));
-    assert!(!decoder.repair(near, &made(near), |_| None), "it comes twice");
-    assert_eq!(decoder.deficit(), 111);
+    let far = Repair { first: 1 << 40, count: 113, key: 0 };
+    assert!(decoder.repair(far, &made(far), |_| None));
+    assert!(!decoder.repair(far, &made(far), |_| None), "it comes twice");
+    assert_eq!(decoder.deficit(), 112);
+}
+
+/// A source counts as long as an equation contains it: one that is known, given up, or whose equation was dropped makes room.
+#[test]
+fn equations_contain_512_sources_at_most() {
+    let (known, repairs) = (BTreeMap::new(), Vec::new());
+    let mut receiver = Receiver { decoder: Decoder::new(LENGTH), known, repairs, end: 0 };
+    let run = |first, count| Repair { first, count, key: 0 };
+    for first in [0, 10_000, 20_000, 30_000] {
+        assert!(receiver.repair(run(first, 128)));
+    }
+    assert_eq!(receiver.decoder.deficit(), 508);
+    let more = run(40_000, 64);
+    assert!(!receiver.repair(more), "there would be 576");
+    assert_eq!(receiver.decoder.deficit(), 508);
+    for number in 10_000..10_032 {
+        receiver.source(number);
+    }
+    assert!(!receiver.repair(more), "there would be 544");
+    for number in 20_000..20_032 {
+        receiver.decoder.give_up(number);
+    }
+    // The first source that is given up costs the only equation that contains it, and with it the other 96 as well.
+    assert!(receiver.repair(more));
+    assert_eq!(receiver.decoder.deficit(), 127 + 95 + 127 + 63);
+    assert!(receiver.repair(run(50_000, 96)));
+    assert!(!receiver.repair(run(60_000, 1)), "all are taken");
 }
 
 /// The wire format's coefficients, written down so that they stay.

@@ -38,7 +38,7 @@ impl ErasureCode for Lt {
             repairs: true,
             any_symbols_suffice: false,
             surplus: SURPLUS,
-            slides: false,
+            slides: None,
         }
     }
 

@@ -28,7 +28,7 @@ impl ErasureCode for Uncoded {
             repairs: false,
             any_symbols_suffice: true,
             surplus: 0,
-            slides: false,
+            slides: None,
         }
     }
 }

@@ -35,7 +35,7 @@ impl ErasureCode for RandomLinear {
             repairs: true,
             any_symbols_suffice: false,
             surplus: 0,
-            slides: false,
+            slides: None,
         }
     }
 

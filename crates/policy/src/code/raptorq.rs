@@ -45,7 +45,7 @@ impl ErasureCode for RaptorQ {
             repairs: true,
             any_symbols_suffice: false,
             surplus: SURPLUS,
-            slides: false,
+            slides: None,
         }
     }
 

@@ -32,7 +32,7 @@ impl ErasureCode for ReedSolomon {
             repairs: true,
             any_symbols_suffice: true,
             surplus: 0,
-            slides: false,
+            slides: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::code::{CodeError, CodeLimits, Coverage, Encoder, ErasureCode, MAX_KEY, SlidingDecoder};
 use crate::registry::{Entry, Options, PolicyError};
 use crate::view::SymbolId;
-use anabranch_fec::sliding_window::{self, Decoder, Error, MAX_COVERAGE, Repair};
+use anabranch_fec::sliding_window::{self, Decoder, Error, MAX_COVERAGE, MAX_MISSING, Repair};
 
 /// Its entry in the registry.
 pub const ENTRY: Entry = Entry {
@@ -30,7 +30,7 @@ impl ErasureCode for SlidingWindow {
             repairs: true,
             any_symbols_suffice: false,
             surplus: 0,
-            slides: true,
+            slides: Some(MAX_MISSING as u16),
         }
     }
 
@@ -97,7 +97,7 @@ impl SlidingDecoder for Following {
         self.0.take_recovered(out).map(|(number, length)| (SymbolId(number), length))
     }
 
-    fn deficit(&self) -> u16 {
-        self.0.deficit() as u16
+    fn deficit(&self, source: SymbolId) -> u16 {
+        self.0.deficit() as u16 + u16::from(!self.0.contains(source.0))
     }
 }

@@ -93,13 +93,13 @@ impl Automatic {
     }
 
     fn choose(&mut self, reach: u16, view: &RedundancyView<'_>) {
-        let failure = match view.class {
-            TrafficClass::Bulk => BULK_FAILURE,
-            _ => URGENT_FAILURE,
+        let (loss, failure) = match view.class {
+            TrafficClass::Bulk => (view.loss.mean, BULK_FAILURE),
+            _ => (view.worst_loss(), URGENT_FAILURE),
         };
         let symbols = self.round(reach, view);
         let most = symbols.saturating_mul(MOST_REPAIRS);
-        let repairs = k_min(symbols, view.worst_loss(), failure, most);
+        let repairs = k_min(symbols, loss, failure, most);
         self.share = f64::from(repairs) / f64::from(symbols);
     }
 }

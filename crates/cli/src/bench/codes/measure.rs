@@ -137,7 +137,7 @@ impl Trial {
     pub fn new(spec: &PolicySpec, shape: Shape, seed: u64) -> Result<Option<Self>, PolicyError> {
         let code = code::build(spec)?;
         let limits = code.limits();
-        let most = if limits.slides { u16::MAX } else { most_sources(&limits) };
+        let most = if limits.slides.is_some() { u16::MAX } else { most_sources(&limits) };
         if !limits.repairs || shape.sources > most {
             return Ok(None);
         }
@@ -174,7 +174,7 @@ impl Trial {
     /// or those from the first that the receiver is known to miss.
     fn coverage(&self, missing: Option<u64>, end: u16) -> Coverage {
         let limits = self.code.limits();
-        if !limits.slides {
+        if limits.slides.is_none() {
             return Coverage { first: SymbolId(0), count: self.shape.sources };
         }
         let first = missing.unwrap_or_else(|| end.saturating_sub(limits.sources).into());
@@ -188,7 +188,7 @@ impl Trial {
         let (sources, loss) = (self.shape.sources, self.shape.loss);
         let count = ((f64::from(sources) * loss / (1.0 - loss)).ceil() as u32).max(1);
         self.encoder.reset();
-        if !self.code.limits().slides {
+        if self.code.limits().slides.is_none() {
             let (seconds, made) = self.make(self.coverage(None, sources), 0, count)?;
             return Some((seconds, made.into_iter().map(|made| (sources, made)).collect()));
         }

@@ -92,7 +92,7 @@ impl Machine {
         let names: Vec<&str> = TABLE.iter().map(|(entry, _)| entry.name).collect();
         let (name, whole) = (names[usize::from(choice >> 1) % names.len()], choice & 1 != 0);
         let code = build(name);
-        if code.limits().slides {
+        if code.limits().slides.is_some() {
             return None;
         }
         let spent = Arc::new(Spent::default());

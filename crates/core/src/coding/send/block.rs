@@ -77,9 +77,10 @@ pub(super) struct Block {
     pub(super) reported: u16,
     /// Acknowledged symbols beyond the rank reported: they told the receiver nothing new.
     pub(super) dependent: u16,
-    /// As many symbols as sources need not suffice: of the blocks of a code that slides, that is said only
-    /// of the one that the receiver waits for.
+    /// As many symbols as sources need not suffice.
     pub(super) doubtful: bool,
+    /// For a code that slides: lost sources that repairs, of whatever blocks, make good.
+    pub(super) matched: u16,
     /// The receiver said that it has recovered the block.
     pub(super) recovered: bool,
     /// Further repairs made due before this belong to the round that has begun.
@@ -107,6 +108,7 @@ impl Block {
             reported: 0,
             dependent: 0,
             doubtful: false,
+            matched: 0,
             recovered: false,
             round_ends: Time::ZERO,
         }
@@ -132,6 +134,7 @@ impl Block {
         self.reported = 0;
         self.dependent = 0;
         self.doubtful = false;
+        self.matched = 0;
         self.recovered = false;
         self.round_ends = Time::ZERO;
     }

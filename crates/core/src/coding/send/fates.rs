@@ -102,6 +102,8 @@ impl SendBlocks {
         state.early.end();
         if received {
             self.mark_received(index, symbol, due);
+        } else if let Some(sliding) = &mut self.sliding {
+            sliding.matching.on_lost();
         }
         let block = &mut self.blocks[index];
         block.first_open -= u16::from(first);
@@ -153,9 +155,22 @@ impl SendBlocks {
         state.due = false;
         block.acknowledged += 1;
         block.sources_acknowledged += u16::from(matches!(symbol, Symbol::Source(_)));
-        view.received = block.received(view.sources, self.limits.any_symbols_suffice);
         if due {
             view.due -= 1;
+        }
+        match &mut self.sliding {
+            None => {
+                view.received = block.received(view.sources, self.limits.any_symbols_suffice);
+            }
+            Some(sliding) => {
+                let repair = match symbol {
+                    Symbol::Repair(key) => block.covered.get(key).map(|(coverage, _)| *coverage),
+                    Symbol::Source(_) => None,
+                };
+                sliding.matching.on_received(repair);
+                let known = block.sources_acknowledged.saturating_add(block.matched);
+                view.received = known.min(view.sources);
+            }
         }
     }
 
@@ -192,22 +207,6 @@ impl SendBlocks {
         self.update_received(index)
     }
 
-    /// With a code that slides: `first` is the first symbol that the receiver misses, and it misses
-    /// `missing` independent ones, of which it has repairs. Returns the block of `first` if that is more
-    /// than was thought.
-    pub fn on_unfinished(&mut self, first: SymbolId, missing: u16) -> Option<BlockId> {
-        let index = self.views.partition_point(|view| view.first <= first).checked_sub(1)?;
-        let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
-        if !view.closed || first.0 >= view.first.0 + u64::from(view.sources) {
-            return None;
-        }
-        // Later blocks have their share in what is missing.
-        let missing = missing.clamp(1, (view.sources - block.sources_acknowledged).max(1));
-        block.dependent = (block.acknowledged + missing).saturating_sub(view.sources);
-        block.doubtful = true;
-        self.update_received(index)
-    }
-
     fn update_received(&mut self, index: usize) -> Option<BlockId> {
         let (view, block) = (&mut self.views[index], &self.blocks[index]);
         let before = view.received;
@@ -223,7 +222,7 @@ impl SendBlocks {
             let view = &self.views[index];
             let recovered = self.blocks[index].is_recovered(view.sources, any_symbols_suffice);
             if !(view.closed && recovered) {
-                if self.limits.slides {
+                if self.slides() {
                     // Repairs cover runs of symbols without gaps.
                     break;
                 }

@@ -6,6 +6,7 @@ use anabranch_policy::code::{CodeError, Coverage, Encoder};
 use anabranch_policy::view::{BlockId, SymbolId};
 
 use super::block::Block;
+use super::matching::Matching;
 use super::{OutgoingSymbol, SendBlocks};
 use crate::coding::USUAL_BLOCK;
 use crate::coding::pool::Buffer;
@@ -21,6 +22,8 @@ pub(super) struct Sliding {
     history: VecDeque<(Buffer, u16)>,
     /// Most of them.
     most: usize,
+    /// Which symbols the repairs that have arrived make good.
+    pub(super) matching: Matching,
 }
 
 impl Sliding {
@@ -36,14 +39,15 @@ impl Sliding {
     }
 
     pub(super) fn new(encoder: Box<dyn Encoder>, most: u16) -> Self {
-        Sliding { encoder: Some(encoder), history: VecDeque::new(), most: most.into() }
+        let (history, matching) = (VecDeque::new(), Matching::default());
+        Sliding { encoder: Some(encoder), history, most: most.into(), matching }
     }
 }
 
 impl SendBlocks {
     /// Whether repairs may overlap, and be made while the block fills.
     pub fn slides(&self) -> bool {
-        self.limits.slides
+        self.limits.slides.is_some()
     }
 
     /// The next repairs of the block shall cover this, as far as it is kept.

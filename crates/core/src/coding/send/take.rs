@@ -64,7 +64,7 @@ impl SendBlocks {
             view.due -= 1;
             return Some(self.outgoing(index, Symbol::Source(i)));
         }
-        let may_repair = view.closed || (self.limits.slides && view.sources > 0);
+        let may_repair = view.closed || (self.sliding.is_some() && view.sources > 0);
         if view.closed && view.proactive_left > 0 {
             view.proactive_left -= 1;
         } else if block.repairs_due > 0 && may_repair {
@@ -139,7 +139,7 @@ impl SendBlocks {
                 let bytes = source.bytes.get(..out.len()).ok_or(CodeError::Length)?;
                 out.copy_from_slice(bytes);
             }
-            Symbol::Repair(_) if self.limits.slides => self.write_sliding(taken, out)?,
+            Symbol::Repair(_) if self.slides() => self.write_sliding(taken, out)?,
             Symbol::Repair(key) => self.write_repair(index, key, taken.coverage, out)?,
         }
         Ok(Written { index, symbol })

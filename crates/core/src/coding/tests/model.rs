@@ -303,12 +303,13 @@ impl Model {
     }
 
     fn provision(&mut self, carried: Carried) {
-        let view = self.send.views().iter().find(|view| view.id == carried.block());
-        if let Some(view) = view.filter(|view| view.closed && !self.resends)
-            && view.shortfall() > 0
-        {
-            let (id, more) = (view.id, view.shortfall());
-            self.send.add_due(Time::ZERO, id, more, Duration::ZERO);
+        let mut blocks = vec![carried.block()];
+        self.send.match_repairs(|block| blocks.push(block));
+        let views = self.send.views().iter().filter(|view| blocks.contains(&view.id));
+        for view in views.copied().collect::<Vec<_>>() {
+            if view.closed && !self.resends {
+                self.send.add_due(Time::ZERO, view.id, view.shortfall(), Duration::ZERO);
+            }
         }
     }
 

@@ -58,7 +58,7 @@ impl Way {
             state.on_acked(50, sent + Duration::from_millis(1));
         }
         let losses = fates.iter().filter(|passed| !**passed);
-        losses.filter_map(|_| state.on_lost(self.now, full, sent, self.loss)).last()
+        losses.filter_map(|_| state.on_lost(self.now, full, sent)).last()
     }
 }
 
@@ -137,6 +137,61 @@ fn loss_alone_does_not_shrink_packets() {
     }
 }
 
+/// Where packets are lost in runs, many full ones are lost while short ones before and after them pass.
+#[test]
+fn losses_in_runs_do_not_shrink_packets() {
+    for (begins, ends) in [(0.02, 0.1), (0.05, 0.1), (0.1, 0.1), (0.1, 0.3), (0.3, 0.2)] {
+        let mut state = PathMtu::new(1232, Some(1472));
+        let mut way = Way::new(1500, 0.0);
+        way.search(&mut state);
+        let mut lost = false;
+        for _ in 0..20_000 {
+            let mut passes = || {
+                lost = way.rng.chance(if lost { 1.0 - ends } else { begins });
+                !lost
+            };
+            let sent = way.now;
+            let full: Vec<bool> = (0..4).map(|_| passes()).collect();
+            let short = passes();
+            way.now += ROUND;
+            for passed in full {
+                if passed {
+                    state.on_acked(1472, sent);
+                } else {
+                    let said = state.on_lost(way.now, 1472, sent);
+                    assert_eq!(said, None, "runs begin with {begins} and end with {ends}");
+                }
+            }
+            if short {
+                state.on_acked(27, sent + Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+/// The loss of a new path is not known yet.
+#[test]
+fn a_new_path_that_loses_half_of_all_packets_is_not_narrow() {
+    for seed in 0..3000 {
+        let mut state = PathMtu::new(1232, Some(1472));
+        let mut way = Way::new(1500, 0.5);
+        way.rng = Rng::new(seed);
+        for _ in 0..20 {
+            let sent = way.now;
+            let fates: Vec<bool> = (0..4).map(|_| way.passes(1232)).collect();
+            let short = way.passes(27);
+            way.now += ROUND;
+            fates.iter().filter(|passed| **passed).for_each(|_| state.on_acked(1232, sent));
+            if short {
+                state.on_acked(27, sent + Duration::from_millis(1));
+            }
+            for _ in fates.iter().filter(|passed| !**passed) {
+                assert_eq!(state.on_lost(way.now, 1232, sent), None, "seed {seed}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_blackout_is_no_black_hole() {
     let mut state = PathMtu::new(1232, Some(1472));
@@ -146,12 +201,12 @@ fn a_blackout_is_no_black_hole() {
         way.loss = 1.0;
         let sent = way.now;
         for _ in 0..1000 {
-            assert_eq!(state.on_lost(way.now + ROUND, 1472, sent, 0.02), None);
+            assert_eq!(state.on_lost(way.now + ROUND, 1472, sent), None);
         }
         way.now += ROUND;
         way.loss = 0.0;
         state.on_acked(50, way.now);
-        assert_eq!(state.on_lost(way.now + ROUND, 1472, sent, 0.02), None);
+        assert_eq!(state.on_lost(way.now + ROUND, 1472, sent), None);
         assert_eq!(way.carry(&mut state), None);
     }
     assert_eq!(state.size(), 1472);
@@ -238,11 +293,11 @@ fn a_hole_for_repairs_alone_is_found_while_symbols_are_lost_and_arrive() {
     for _ in 0..12 {
         let sent = way.now;
         way.now += ROUND;
-        let mut said = state.on_lost(way.now, 1232, sent, 0.1);
+        let mut said = state.on_lost(way.now, 1232, sent);
         for _ in 0..20 {
             match way.passes(1220) {
                 true => state.on_acked(1220, sent + Duration::from_millis(1)),
-                false => said = said.or(state.on_lost(way.now, 1220, sent, 0.1)),
+                false => said = said.or(state.on_lost(way.now, 1220, sent)),
             }
         }
         if said.is_some() {

@@ -19,6 +19,9 @@ const PROBE_GAIN: f64 = 1.8;
 /// Growth of what is delivered in a round trip below which it counts as none, and how many such rounds end startup.
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
+/// Fewest packets that have to arrive in those rounds. Where much is lost, what arrives of a small window varies by more
+/// than it grows.
+const FULL_PACKETS: u32 = 32;
 /// Growth of the delivery rate after the end that shows that the bottleneck was not full.
 const GOES_ON: f64 = 1.5;
 /// Most loss after the end for startup to go on. The delay of a full buffer does not grow either, but it drops more.
@@ -46,9 +49,10 @@ struct End {
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Startup {
-    /// What was delivered when it last grew, bits per second, and the rounds since then.
+    /// What was delivered when it last grew, bits per second; the rounds since then, and the packets acknowledged.
     full_rate: f64,
     full_rounds: u32,
+    full_packets: u32,
     end: Option<End>,
     resumed: u32,
     /// Whether probing has begun it.
@@ -59,7 +63,7 @@ impl Startup {
     /// Startup begins, or goes on, while `delivery` bits per second are delivered. `is_probe` says that probing, which
     /// found more room, begins it.
     pub(super) fn begin(&mut self, delivery: f64, is_probe: bool) {
-        (self.full_rate, self.full_rounds) = (delivery, 0);
+        self.grew_to(delivery);
         (self.end, self.is_probe) = (None, is_probe);
     }
 
@@ -75,11 +79,15 @@ impl Startup {
     /// Takes in a round trip in which this many bits per second were delivered. True if they grow no more.
     pub(super) fn is_full(&mut self, delivery: f64) -> bool {
         if delivery >= self.full_rate * GROWTH {
-            (self.full_rate, self.full_rounds) = (delivery, 0);
+            self.grew_to(delivery);
             return false;
         }
         self.full_rounds += 1;
-        self.full_rounds >= FULL_ROUNDS
+        self.full_rounds >= FULL_ROUNDS && self.full_packets >= FULL_PACKETS
+    }
+
+    fn grew_to(&mut self, delivery: f64) {
+        (self.full_rate, self.full_rounds, self.full_packets) = (delivery, 0, 0);
     }
 
     /// The delay ends startup.
@@ -90,6 +98,7 @@ impl Startup {
     }
 
     pub(super) fn on_ack(&mut self, event: &AckEvent) {
+        self.full_packets = self.full_packets.saturating_add(event.acked_packets);
         if let Some(end) = &mut self.end {
             end.packets.acked += f64::from(event.acked_packets);
             end.packets.lost += f64::from(event.lost_packets);

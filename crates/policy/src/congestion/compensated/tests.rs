@@ -65,6 +65,19 @@ fn random_loss_does_not_lower_the_rate_and_a_full_queues_does() {
     assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
 }
 
+/// Of a window of ten packets half may arrive, or a fifth, or all.
+#[test]
+fn a_few_packets_do_not_show_that_startup_is_over() {
+    let mut startup = Startup::default();
+    startup.begin(1e6, false);
+    let mut arrive = |packets| {
+        startup.on_ack(&AckEvent { acked_packets: packets, ..ack(0.0, 0.0) });
+        startup.is_full(1e6)
+    };
+    assert!((0..6).all(|_| !arrive(5)));
+    assert!(arrive(5), "35 packets in seven rounds");
+}
+
 #[test]
 fn the_rate_falls_only_when_asked_to() {
     let mut rate = Rate::default();

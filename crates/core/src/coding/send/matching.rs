@@ -1,0 +1,238 @@
+//! What the repairs of a code that slides make good. They cover symbols of several blocks, so that how many of a block's own
+//! have arrived says little about it.
+
+use core::ops::Range;
+
+use anabranch_policy::code::Coverage;
+use anabranch_policy::view::{BlockId, SymbolId};
+
+use super::SendBlocks;
+use super::block::{Symbol, SymbolState};
+
+/// Which missing symbols the repairs that have arrived make good: each of them one that it covers.
+#[derive(Debug, Default)]
+pub(super) struct Matching {
+    /// The repairs that may still be of use, by the first symbol that they cover.
+    repairs: Vec<Repair>,
+    /// The first symbol that the receiver misses, and how many independent ones it misses for that and all that repairs
+    /// speak of.
+    unfinished: Option<(SymbolId, u16)>,
+    /// Something has changed since the repairs were matched, and something may be lost.
+    is_stale: bool,
+    any_lost: bool,
+    /// By number, the symbols that were lost, and those on their way that repairs may cover.
+    missing: Vec<Missing>,
+    /// For [`Self::assign`]; reused.
+    free: Free,
+}
+
+/// A repair that has arrived.
+#[derive(Clone, Copy, Debug)]
+struct Repair {
+    coverage: Coverage,
+    /// It has come since repairs were last matched.
+    is_new: bool,
+    /// It makes a symbol good.
+    is_used: bool,
+}
+
+/// A symbol that is not known to have arrived.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    id: u64,
+    /// It is not on its way.
+    is_lost: bool,
+    /// A repair covers it.
+    is_covered: bool,
+    /// A repair makes it good, once all others that it covers are known.
+    is_good: bool,
+}
+
+impl Matching {
+    /// A source has arrived, or a repair that covers this.
+    pub(super) fn on_received(&mut self, repair: Option<Coverage>) {
+        self.is_stale = true;
+        if let Some(coverage) = repair {
+            let at = self.repairs.partition_point(|other| other.coverage.first <= coverage.first);
+            self.repairs.insert(at, Repair { coverage, is_new: true, is_used: false });
+        }
+    }
+
+    /// A symbol was lost.
+    pub(super) fn on_lost(&mut self) {
+        (self.is_stale, self.any_lost) = (true, true);
+    }
+
+    /// No repair covers symbols from here on.
+    fn end(&self) -> u64 {
+        self.repairs.iter().map(|repair| repair.coverage.end()).max().unwrap_or(0)
+    }
+
+    /// The places of the missing symbols that a repair covers.
+    fn covered(missing: &[Missing], coverage: &Coverage) -> Range<usize> {
+        let place = |id| missing.partition_point(|one| one.id < id);
+        place(coverage.first.0)..place(coverage.end())
+    }
+
+    /// Forgets repairs that cover nothing that is missing, and what the receiver need not have kept: more than `most`, and
+    /// new ones with which more than `most` missing symbols are covered.
+    fn forget(&mut self, most: usize) {
+        let missing = &self.missing;
+        self.repairs.retain(|one| !Self::covered(missing, &one.coverage).is_empty());
+        self.repairs.truncate(most);
+        self.mark_covered();
+        if self.missing.iter().filter(|one| one.is_covered).count() > most {
+            self.repairs.retain(|one| !one.is_new);
+            self.mark_covered();
+        }
+        self.repairs.iter_mut().for_each(|one| (one.is_new, one.is_used) = (false, false));
+    }
+
+    fn mark_covered(&mut self) {
+        self.missing.iter_mut().for_each(|one| one.is_covered = false);
+        // Those below this were looked at for an earlier repair, or lie before all that are left.
+        let mut next = 0;
+        for Repair { coverage, .. } in &self.repairs {
+            let before = |one: &Missing| one.id < coverage.first.0;
+            next = next.max(self.missing.partition_point(before));
+            while let Some(one) = self.missing.get_mut(next).filter(|one| one.id < coverage.end()) {
+                one.is_covered = true;
+                next += 1;
+            }
+        }
+    }
+
+    /// Gives each repair, the one whose coverage begins last before the others, the newest symbol that it covers and that
+    /// none has: a lost one if there is one. No other order makes more lost symbols good (Lipski and Preparata 1981). The
+    /// oldest ones, which all others wait for, should not wait until all that a repair covers is known.
+    fn assign(&mut self) {
+        for is_lost in [true, false] {
+            self.free.fill(self.missing.iter().map(|one| one.is_lost == is_lost && !one.is_good));
+            for repair in self.repairs.iter_mut().rev().filter(|repair| !repair.is_used) {
+                let covered = Self::covered(&self.missing, &repair.coverage);
+                if let Some(at) = self.free.take_last(covered) {
+                    (self.missing[at].is_good, repair.is_used) = (true, true);
+                }
+            }
+        }
+    }
+
+    /// How many symbols more than it should the receiver misses: so many repairs were of no use to it.
+    fn doubt(&self) -> usize {
+        let Some((first, missing)) = self.unfinished else { return 0 };
+        let counts = |one: &&Missing| one.is_covered || one.id == first.0;
+        let expected = self.missing.iter().filter(counts).filter(|one| !one.is_good).count();
+        usize::from(missing).saturating_sub(expected)
+    }
+
+    /// Whether the symbol was lost and a repair makes it good.
+    fn is_good(&self, id: u64) -> bool {
+        let at = self.missing.binary_search_by_key(&id, |one| one.id);
+        at.is_ok_and(|at| self.missing[at].is_good)
+    }
+}
+
+/// Places in a row, of which some are free. To find the last free one of a range takes hardly longer the more are taken.
+#[derive(Debug, Default)]
+struct Free {
+    /// For each place, counted from 1, itself if it is free, or one before it with no free one between.
+    before: Vec<usize>,
+}
+
+impl Free {
+    fn fill(&mut self, places: impl Iterator<Item = bool>) {
+        self.before.clear();
+        self.before.push(0);
+        self.before.extend((1..).zip(places).map(|(at, is_free)| at - usize::from(!is_free)));
+    }
+
+    /// Takes the last free place of a range.
+    fn take_last(&mut self, range: Range<usize>) -> Option<usize> {
+        let mut at = range.end;
+        while self.before[at] != at {
+            self.before[at] = self.before[self.before[at]];
+            at = self.before[at];
+        }
+        let place = at.checked_sub(1).filter(|place| *place >= range.start)?;
+        self.before[at] = place;
+        Some(place)
+    }
+}
+
+/// Whether the source has left, is not known to have arrived, and is not on its way.
+fn is_lost(state: &SymbolState) -> bool {
+    state.carried != 0 && !state.received && state.copies == 0 && state.queued == 0 && !state.due
+}
+
+impl SendBlocks {
+    /// With a code that slides: `first` is the first symbol that the receiver misses, and it misses `missing` independent
+    /// ones for that and all that repairs speak of.
+    pub fn on_unfinished(&mut self, first: SymbolId, missing: u16) {
+        if let Some(sliding) = &mut self.sliding {
+            sliding.matching.unfinished = Some((first, missing));
+            sliding.matching.is_stale = true;
+        }
+    }
+
+    /// Works out what the repairs of a code that slides make good. `each` hears of every block that needs more than was
+    /// thought.
+    pub fn match_repairs(&mut self, mut each: impl FnMut(BlockId)) {
+        let Some(most) = self.limits.slides else { return };
+        let Some(sliding) = &mut self.sliding else { return };
+        let matching = &mut sliding.matching;
+        if !core::mem::take(&mut matching.is_stale) || !matching.any_lost {
+            return;
+        }
+        matching.missing.clear();
+        let end = matching.end();
+        for (view, block) in self.views.iter().zip(&self.blocks) {
+            if block.sources_acknowledged == view.sources {
+                continue;
+            }
+            for (id, source) in (view.first.0..).zip(&block.sources) {
+                let is_lost = is_lost(&source.state);
+                if is_lost || (!source.state.received && id < end) {
+                    let (is_covered, is_good) = (false, false);
+                    matching.missing.push(Missing { id, is_lost, is_covered, is_good });
+                }
+            }
+        }
+        matching.any_lost = matching.missing.iter().any(|one| one.is_lost);
+        matching.forget(most.into());
+        matching.assign();
+        let doubt = u16::try_from(matching.doubt()).unwrap_or(u16::MAX);
+        let mut missing = matching.missing.iter().peekable();
+        for (at, (view, block)) in self.views.iter_mut().zip(&mut self.blocks).enumerate() {
+            let end = view.first.0 + u64::from(view.sources);
+            block.matched = 0;
+            while let Some(one) = missing.next_if(|one| one.id < end) {
+                block.matched += u16::from(one.is_lost && one.is_good);
+            }
+            // The receiver waits for the first block.
+            let doubt = if at == 0 { doubt.min(block.matched) } else { 0 };
+            let before = view.received;
+            view.received = block.sources_acknowledged + block.matched - doubt;
+            if view.received < before {
+                each(view.id);
+            }
+        }
+    }
+
+    /// With a code that slides: makes up to `count` lost symbols of a block due again, first those that no repair makes good.
+    /// Which symbols are lost is known, and unlike a repair each is of use by itself. Returns how many.
+    pub(super) fn resend_lost(&mut self, index: usize, count: u16) -> u16 {
+        let mut resent = 0;
+        for good in [false, true] {
+            for at in 0..self.blocks[index].sources.len() {
+                let id = self.views[index].first.0 + at as u64;
+                let Some(sliding) = &self.sliding else { return 0 };
+                let state = &self.blocks[index].sources[at].state;
+                if resent < count && is_lost(state) && sliding.matching.is_good(id) == good {
+                    self.flag_due(index, Symbol::Source(at));
+                    resent += 1;
+                }
+            }
+        }
+        resent
+    }
+}

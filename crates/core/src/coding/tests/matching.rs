@@ -1,0 +1,150 @@
+//! Which lost symbols the repairs of a code that slides make good, whatever block they were planned for.
+
+use core::time::Duration;
+
+use anabranch_policy::PolicySpec;
+use anabranch_policy::code::{self, Coverage};
+use anabranch_policy::scheduler::Work;
+use anabranch_policy::view::{BlockId, SymbolId, TrafficClass};
+use anabranch_types::Time;
+
+use crate::coding::send::SendBlocks;
+use crate::path::sent::Carried;
+
+/// Two closed blocks of four symbols that have left on path 0. All have arrived but the `lost` ones.
+fn sent(lost: &[u64]) -> SendBlocks {
+    let code = code::build(&PolicySpec::new("sliding-window")).unwrap();
+    let mut send = SendBlocks::new(code, 40, 1 << 20);
+    for _ in 0..2 {
+        send.open(Time::ZERO, TrafficClass::Live, 4, 40);
+        for _ in 0..4 {
+            let (symbol, _) = send.push(|_, buffer| buffer.len()).unwrap();
+            send.on_sent(symbol.carried, 0);
+        }
+        send.close();
+    }
+    for id in 0..8 {
+        send.on_resolved(Carried::Source(BlockId(id / 4), SymbolId(id)), 0, !lost.contains(&id));
+    }
+    send
+}
+
+/// A repair of the block arrives that covers this.
+fn repair(send: &mut SendBlocks, block: u64, first: u64, count: u16) {
+    let block = BlockId(block);
+    send.set_coverage(block, Coverage { first: SymbolId(first), count });
+    send.add_repairs(block, 1);
+    let repair = send.take(Work::Block(block), 0).unwrap();
+    assert_eq!(repair.coverage, Coverage { first: SymbolId(first), count });
+    send.on_sent(repair.carried, 0);
+    send.on_resolved(repair.carried, 0, true);
+}
+
+/// How many symbols each block lacks, and which blocks lack more than before.
+fn shortfalls(send: &mut SendBlocks) -> (Vec<u16>, Vec<u64>) {
+    let mut more = Vec::new();
+    send.match_repairs(|block| more.push(block.0));
+    (send.views().iter().map(|view| view.shortfall()).collect(), more)
+}
+
+#[test]
+fn a_repair_makes_one_symbol_good() {
+    let mut send = sent(&[1, 6]);
+    assert_eq!(shortfalls(&mut send).0, [1, 1]);
+    repair(&mut send, 1, 0, 8);
+    assert_eq!(shortfalls(&mut send).0, [1, 0]);
+    repair(&mut send, 1, 0, 8);
+    assert_eq!(shortfalls(&mut send).0, [0, 0]);
+    // The repair was planned for the second block, and makes good a loss of the first.
+    let mut send = sent(&[1]);
+    repair(&mut send, 1, 0, 8);
+    assert_eq!(shortfalls(&mut send).0, [0, 0]);
+}
+
+/// The first of two repairs covers less than the second, which makes good what it cannot.
+#[test]
+fn repairs_make_as_many_symbols_good_as_they_can() {
+    let mut send = sent(&[1, 6]);
+    repair(&mut send, 1, 0, 8);
+    repair(&mut send, 1, 4, 4);
+    assert_eq!(shortfalls(&mut send).0, [0, 0]);
+    let mut send = sent(&[1, 6]);
+    repair(&mut send, 1, 4, 4);
+    repair(&mut send, 1, 0, 8);
+    assert_eq!(shortfalls(&mut send).0, [0, 0]);
+}
+
+#[test]
+fn what_is_lost_and_not_made_good_is_sent_again_itself() {
+    let mut send = sent(&[1, 6, 7]);
+    repair(&mut send, 0, 0, 4);
+    assert_eq!(shortfalls(&mut send).0, [0, 2]);
+    // Three are asked for: one more than is missing, because some may be lost again.
+    send.add_due(Time::ZERO, BlockId(1), 3, Duration::ZERO);
+    let due: Vec<_> = core::iter::from_fn(|| send.take(Work::Block(BlockId(1)), 1)).collect();
+    let carried = due.iter().map(|symbol| symbol.carried).collect::<Vec<_>>();
+    let source = |id| Carried::Source(BlockId(1), SymbolId(id));
+    assert_eq!(carried, [source(6), source(7), Carried::Repair(BlockId(1), 0)]);
+}
+
+/// The receiver misses one symbol more than it should: it could not keep the repair, or that told it nothing new.
+#[test]
+fn a_repair_that_was_of_no_use_is_made_up_for() {
+    let mut send = sent(&[1, 6]);
+    repair(&mut send, 0, 0, 4);
+    assert_eq!(shortfalls(&mut send), (vec![0, 1], vec![]));
+    send.on_unfinished(SymbolId(1), 1);
+    assert_eq!(shortfalls(&mut send), (vec![1, 1], vec![0]));
+    send.on_unfinished(SymbolId(1), 0);
+    assert_eq!(shortfalls(&mut send), (vec![0, 1], vec![]));
+    // With another that covers both, one is expected to be missing.
+    repair(&mut send, 1, 0, 8);
+    send.on_unfinished(SymbolId(1), 0);
+    assert_eq!(shortfalls(&mut send), (vec![0, 0], vec![]));
+    send.on_unfinished(SymbolId(1), 1);
+    assert_eq!(shortfalls(&mut send), (vec![1, 0], vec![0]));
+}
+
+/// What is on its way is made good by no repair, as long as something is lost.
+#[test]
+fn repairs_make_lost_symbols_good_before_those_on_their_way() {
+    let mut send = sent(&[1, 6]);
+    send.add_due(Time::ZERO, BlockId(0), 1, Duration::ZERO);
+    let again = send.take(Work::Block(BlockId(0)), 1).unwrap();
+    assert_eq!(again.carried, Carried::Source(BlockId(0), SymbolId(1)));
+    send.on_sent(again.carried, 1);
+    repair(&mut send, 1, 0, 8);
+    assert_eq!(shortfalls(&mut send).0, [0, 0]);
+    send.on_resolved(again.carried, 1, false);
+    assert_eq!(shortfalls(&mut send), (vec![1, 0], vec![]), "the newer one has it");
+}
+
+/// A receiver keeps no repair with which more than 512 missing symbols would be covered.
+#[test]
+fn repairs_that_cover_too_much_that_is_missing_count_for_nothing() {
+    let code = code::build(&PolicySpec::new("sliding-window")).unwrap();
+    let most = code.limits().slides.unwrap();
+    for (lost, kept) in [(most, true), (most + 1, false)] {
+        let code = code::build(&PolicySpec::new("sliding-window")).unwrap();
+        let mut send = SendBlocks::new(code, 40, 1 << 20);
+        let mut repairs = Vec::new();
+        for block in 0..3 {
+            send.open(Time::ZERO, TrafficClass::Bulk, 200, 40);
+            for _ in 0..u64::from(lost).min(200 * (block + 1)) - 200 * block {
+                let (symbol, _) = send.push(|_, buffer| buffer.len()).unwrap();
+                send.on_sent(symbol.carried, 0);
+                send.on_resolved(symbol.carried, 0, false);
+            }
+            send.close();
+            send.add_repairs(BlockId(block), 3);
+            repairs.extend((0..3).map(|_| send.take(Work::Block(BlockId(block)), 0).unwrap()));
+        }
+        repairs.iter().for_each(|repair| send.on_sent(repair.carried, 0));
+        repairs.iter().for_each(|repair| {
+            send.on_resolved(repair.carried, 0, true);
+        });
+        let (left, _) = shortfalls(&mut send);
+        let expected = if kept { lost - 9 } else { lost };
+        assert_eq!(left.iter().sum::<u16>(), expected, "{lost} lost");
+    }
+}
