@@ -177,10 +177,14 @@ impl SendBlocks {
     /// Works out what the repairs of a code that slides make good. `each` hears of every block that needs more than was
     /// thought.
     pub fn match_repairs(&mut self, mut each: impl FnMut(BlockId)) {
-        let Some(most) = self.limits.slides else { return };
+        let (Some(most), floor) = (self.limits.slides, self.floor().0) else { return };
         let Some(sliding) = &mut self.sliding else { return };
         let matching = &mut sliding.matching;
-        if !core::mem::take(&mut matching.is_stale) || !matching.any_lost {
+        if !core::mem::take(&mut matching.is_stale) {
+            return;
+        }
+        matching.repairs.retain(|one| one.coverage.end() > floor);
+        if !matching.any_lost {
             return;
         }
         matching.missing.clear();
@@ -216,6 +220,12 @@ impl SendBlocks {
                 each(view.id);
             }
         }
+    }
+
+    /// Repairs that are remembered because they may still be of use.
+    #[cfg(test)]
+    pub fn remembered_repairs(&self) -> usize {
+        self.sliding.as_ref().map_or(0, |sliding| sliding.matching.repairs.len())
     }
 
     /// With a code that slides: makes up to `count` lost symbols of a block due again, first those that no repair makes good.

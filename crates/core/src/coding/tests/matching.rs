@@ -119,6 +119,25 @@ fn repairs_make_lost_symbols_good_before_those_on_their_way() {
     assert_eq!(shortfalls(&mut send), (vec![1, 0], vec![]), "the newer one has it");
 }
 
+#[test]
+fn repairs_of_what_is_recovered_are_forgotten() {
+    let code = code::build(&PolicySpec::new("sliding-window")).unwrap();
+    let mut send = SendBlocks::new(code, 40, 1 << 20);
+    for block in 0..100 {
+        send.open(Time::ZERO, TrafficClass::Live, 4, 40);
+        for _ in 0..4 {
+            let (symbol, _) = send.push(|_, buffer| buffer.len()).unwrap();
+            send.on_sent(symbol.carried, 0);
+            send.on_resolved(symbol.carried, 0, true);
+        }
+        send.close();
+        repair(&mut send, block, 4 * block, 4);
+        assert_eq!(shortfalls(&mut send).0.iter().sum::<u16>(), 0);
+        send.retire(|_| ());
+        assert!(send.remembered_repairs() <= 1, "{} repairs", send.remembered_repairs());
+    }
+}
+
 /// A receiver keeps no repair with which more than 512 missing symbols would be covered.
 #[test]
 fn repairs_that_cover_too_much_that_is_missing_count_for_nothing() {
