@@ -348,7 +348,7 @@ impl SendBlocks {
         }
     }
 
-    /// Makes `count` more fresh repairs due, or with a code that slides lost symbols themselves, as far as there are some.
+    /// Makes `count` more symbols due. They are fresh repairs; with a code that slides, lost symbols come first.
     ///
     /// Reactions of one block within `rtt` of the first are counted as one round.
     pub fn add_due(&mut self, now: Time, id: BlockId, count: u16, rtt: Duration) {

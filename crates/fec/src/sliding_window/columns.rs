@@ -36,7 +36,7 @@ impl Columns {
         self.iter().find(|(_, taken)| *taken == column).map(|(number, _)| number)
     }
 
-    /// The column of a source, a free one if it has none yet. `None` if all are taken.
+    /// The column of a source. One that has none yet gets a free one; `None` if there is none.
     pub(super) fn take(&mut self, number: u64) -> Option<u16> {
         match self.find(number) {
             Ok(at) => Some(self.taken[at].1),
@@ -55,7 +55,7 @@ impl Columns {
         }
     }
 
-    /// Releases the sources whose columns are not in use.
+    /// Frees the columns of which `in_use` says that no equation uses them.
     pub(super) fn retain(&mut self, in_use: impl Fn(u16) -> bool) {
         let free = &mut self.free;
         self.taken.retain(|(_, column)| {

@@ -23,7 +23,7 @@ pub struct Decoder {
     work: Budget,
     /// No equation has changed since a search found none that is solved.
     searched: bool,
-    /// Equations were dropped, and columns may be taken that no other equation uses.
+    /// Equations were dropped, so columns may be taken whose sources no equation contains any more.
     stale: bool,
 }
 

@@ -17,8 +17,9 @@ pub(super) struct Matching {
     /// The first symbol that the receiver misses, and how many independent ones it misses for that and all that repairs
     /// speak of.
     unfinished: Option<(SymbolId, u16)>,
-    /// Something has changed since the repairs were matched, and something may be lost.
+    /// Something has changed since the repairs were matched.
     is_stale: bool,
+    /// There may be lost symbols. Without any, there is nothing to match.
     any_lost: bool,
     /// By number, the symbols that were lost, and those on their way that repairs may cover.
     missing: Vec<Missing>,
@@ -49,7 +50,7 @@ struct Missing {
 }
 
 impl Matching {
-    /// A source has arrived, or a repair that covers this.
+    /// A symbol has arrived: a source, or a repair, whose coverage is given.
     pub(super) fn on_received(&mut self, repair: Option<Coverage>) {
         self.is_stale = true;
         if let Some(coverage) = repair {
@@ -68,14 +69,14 @@ impl Matching {
         self.repairs.iter().map(|repair| repair.coverage.end()).max().unwrap_or(0)
     }
 
-    /// The places of the missing symbols that a repair covers.
+    /// Where in `missing` the symbols are that a repair covers.
     fn covered(missing: &[Missing], coverage: &Coverage) -> Range<usize> {
         let place = |id| missing.partition_point(|one| one.id < id);
         place(coverage.first.0)..place(coverage.end())
     }
 
-    /// Forgets repairs that cover nothing that is missing, and what the receiver need not have kept: more than `most`, and
-    /// new ones with which more than `most` missing symbols are covered.
+    /// Forgets repairs that cover no missing symbol. A receiver need not keep more than `most` repairs, nor a new one if more
+    /// than `most` missing symbols are covered then: those are forgotten too.
     fn forget(&mut self, most: usize) {
         let missing = &self.missing;
         self.repairs.retain(|one| !Self::covered(missing, &one.coverage).is_empty());
@@ -231,6 +232,9 @@ impl SendBlocks {
     /// With a code that slides: makes up to `count` lost symbols of a block due again, first those that no repair makes good.
     /// Which symbols are lost is known, and unlike a repair each is of use by itself. Returns how many.
     pub(super) fn resend_lost(&mut self, index: usize, count: u16) -> u16 {
+        if self.sliding.is_none() {
+            return 0;
+        }
         let mut resent = 0;
         for good in [false, true] {
             for at in 0..self.blocks[index].sources.len() {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use anabranch_policy::PolicySpec;
-use anabranch_policy::code::{self, Coverage};
+use anabranch_policy::code::{self, Coverage, ErasureCode};
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::{BlockId, SymbolId, TrafficClass};
 use anabranch_types::Time;
@@ -11,21 +11,30 @@ use anabranch_types::Time;
 use crate::coding::send::SendBlocks;
 use crate::path::sent::Carried;
 
-/// Two closed blocks of four symbols that have left on path 0. All have arrived but the `lost` ones.
+fn sliding_window() -> Box<dyn ErasureCode> {
+    code::build(&PolicySpec::new("sliding-window")).unwrap()
+}
+
+/// No blocks yet.
+fn blocks() -> SendBlocks {
+    SendBlocks::new(sliding_window(), 40, 1 << 20)
+}
+
+/// A block of so many symbols leaves on path 0, and is closed. Of its symbols those arrive for which `arrives` holds.
+fn send_block(send: &mut SendBlocks, symbols: u16, arrives: impl Fn(u64) -> bool) {
+    send.open(Time::ZERO, TrafficClass::Live, symbols, 40);
+    for _ in 0..symbols {
+        let (symbol, _) = send.push(|_, buffer| buffer.len()).unwrap();
+        send.on_sent(symbol.carried, 0);
+        send.on_resolved(symbol.carried, 0, arrives(symbol.coverage.first.0));
+    }
+    send.close();
+}
+
+/// Two blocks of four symbols, of which all have arrived but the `lost` ones.
 fn sent(lost: &[u64]) -> SendBlocks {
-    let code = code::build(&PolicySpec::new("sliding-window")).unwrap();
-    let mut send = SendBlocks::new(code, 40, 1 << 20);
-    for _ in 0..2 {
-        send.open(Time::ZERO, TrafficClass::Live, 4, 40);
-        for _ in 0..4 {
-            let (symbol, _) = send.push(|_, buffer| buffer.len()).unwrap();
-            send.on_sent(symbol.carried, 0);
-        }
-        send.close();
-    }
-    for id in 0..8 {
-        send.on_resolved(Carried::Source(BlockId(id / 4), SymbolId(id)), 0, !lost.contains(&id));
-    }
+    let mut send = blocks();
+    (0..2).for_each(|_| send_block(&mut send, 4, |id| !lost.contains(&id)));
     send
 }
 
@@ -121,16 +130,9 @@ fn repairs_make_lost_symbols_good_before_those_on_their_way() {
 
 #[test]
 fn repairs_of_what_is_recovered_are_forgotten() {
-    let code = code::build(&PolicySpec::new("sliding-window")).unwrap();
-    let mut send = SendBlocks::new(code, 40, 1 << 20);
+    let mut send = blocks();
     for block in 0..100 {
-        send.open(Time::ZERO, TrafficClass::Live, 4, 40);
-        for _ in 0..4 {
-            let (symbol, _) = send.push(|_, buffer| buffer.len()).unwrap();
-            send.on_sent(symbol.carried, 0);
-            send.on_resolved(symbol.carried, 0, true);
-        }
-        send.close();
+        send_block(&mut send, 4, |_| true);
         repair(&mut send, block, 4 * block, 4);
         assert_eq!(shortfalls(&mut send).0.iter().sum::<u16>(), 0);
         send.retire(|_| ());
@@ -141,22 +143,15 @@ fn repairs_of_what_is_recovered_are_forgotten() {
 /// A receiver keeps no repair with which more than 512 missing symbols would be covered.
 #[test]
 fn repairs_that_cover_too_much_that_is_missing_count_for_nothing() {
-    let code = code::build(&PolicySpec::new("sliding-window")).unwrap();
-    let most = code.limits().slides.unwrap();
+    let most = sliding_window().limits().slides.unwrap();
     for (lost, kept) in [(most, true), (most + 1, false)] {
-        let code = code::build(&PolicySpec::new("sliding-window")).unwrap();
-        let mut send = SendBlocks::new(code, 40, 1 << 20);
+        let mut send = blocks();
         let mut repairs = Vec::new();
-        for block in 0..3 {
-            send.open(Time::ZERO, TrafficClass::Bulk, 200, 40);
-            for _ in 0..u64::from(lost).min(200 * (block + 1)) - 200 * block {
-                let (symbol, _) = send.push(|_, buffer| buffer.len()).unwrap();
-                send.on_sent(symbol.carried, 0);
-                send.on_resolved(symbol.carried, 0, false);
-            }
-            send.close();
-            send.add_repairs(BlockId(block), 3);
-            repairs.extend((0..3).map(|_| send.take(Work::Block(BlockId(block)), 0).unwrap()));
+        for (block, symbols) in [200, 200, lost - 400].into_iter().enumerate() {
+            send_block(&mut send, symbols, |_| false);
+            let block = BlockId(block as u64);
+            send.add_repairs(block, 3);
+            repairs.extend((0..3).map(|_| send.take(Work::Block(block), 0).unwrap()));
         }
         repairs.iter().for_each(|repair| send.on_sent(repair.carried, 0));
         repairs.iter().for_each(|repair| {
