@@ -14,6 +14,7 @@
 mod answer;
 mod bounds;
 mod delay;
+mod random;
 mod rate;
 mod response;
 mod rival;
@@ -368,11 +369,16 @@ impl CongestionController for Compensated {
 
     fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let starting = self.phase == Phase::Startup;
-        let random = self.rival.random();
+        let random = self.rival.random().share();
         // While a queue of ours stands, what is lost beyond the better times' share may be its drops.
-        let least = if self.delay.own() > 0.0 { self.rival.least_random() } else { random };
+        let least = if self.delay.own() > 0.0 { self.rival.random().least() } else { random };
         let round_over = self.rate.on_ack(event, random, least, starting);
-        self.delay.on_ack(event);
+        let rise = self.delay.on_ack(event);
+        if rise != 0.0 {
+            self.answer.recount(rise);
+            self.startup.recount(rise);
+            self.rival.recount(rise);
+        }
         if round_over {
             self.delay.end_round();
         }

@@ -62,6 +62,12 @@ impl Answer {
             Answer { since, last: self.last, withheld, latest: self.latest, ..Answer::default() };
     }
 
+    /// The least delay, from which all are counted, rises by `rise`, s.
+    pub(super) fn recount(&mut self, rise: f64) {
+        self.latest -= rise;
+        self.mean_delay -= rise;
+    }
+
     fn elapsed(&self) -> f64 {
         self.last.since(self.since).as_secs_f64().max(1e-6)
     }

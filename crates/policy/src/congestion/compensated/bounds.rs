@@ -24,7 +24,7 @@ impl Compensated {
             return;
         }
         // Lost packets stay in flight until three later ones have arrived.
-        let undetected = 3.0 / (1.0 - self.rival.random().min(0.9));
+        let undetected = 3.0 / (1.0 - self.rival.random().share().min(0.9));
         let slack = (undetected as u64 + 2) * self.packet;
         let needed = self.product(self.delay.longest());
         let room = needed + self.product(self.target());

@@ -42,6 +42,8 @@ pub(super) struct Delay {
     /// The largest in this round trip.
     top: f64,
     last: Time,
+    /// The least forward transit, µs.
+    least: i64,
     /// When the floor was measured last.
     measured: Time,
     measurement: Option<Measurement>,
@@ -58,11 +60,14 @@ struct Measurement {
 }
 
 impl Delay {
-    pub(super) fn on_ack(&mut self, event: &AckEvent) {
+    /// Takes in an acknowledgement. Returns by how much the least delay has risen, s, from which all are counted: it is
+    /// forgotten after a minute at most, and a shorter one replaces it.
+    pub(super) fn on_ack(&mut self, event: &AckEvent) -> f64 {
         let rtt = &event.rtt;
         if rtt.samples == 0 || event.acked_packets == 0 {
-            return;
+            return 0.0;
         }
+        let rise = self.recount(rtt.forward);
         let forward = rtt.queue.as_secs_f64();
         let rest = (rtt.latest.as_secs_f64() - forward).max(rtt.min.as_secs_f64());
         if self.last == Time::ZERO {
@@ -79,6 +84,25 @@ impl Delay {
             self.high = self.high.max(forward);
         }
         self.measure(event, forward);
+        rise
+    }
+
+    /// Counts delays from the forward transit `least`, µs, from now on.
+    fn recount(&mut self, least: i64) -> f64 {
+        // The 32-bit clocks wrap.
+        let rise = f64::from(least.wrapping_sub(self.least) as i32) / 1e6;
+        self.least = least;
+        if self.last == Time::ZERO || rise == 0.0 {
+            return 0.0;
+        }
+        self.rest += rise;
+        let delays = [&mut self.mean, &mut self.high, &mut self.level, &mut self.top];
+        delays.into_iter().for_each(|delay| *delay -= rise);
+        if let Some(measurement) = &mut self.measurement {
+            measurement.sum -= measurement.packets * rise;
+            measurement.high -= rise;
+        }
+        rise
     }
 
     /// A round trip ends. If the delay was below the floor all the time, by more than the floor varies, a queue was

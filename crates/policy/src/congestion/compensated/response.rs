@@ -7,7 +7,7 @@
 
 use anabranch_types::{Time, math};
 
-use super::rival::Tally;
+use super::random::Tally;
 use crate::congestion::AckEvent;
 
 /// Fewest packets of a span that say anything.

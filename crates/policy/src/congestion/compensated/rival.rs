@@ -1,12 +1,10 @@
 //! Finds losses by congestion, and the bound that they set: a CUBIC window like that of rival flows.
 //!
-//! Random loss does not depend on the queue; a full queue drops packets while it is longest. So losses while none of
-//! our packets wait are random, and losses beyond that share while the delay is near its longest are congestion's.
-
-use anabranch_types::Time;
-use core::time::Duration;
+//! Random loss does not depend on the queue; a full queue drops packets while it is longest. So losses beyond the share
+//! of random loss while the delay is near its longest are congestion's.
 
 use super::delay::Delay;
+use super::random::{Random, Stretches, Tally};
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
@@ -20,49 +18,17 @@ const FULL_RANGE: (f64, f64) = (0.125, 0.006);
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
-/// Packets that the estimate of random loss remembers.
-const MEMORY: f64 = 1024.0;
-/// Fewest packets that an estimate of random loss is made of.
-const KNOWN: f64 = 32.0;
-/// Number of packets that make the estimate reliable. A cut that was made with fewer is undone then.
-const SURE: f64 = 256.0;
+/// Share of the longest delay lately below which a delay, counted from the least, shows that nobody's queue stands.
+const SHORT: f64 = 0.35;
 /// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
 const BELIEVED: (f64, f64) = (0.1, 8.0);
 /// Number of packets in a row that met a long queue at which that belief holds in startup too.
 const MANY: f64 = 64.0;
-/// Loss is taken to change where its variance is more than so many times that of chance; its better times are then so
-/// many of its standard deviations below the mean.
-const CHANGES: f64 = 1.5;
-const DEVIATIONS: f64 = 0.5;
 /// Share of the bytes in flight at which losses answered our sending that already counts as too much.
 const TOO_MUCH: (u64, u64) = (17, 20);
-/// How many stretches of departures are remembered, each of a round trip at most. A loss is declared later than that
-/// only where packets overtake one another by several round trips.
-const STRETCHES: usize = 4;
 /// Share of the window that must be in flight for it to be what limits us: pacing and acknowledgements that
 /// come in clumps leave up to an eighth of it unused.
 const FULL: (u64, u64) = (7, 8);
-
-/// Packets whose fate is known.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) acked: f64,
-    pub(super) lost: f64,
-}
-
-impl Tally {
-    pub(super) fn total(&self) -> f64 {
-        self.acked + self.lost
-    }
-}
-
-impl core::ops::Add for Tally {
-    type Output = Tally;
-
-    fn add(self, other: Tally) -> Tally {
-        Tally { acked: self.acked + other.acked, lost: self.lost + other.lost }
-    }
-}
 
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
@@ -72,13 +38,9 @@ pub(super) struct Rival {
     high: f64,
     /// Delays that differ by less, s, are the same.
     least: f64,
-    /// Packets sent while nothing of ours waited, in how many stretches, and the squares of their losses.
-    clear: Tally,
-    count: f64,
-    squares: f64,
-    clear_stretches: Stretches,
+    random: Random,
     /// Packets that met a delay near the longest.
-    top_stretches: Stretches,
+    top: Stretches,
     /// Most bytes in flight lately.
     peak: u64,
     window: Option<Window>,
@@ -88,49 +50,6 @@ pub(super) struct Rival {
     cautious: bool,
     /// Whether the delay is long and hardly varies: whoever fills the queue keeps it full.
     constant: bool,
-}
-
-/// Packets that left one after the other and met a queue of one kind.
-///
-/// A packet is declared lost some time after those that it left among were acknowledged, the longer the more
-/// the path reorders. It met the queue that they met.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stretch {
-    since: Time,
-    until: Time,
-    packets: Tally,
-}
-
-/// The last stretches, the newest first.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stretches {
-    last: [Stretch; STRETCHES],
-    is_open: bool,
-}
-
-impl Stretches {
-    /// Packets are acknowledged that left at `sent`, and met such a queue or not. True if a stretch begins.
-    fn acked(&mut self, sent: Time, packets: f64, met: bool, longest: Duration) -> bool {
-        let goes_on = self.is_open && sent.since(self.last[0].since) <= longest;
-        self.is_open = met;
-        if !met {
-            return false;
-        }
-        if !goes_on {
-            self.last.rotate_right(1);
-            self.last[0] = Stretch { since: sent, until: sent, packets: Tally::default() };
-        }
-        self.last[0].until = sent.max(self.last[0].until);
-        self.last[0].packets.acked += packets;
-        !goes_on
-    }
-
-    /// Packets are lost that left at `sent`: the packets of their stretch, if they left in one.
-    fn lost(&mut self, sent: Time, packets: f64) -> Option<&Tally> {
-        let stretch = self.last.iter_mut().find(|one| one.since <= sent && sent <= one.until)?;
-        stretch.packets.lost += packets;
-        Some(&stretch.packets)
-    }
 }
 
 /// The bound on bytes in flight.
@@ -152,6 +71,11 @@ impl Window {
 }
 
 impl Rival {
+    /// The least delay, from which all are counted, rises by `rise`, s.
+    pub(super) fn recount(&mut self, rise: f64) {
+        (self.low, self.high) = (self.low - rise, self.high - rise);
+    }
+
     /// Takes in an acknowledgement. True if it shows that a full queue dropped packets.
     ///
     /// `packet` is the time that a packet takes at the rate of delivery, s.
@@ -171,30 +95,24 @@ impl Rival {
         (self.low, self.high) = (self.low.min(delay.floor()), self.high.max(queue));
         let place = if self.is_full() { 1.0 } else { self.place(queue, delay) };
         self.constant = queue >= self.least && self.high - self.low <= self.probed(delay);
-        let (acked, lost) = (f64::from(event.acked_packets), f64::from(event.lost_packets));
-        let (sent, longest) = (event.largest_acked_sent, event.rtt.smoothed);
-        if acked > 0.0 {
-            let is_clear = place < BOTTOM && delay.is_clear(sent);
-            self.clear.acked += if is_clear { acked } else { 0.0 };
-            let begins = self.clear_stretches.acked(sent, acked, is_clear, longest);
-            self.count += f64::from(u8::from(begins));
-            self.top_stretches.acked(sent, acked, place > TOP, longest);
+        if event.acked_packets > 0 {
+            let is_clear = place < BOTTOM && delay.is_clear(event.largest_acked_sent);
+            let is_short = queue < self.least.max(SHORT * self.high);
+            self.random.on_acked(event, is_clear, is_short);
+            self.top.acked(event, place > TOP, is_short);
         }
-        if self.is_sure() {
+        if self.random.is_sure() {
             self.window = self.window.take().filter(|window| !window.in_doubt);
         }
         self.grow(event);
-        lost > 0.0 && self.on_loss(event.largest_lost_sent, lost)
+        event.lost_packets > 0 && self.on_loss(event)
     }
 
-    /// Takes in that `lost` packets are lost that left at `sent`, and says whether a full queue dropped them.
-    fn on_loss(&mut self, sent: Time, lost: f64) -> bool {
-        if let Some(packets) = self.clear_stretches.lost(sent, lost) {
-            self.clear.lost += lost;
-            self.squares += lost * (2.0 * packets.lost - lost);
-        }
-        let top = self.top_stretches.lost(sent, lost).copied();
-        top.is_some_and(|top| self.is_excessive(&top))
+    /// Takes in losses, and says whether a full queue dropped them.
+    fn on_loss(&mut self, event: &AckEvent) -> bool {
+        let (sent, lost) = (event.largest_lost_sent, f64::from(event.lost_packets));
+        self.random.on_lost(sent, lost);
+        self.top.lost(sent, lost).is_some_and(|top| self.is_excessive(&top.packets))
     }
 
     /// Where a forward delay lies between that of an empty queue, 0, and that of a full one, 1.
@@ -225,10 +143,7 @@ impl Rival {
         let range = (self.high - self.low).max(0.0);
         self.high -= range / 16.0;
         self.low += range / 32.0;
-        let kept = (MEMORY / self.clear.total().max(1.0)).min(1.0);
-        self.clear = Tally { acked: self.clear.acked * kept, lost: self.clear.lost * kept };
-        self.squares *= kept;
-        self.count *= kept;
+        self.random.end_round();
         self.peak -= self.peak / 8;
     }
 
@@ -239,14 +154,15 @@ impl Rival {
     /// Anyone who never sees the queue empty never gets an estimate, and would send the others' drops in addition:
     /// after startup, or where many packets tell, little random loss is believed in until then.
     fn is_excessive(&self, top: &Tally) -> bool {
-        if !self.is_known() && (self.competes || self.stays_full(top)) {
+        let random = self.random.packets();
+        if !self.random.is_known() && (self.competes || self.stays_full(top)) {
             let (share, packets) = BELIEVED;
-            let believed = (self.clear.lost + share * packets) / (self.clear.total() + packets);
+            let believed = (random.lost + share * packets) / (random.total() + packets);
             return top.lost > believed * top.total() + 1.0;
         }
-        let known = self.clear.total() + 1.0;
-        let bursts = self.bursts();
-        let expected = (self.clear.lost + 0.5) / known * top.total();
+        let known = random.total() + 1.0;
+        let bursts = self.random.bursts();
+        let expected = (random.lost + 0.5) / known * top.total();
         let variance = expected * (1.0 + top.total() / known) * bursts;
         top.lost >= expected + 3.0 * variance.sqrt() + 0.6 * bursts
     }
@@ -256,32 +172,9 @@ impl Rival {
         self.constant && (self.cautious || top.total() >= MANY)
     }
 
-    /// How much random losses come in bursts: the variance of their number in a stretch over its mean, at least 1.
-    fn bursts(&self) -> f64 {
-        let mean = self.clear.lost / self.count.max(1.0);
-        (self.squares / self.clear.lost.max(1.0) - mean).max(1.0)
-    }
-
-    /// Random loss in its better times, a share: less than the mean where stretches differ by more than chance.
-    pub(super) fn least_random(&self) -> f64 {
-        let mean = self.clear.lost / self.count.max(1.0);
-        let deviation = ((self.bursts() - CHANGES).max(0.0) / mean.max(1e-9)).sqrt();
-        self.random() * (1.0 - DEVIATIONS * deviation).max(0.0)
-    }
-
-    /// Whether random loss is known.
-    fn is_known(&self) -> bool {
-        self.clear.total() >= KNOWN
-    }
-
-    /// Whether it is known so well that a loss beyond it is congestion's.
-    fn is_sure(&self) -> bool {
-        self.clear.total() >= SURE
-    }
-
-    /// Random loss, a share.
-    pub(super) fn random(&self) -> f64 {
-        self.clear.lost / (self.clear.total() + 8.0)
+    /// Random loss.
+    pub(super) fn random(&self) -> &Random {
+        &self.random
     }
 
     /// Lets the window grow while it is what limits us.
@@ -301,7 +194,7 @@ impl Rival {
 
     /// A full queue dropped packets: the window shrinks, or begins with most of what was in flight.
     pub(super) fn cut(&mut self, event: &AckEvent, packet: u64) {
-        let (peak, in_doubt) = (self.peak, !self.is_sure());
+        let (peak, in_doubt) = (self.peak, !self.random.is_sure());
         let window = self.window.get_or_insert_with(|| Window::new(peak, packet));
         let lost = AckEvent { ce_packets: 0, ..*event };
         window.cubic.on_ack(&lost, &[]);
@@ -312,8 +205,7 @@ impl Rival {
     /// Losses answer our sending, and at most the share `random` is random. Forgets what was known of random loss, and
     /// begins the window below `bytes`, which pass.
     pub(super) fn restart(&mut self, event: &AckEvent, random: f64, bytes: u64, packet: u64) {
-        self.clear = Tally { acked: KNOWN * (1.0 - random), lost: KNOWN * random };
-        (self.count, self.squares) = (0.0, 0.0);
+        self.random.restart(random);
         let mut window = self.window.take().unwrap_or_else(|| Window::new(bytes, packet));
         if window.cubic.cwnd() > bytes {
             window = Window::new(bytes, packet);

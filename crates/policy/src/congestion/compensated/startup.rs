@@ -8,7 +8,7 @@
 use anabranch_types::Time;
 
 use super::delay::Delay;
-use super::rival::Tally;
+use super::random::Tally;
 use crate::congestion::AckEvent;
 
 /// Gain of pacing: doubles the rate every round trip.
@@ -95,6 +95,13 @@ impl Startup {
         let (at, level) = (event.now, delay.level());
         let (packets, is_told) = (Tally::default(), false);
         self.end = Some(End { at, level, delivery, packets, is_told });
+    }
+
+    /// The least delay, from which all are counted, rises by `rise`, s.
+    pub(super) fn recount(&mut self, rise: f64) {
+        if let Some(end) = &mut self.end {
+            end.level -= rise;
+        }
     }
 
     pub(super) fn on_ack(&mut self, event: &AckEvent) {

@@ -4,6 +4,7 @@ use anabranch_types::{Rng, Time};
 use core::time::Duration;
 
 use super::delay::Delay;
+use super::random::Random;
 use super::rate::Rate;
 use super::rival::Rival;
 use super::startup::Startup;
@@ -167,6 +168,60 @@ fn a_delay_below_the_floor_lowers_it() {
     assert!((0.005..0.010).contains(&delay.floor()), "{}", delay.floor());
 }
 
+#[test]
+fn delays_are_remembered_when_the_least_is_forgotten() {
+    let mut delay = Delay::default();
+    let later = |now: f64, queue: f64, least: i64| {
+        let mut event = ack(now, queue);
+        event.rtt.forward = least;
+        event
+    };
+    // 30 ms above the least, and then the least is 20 ms longer: the queue seems shorter, the round trip is the same.
+    delay.measure_floor(&later(1000.0, 30.0, 5_000));
+    for step in 1..200 {
+        assert_eq!(delay.on_ack(&later(1000.0 + f64::from(step), 30.0, 5_000)), 0.0);
+    }
+    let typical = delay.typical();
+    let rise = delay.on_ack(&later(1200.0, 10.0, 25_000));
+    assert!((rise - 0.020).abs() < 1e-9, "{rise}");
+    assert!((delay.floor() - 0.010).abs() < 1e-4, "{}", delay.floor());
+    assert!((delay.typical() - typical).abs() < 1e-4, "{} {typical}", delay.typical());
+    assert_eq!(delay.own(), 0.0);
+}
+
+/// So many packets, a millisecond apart from `from` on, of which three of ten are lost while nothing of ours waits.
+fn three_of_ten(random: &mut Random, from: f64, packets: u32, is_short: bool) {
+    for packet in 0..packets {
+        let mut event = ack(from + f64::from(packet), 0.0);
+        if packet % 10 > 6 {
+            random.on_lost(event.largest_lost_sent - Duration::from_millis(3), 1.0);
+            event.acked_packets = 0;
+        }
+        random.on_acked(&event, true, is_short);
+        if packet % 40 == 0 {
+            random.end_round();
+        }
+    }
+}
+
+#[test]
+fn little_random_loss_is_believed_in_unless_short_delays_show_it() {
+    let mut random = Random::default();
+    three_of_ten(&mut random, 1000.0, 2000, false);
+    assert!((0.02..0.035).contains(&random.share()), "{}", random.share());
+    random.restart(0.3);
+    assert!(random.share() < 0.035, "{}", random.share());
+
+    let mut random = Random::default();
+    three_of_ten(&mut random, 1000.0, 2000, true);
+    assert!((random.share() - 0.3).abs() < 0.02, "{}", random.share());
+    // Longer delays neither add to it nor take from it, for some seconds.
+    three_of_ten(&mut random, 3000.0, 3900, false);
+    assert!((random.share() - 0.3).abs() < 0.02, "{}", random.share());
+    three_of_ten(&mut random, 6900.0, 300, false);
+    assert!(random.share() < 0.035, "{}", random.share());
+}
+
 /// Sawteeth of a queue, 0 to 30 ms in 300 packets, whose packets are lost with `loss` and, above 28 ms,
 /// with `full` and declared so `late`; what leaves in a round trip and a half of the first quarter of each
 /// counts as sent while nothing of ours waited. Gives the times that a full queue was seen.
@@ -194,7 +249,11 @@ fn sawteeth(loss: f64, full: f64, late: Duration) -> u32 {
         // The first sawtooth shows what random loss is.
         seen += u32::from(dropped && packet > 600);
     }
-    assert!((rival.random() - loss).abs() < 0.3 * loss + 0.01, "{}", rival.random());
+    assert!(
+        (rival.random().share() - loss).abs() < 0.3 * loss + 0.01,
+        "{}",
+        rival.random().share()
+    );
     seen
 }
 

@@ -1,0 +1,196 @@
+//! Estimates random loss, from the packets that left while nothing of ours waited.
+//!
+//! Another flow's queue drops packets then, too, and many flows that take each other's drops for random loss send ever
+//! more. A short delay shows that nobody's queue stood. So only losses among packets of short delays, counted from the
+//! least of the last minute, show much random loss. Without them, little is believed in.
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use crate::congestion::AckEvent;
+
+/// Packets that the estimate remembers.
+const MEMORY: f64 = 1024.0;
+/// Fewest packets that an estimate is made of.
+const KNOWN: f64 = 32.0;
+/// Number of packets that make the estimate reliable.
+const SURE: f64 = 256.0;
+/// Most random loss that is believed in without being shown at short delays, a share: little enough for flows that add
+/// that to what they send to share a queue, and more than most paths lose.
+const UNSHOWN: f64 = 0.03;
+/// How long it counts as shown since the last short delay: so long, and so many round trips. Where a road's delay
+/// varies, it is short now and then.
+const SHOWN_FOR: (Duration, u32) = (Duration::from_secs(4), 64);
+/// Loss is taken to change where its variance is more than so many times that of chance; its better times are then so
+/// many of its standard deviations below the mean.
+const CHANGES: f64 = 1.5;
+const DEVIATIONS: f64 = 0.5;
+/// How many stretches of departures are remembered, each of a round trip at most. A loss is declared later than that
+/// only where packets overtake one another by several round trips.
+const STRETCHES: usize = 4;
+
+/// Packets whose fate is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) acked: f64,
+    pub(super) lost: f64,
+}
+
+impl Tally {
+    pub(super) fn total(&self) -> f64 {
+        self.acked + self.lost
+    }
+
+    /// So many packets, of which this share is lost.
+    fn of(total: f64, share: f64) -> Self {
+        Tally { acked: total * (1.0 - share), lost: total * share }
+    }
+}
+
+impl core::ops::Add for Tally {
+    type Output = Tally;
+
+    fn add(self, other: Tally) -> Tally {
+        Tally { acked: self.acked + other.acked, lost: self.lost + other.lost }
+    }
+}
+
+/// Packets that left one after the other and met a queue of one kind.
+///
+/// A packet is declared lost some time after those that it left among were acknowledged, the longer the more
+/// the path reorders. It met the queue that they met.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stretch {
+    since: Time,
+    until: Time,
+    pub(super) packets: Tally,
+    /// How many of those acknowledged had a short delay.
+    short: f64,
+}
+
+/// The last stretches, the newest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stretches {
+    last: [Stretch; STRETCHES],
+    is_open: bool,
+}
+
+impl Stretches {
+    /// Packets are acknowledged, and met such a queue or not, and had a short delay or not. True if a stretch begins.
+    pub(super) fn acked(&mut self, event: &AckEvent, met: bool, is_short: bool) -> bool {
+        let sent = event.largest_acked_sent;
+        let goes_on = self.is_open && sent.since(self.last[0].since) <= event.rtt.smoothed;
+        self.is_open = met;
+        if !met {
+            return false;
+        }
+        if !goes_on {
+            self.last.rotate_right(1);
+            self.last[0] = Stretch { since: sent, ..Stretch::default() };
+        }
+        let (stretch, acked) = (&mut self.last[0], f64::from(event.acked_packets));
+        stretch.until = sent.max(stretch.until);
+        stretch.packets.acked += acked;
+        stretch.short += if is_short { acked } else { 0.0 };
+        !goes_on
+    }
+
+    /// Packets are lost that left at `sent`: their stretch, if they left in one.
+    pub(super) fn lost(&mut self, sent: Time, packets: f64) -> Option<Stretch> {
+        let stretch = self.last.iter_mut().find(|one| one.since <= sent && sent <= one.until)?;
+        stretch.packets.lost += packets;
+        Some(*stretch)
+    }
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Random {
+    /// The packets, in how many stretches, and the squares of their losses.
+    packets: Tally,
+    count: f64,
+    squares: f64,
+    stretches: Stretches,
+    /// When a short delay was seen last.
+    shown: Time,
+}
+
+impl Random {
+    /// Takes in acknowledged packets that left while nothing of ours waited, or not. `is_short` says whether their
+    /// delay was so short that nobody's queue stood.
+    pub(super) fn on_acked(&mut self, event: &AckEvent, is_clear: bool, is_short: bool) {
+        let counts = is_clear && (is_short || self.share() <= UNSHOWN);
+        if counts {
+            self.packets.acked += f64::from(event.acked_packets);
+        }
+        let begins = self.stretches.acked(event, is_clear, is_short);
+        self.count += f64::from(u8::from(begins && counts));
+        if is_clear && is_short {
+            self.shown = event.now;
+        }
+        let shown_for = SHOWN_FOR.0.max(event.rtt.smoothed * SHOWN_FOR.1);
+        if self.share() > UNSHOWN && event.now.since(self.shown) > shown_for {
+            let believed = Tally::of(self.packets.total(), UNSHOWN);
+            self.squares *= believed.lost / self.packets.lost;
+            self.packets = believed;
+        }
+    }
+
+    /// Takes in that `lost` packets are lost that left at `sent`.
+    pub(super) fn on_lost(&mut self, sent: Time, lost: f64) {
+        let Some(stretch) = self.stretches.lost(sent, lost) else { return };
+        // As many of them would have had a short delay as of those that arrived.
+        let shown = lost * stretch.short / stretch.packets.acked.max(1.0);
+        let unshown = (UNSHOWN * self.packets.total() - self.packets.lost).max(0.0);
+        let counts = shown + (lost - shown).min(unshown);
+        let in_stretch = stretch.packets.lost * counts / lost;
+        self.packets.lost += counts;
+        self.squares += counts * (2.0 * in_stretch - counts);
+    }
+
+    pub(super) fn end_round(&mut self) {
+        let kept = (MEMORY / self.packets.total().max(1.0)).min(1.0);
+        self.packets = Tally { acked: self.packets.acked * kept, lost: self.packets.lost * kept };
+        self.squares *= kept;
+        self.count *= kept;
+    }
+
+    /// Losses answer our sending, and at most the share `random` is random. Forgets the rest.
+    pub(super) fn restart(&mut self, random: f64) {
+        self.packets = Tally::of(KNOWN, random.min(self.share().max(UNSHOWN)));
+        (self.count, self.squares) = (0.0, 0.0);
+    }
+
+    /// The packets that it is made of.
+    pub(super) fn packets(&self) -> Tally {
+        self.packets
+    }
+
+    /// The share of packets that is lost at random.
+    pub(super) fn share(&self) -> f64 {
+        self.packets.lost / (self.packets.total() + 8.0)
+    }
+
+    /// The same in its better times: less than the mean where stretches differ by more than chance.
+    pub(super) fn least(&self) -> f64 {
+        let mean = self.packets.lost / self.count.max(1.0);
+        let deviation = ((self.bursts() - CHANGES).max(0.0) / mean.max(1e-9)).sqrt();
+        self.share() * (1.0 - DEVIATIONS * deviation).max(0.0)
+    }
+
+    /// How much random losses come in bursts: the variance of their number in a stretch over its mean, at least 1.
+    pub(super) fn bursts(&self) -> f64 {
+        let mean = self.packets.lost / self.count.max(1.0);
+        (self.squares / self.packets.lost.max(1.0) - mean).max(1.0)
+    }
+
+    /// Whether it is known.
+    pub(super) fn is_known(&self) -> bool {
+        self.packets.total() >= KNOWN
+    }
+
+    /// Whether it is known so well that a loss beyond it is congestion's.
+    pub(super) fn is_sure(&self) -> bool {
+        self.packets.total() >= SURE
+    }
+}
