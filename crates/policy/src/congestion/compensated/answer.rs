@@ -62,7 +62,7 @@ impl Answer {
             Answer { since, last: self.last, withheld, latest: self.latest, ..Answer::default() };
     }
 
-    /// The least delay, from which all are counted, rises by `rise`, s.
+    /// The least delay, from which all others are counted, has risen by `rise`, s.
     pub(super) fn recount(&mut self, rise: f64) {
         self.latest -= rise;
         self.mean_delay -= rise;

@@ -60,8 +60,8 @@ struct Measurement {
 }
 
 impl Delay {
-    /// Takes in an acknowledgement. Returns by how much the least delay has risen, s, from which all are counted: it is
-    /// forgotten after a minute at most, and a shorter one replaces it.
+    /// Takes in an acknowledgement. Returns by how much the least delay, from which all others are counted, has risen, s.
+    /// It rises when the least is forgotten, after a minute at most, and falls when a packet is faster.
     pub(super) fn on_ack(&mut self, event: &AckEvent) -> f64 {
         let rtt = &event.rtt;
         if rtt.samples == 0 || event.acked_packets == 0 {

@@ -1,8 +1,8 @@
-//! Estimates random loss, from the packets that left while nothing of ours waited.
+//! Estimates random loss from the packets that left while nothing of ours waited.
 //!
-//! Another flow's queue drops packets then, too, and many flows that take each other's drops for random loss send ever
-//! more. A short delay shows that nobody's queue stood. So only losses among packets of short delays, counted from the
-//! least of the last minute, show much random loss. Without them, little is believed in.
+//! Another flow's queue may drop such packets as well. If many flows take each other's drops for random loss, each sends
+//! more and more. A delay near the least of the last minute shows that the queue is empty, so what is lost then is
+//! random. Losses at longer delays count as random only up to a small share.
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -15,11 +15,11 @@ const MEMORY: f64 = 1024.0;
 const KNOWN: f64 = 32.0;
 /// Number of packets that make the estimate reliable.
 const SURE: f64 = 256.0;
-/// Most random loss that is believed in without being shown at short delays, a share: little enough for flows that add
-/// that to what they send to share a queue, and more than most paths lose.
+/// Most random loss that losses at longer delays show, a share. Most paths lose less, and flows that each send so much
+/// more still share a queue.
 const UNSHOWN: f64 = 0.03;
-/// How long it counts as shown since the last short delay: so long, and so many round trips. Where a road's delay
-/// varies, it is short now and then.
+/// How long more than that is believed in after the last short delay: the longer of this time and so many round trips.
+/// Where a road's delay varies, short ones come now and then.
 const SHOWN_FOR: (Duration, u32) = (Duration::from_secs(4), 64);
 /// Loss is taken to change where its variance is more than so many times that of chance; its better times are then so
 /// many of its standard deviations below the mean.
@@ -116,8 +116,8 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// Takes in acknowledged packets that left while nothing of ours waited, or not. `is_short` says whether their
-    /// delay was so short that nobody's queue stood.
+    /// Takes in acknowledged packets. `is_clear` says whether they left while nothing of ours waited, `is_short` whether
+    /// their delay was so short that the queue was empty.
     pub(super) fn on_acked(&mut self, event: &AckEvent, is_clear: bool, is_short: bool) {
         let counts = is_clear && (is_short || self.share() <= UNSHOWN);
         if counts {
@@ -139,7 +139,7 @@ impl Random {
     /// Takes in that `lost` packets are lost that left at `sent`.
     pub(super) fn on_lost(&mut self, sent: Time, lost: f64) {
         let Some(stretch) = self.stretches.lost(sent, lost) else { return };
-        // As many of them would have had a short delay as of those that arrived.
+        // A lost packet has no delay: the share of short ones among those that arrived of its stretch counts.
         let shown = lost * stretch.short / stretch.packets.acked.max(1.0);
         let unshown = (UNSHOWN * self.packets.total() - self.packets.lost).max(0.0);
         let counts = shown + (lost - shown).min(unshown);
@@ -155,7 +155,7 @@ impl Random {
         self.count *= kept;
     }
 
-    /// Losses answer our sending, and at most the share `random` is random. Forgets the rest.
+    /// Losses answer our sending, so at most the share `random` of packets is lost at random. Starts anew from that.
     pub(super) fn restart(&mut self, random: f64) {
         self.packets = Tally::of(KNOWN, random.min(self.share().max(UNSHOWN)));
         (self.count, self.squares) = (0.0, 0.0);

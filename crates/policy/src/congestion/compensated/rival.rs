@@ -18,7 +18,7 @@ const FULL_RANGE: (f64, f64) = (0.125, 0.006);
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
-/// Share of the longest delay lately below which a delay, counted from the least, shows that nobody's queue stands.
+/// Share of the longest delay lately below which a delay, counted from the least, shows that the queue is empty.
 const SHORT: f64 = 0.35;
 /// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
 const BELIEVED: (f64, f64) = (0.1, 8.0);
@@ -71,7 +71,7 @@ impl Window {
 }
 
 impl Rival {
-    /// The least delay, from which all are counted, rises by `rise`, s.
+    /// The least delay, from which all others are counted, has risen by `rise`, s.
     pub(super) fn recount(&mut self, rise: f64) {
         (self.low, self.high) = (self.low - rise, self.high - rise);
     }

@@ -97,7 +97,7 @@ impl Startup {
         self.end = Some(End { at, level, delivery, packets, is_told });
     }
 
-    /// The least delay, from which all are counted, rises by `rise`, s.
+    /// The least delay, from which all others are counted, has risen by `rise`, s.
     pub(super) fn recount(&mut self, rise: f64) {
         if let Some(end) = &mut self.end {
             end.level -= rise;
