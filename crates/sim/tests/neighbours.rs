@@ -116,48 +116,46 @@ fn a_neighbour_with_cubic_keeps_its_share() {
     }
 }
 
+/// So many flows of ours that share a link and start `apart` one after the other; measured from `after` to `within`
+/// seconds.
+fn several(link: &str, flows: u32, apart: Duration, (after, within): (u64, u64)) -> Plan {
+    let plan = Plan::parallel(links(&[link])).within(Duration::from_secs(within));
+    let mut plan = plan.after(Duration::from_secs(after));
+    for flow in 0..flows {
+        let mut ours = named(&format!("flow-{flow}"), bulk("anabranch", within));
+        ours.start = apart * flow;
+        plan = plan.flow(ours);
+    }
+    plan.stop_when_done = None;
+    plan
+}
+
+fn jain(report: &RunReport) -> f64 {
+    report.scalar("all", "jain").unwrap()
+}
+
 /// Five flows keep a deep buffer full for longer than the least delay is remembered. None may take the drops for random
 /// loss, and send as much more.
 #[test]
 fn drops_of_a_queue_that_flows_of_ours_fill_are_not_random() {
-    let plan = Plan::parallel(links(&["name=a,rate=11mbit,delay=22ms,buffer=300KB"]));
-    let mut plan = plan.within(Duration::from_secs(90)).after(Duration::from_secs(60));
-    for flow in 0..5_u32 {
-        let mut ours = named(&format!("flow-{flow}"), bulk("anabranch", 90));
-        ours.start = Duration::from_millis(100) * flow;
-        plan = plan.flow(ours);
-    }
-    plan.stop_when_done = None;
+    let link = "name=a,rate=11mbit,delay=22ms,buffer=300KB";
+    let plan = several(link, 5, Duration::from_millis(100), (60, 90));
     let runs = SEEDS.map(|seed| plan.run(seed).unwrap());
     let run = |seed: u64| &runs[seed as usize - 1];
-    check("Jain's index of five flows", (0.75, 1.0), |seed| jain(run(seed), 5));
+    check("Jain's index of five flows", (0.75, 1.0), |seed| jain(run(seed)));
     check("dropped of five flows", (0.0, 0.02), |seed| {
         let of_link = |metric| run(seed).scalar("link.a", metric).unwrap();
         of_link("drops_queue") / of_link("sent_packets")
     });
 }
 
-fn jain(report: &RunReport, flows: usize) -> f64 {
-    let rates: Vec<f64> = (0..flows).map(|flow| goodput(report, flow)).collect();
-    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
-    sum * sum / (flows as f64 * squares)
-}
-
 /// Jain's index of so many flows of ours that start `apart` one after the other, over the last half of a minute, and
 /// the share of their packets that the queue drops.
 fn alike(link: &str, flows: u32, apart: Duration, seed: u64) -> (f64, f64) {
-    let plan = Plan::parallel(links(&[link])).within(Duration::from_secs(60));
-    let mut plan = plan.after(Duration::from_secs(30));
-    for flow in 0..flows {
-        let mut ours = named(&format!("flow-{flow}"), bulk("anabranch", 60));
-        ours.start = apart * flow;
-        plan = plan.flow(ours);
-    }
-    plan.stop_when_done = None;
-    let report = plan.run(seed).unwrap();
+    let report = several(link, flows, apart, (30, 60)).run(seed).unwrap();
     let counters = report.links[0].counters;
     let dropped = counters.dropped_by_queue() as f64 / counters.packets_in as f64;
-    (jain(&report, flows as usize), dropped)
+    (jain(&report), dropped)
 }
 
 #[test]

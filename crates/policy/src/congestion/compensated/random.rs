@@ -64,7 +64,7 @@ pub(super) struct Stretch {
     since: Time,
     until: Time,
     pub(super) packets: Tally,
-    /// How many of those acknowledged had a short delay.
+    /// How many of the acknowledged ones had a short delay, where random loss is learnt.
     short: f64,
 }
 
@@ -76,8 +76,8 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// Packets are acknowledged, and met such a queue or not, and had a short delay or not. True if a stretch begins.
-    pub(super) fn acked(&mut self, event: &AckEvent, met: bool, is_short: bool) -> bool {
+    /// Packets are acknowledged that met such a queue, or did not. True if a stretch begins with them.
+    pub(super) fn acked(&mut self, event: &AckEvent, met: bool) -> bool {
         let sent = event.largest_acked_sent;
         let goes_on = self.is_open && sent.since(self.last[0].since) <= event.rtt.smoothed;
         self.is_open = met;
@@ -88,10 +88,8 @@ impl Stretches {
             self.last.rotate_right(1);
             self.last[0] = Stretch { since: sent, ..Stretch::default() };
         }
-        let (stretch, acked) = (&mut self.last[0], f64::from(event.acked_packets));
-        stretch.until = sent.max(stretch.until);
-        stretch.packets.acked += acked;
-        stretch.short += if is_short { acked } else { 0.0 };
+        self.last[0].until = sent.max(self.last[0].until);
+        self.last[0].packets.acked += f64::from(event.acked_packets);
         !goes_on
     }
 
@@ -120,12 +118,12 @@ impl Random {
     /// their delay was so short that the queue was empty.
     pub(super) fn on_acked(&mut self, event: &AckEvent, is_clear: bool, is_short: bool) {
         let counts = is_clear && (is_short || self.share() <= UNSHOWN);
-        if counts {
-            self.packets.acked += f64::from(event.acked_packets);
-        }
-        let begins = self.stretches.acked(event, is_clear, is_short);
+        let acked = f64::from(event.acked_packets);
+        self.packets.acked += if counts { acked } else { 0.0 };
+        let begins = self.stretches.acked(event, is_clear);
         self.count += f64::from(u8::from(begins && counts));
         if is_clear && is_short {
+            self.stretches.last[0].short += acked;
             self.shown = event.now;
         }
         let shown_for = SHOWN_FOR.0.max(event.rtt.smoothed * SHOWN_FOR.1);
@@ -136,10 +134,10 @@ impl Random {
         }
     }
 
-    /// Takes in that `lost` packets are lost that left at `sent`.
+    /// Takes in the loss of `lost` packets that left at `sent`.
     pub(super) fn on_lost(&mut self, sent: Time, lost: f64) {
         let Some(stretch) = self.stretches.lost(sent, lost) else { return };
-        // A lost packet has no delay: the share of short ones among those that arrived of its stretch counts.
+        // Nobody knows a lost packet's delay. If a third of its stretch had a short one, it counts as a third of a packet.
         let shown = lost * stretch.short / stretch.packets.acked.max(1.0);
         let unshown = (UNSHOWN * self.packets.total() - self.packets.lost).max(0.0);
         let counts = shown + (lost - shown).min(unshown);

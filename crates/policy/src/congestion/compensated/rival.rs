@@ -99,7 +99,7 @@ impl Rival {
             let is_clear = place < BOTTOM && delay.is_clear(event.largest_acked_sent);
             let is_short = queue < self.least.max(SHORT * self.high);
             self.random.on_acked(event, is_clear, is_short);
-            self.top.acked(event, place > TOP, is_short);
+            self.top.acked(event, place > TOP);
         }
         if self.random.is_sure() {
             self.window = self.window.take().filter(|window| !window.in_doubt);
