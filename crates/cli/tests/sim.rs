@@ -420,3 +420,23 @@ fn packets_can_be_captured() {
     ran.succeeded();
     assert!(Path::new(&bench.path("bare")).join("traces/point1-seed1.pcapng").exists());
 }
+
+/// What stations and hops recorded becomes a map, also if only a part of it is asked for.
+#[test]
+fn a_map_shows_stations_and_routes() {
+    let bench = Bench::new();
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/radio/moving.toml");
+    let out = bench.path("map");
+    anabranch(&format!("sim run {scenario} --set duration=4s --out {out}")).succeeded();
+    let files = anabranch(&format!("sim plot {out} --json")).succeeded();
+    let files: Vec<String> = serde_json::from_str(&files).unwrap();
+    let named = |name: &str| files.iter().filter(|file| file.contains(name)).count();
+    // Stations would be fifty lines.
+    assert_eq!((named("stations-map.svg"), named("x_m"), named("hop_")), (1, 0, 0), "{files:?}");
+    let asked = anabranch(&format!("sim plot {out} --metric hop_losses --json")).succeeded();
+    let asked: Vec<String> = serde_json::from_str(&asked).unwrap();
+    assert!(asked.len() == 1 && asked[0].ends_with("stations-map.svg"), "{asked:?}");
+    let svg = fs::read_to_string(&asked[0]).unwrap();
+    assert_eq!(svg.matches("<circle ").count(), 2 * 50, "two panels of 50 stations");
+    assert!(svg.contains("<title>Stations and routes</title>") && svg.contains(">2 to 4 s</text>"));
+}

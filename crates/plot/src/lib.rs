@@ -15,6 +15,7 @@
 
 mod draw;
 mod figure;
+mod map;
 mod palette;
 mod scale;
 mod svg;
@@ -24,4 +25,5 @@ mod text;
 mod tests;
 
 pub use figure::{Axis, BarSeries, Bars, Figure, Layer, Line, Style};
+pub use map::{Hop, Map, Panel, Station};
 pub use text::escape_html;

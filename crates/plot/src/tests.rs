@@ -1,5 +1,5 @@
 use crate::scale::Scale;
-use crate::{BarSeries, Bars, Figure, Line, Style};
+use crate::{BarSeries, Bars, Figure, Hop, Line, Map, Panel, Station, Style};
 
 fn ticks(low: f64, high: f64, count: usize) -> Vec<String> {
     let scale = Scale::new(false, Some((low, high)), core::iter::empty(), false);
@@ -127,4 +127,50 @@ fn layers_add_up() {
     let svg = figure.to_svg();
     // The axis holds 2 + 4, so 6 is marked and nothing above.
     assert!(svg.contains(">6</text>") && !svg.contains(">7</text>"), "{svg}");
+}
+
+/// Two stations 300 m apart and one that nothing goes over, in two panels.
+fn map() -> Map {
+    let at = |x, y| Station { name: format!("s{x}"), at: (x, y), way: vec![(x, y), (x + 30.0, y)] };
+    let stations = vec![at(0.0, 0.0), at(300.0, 0.0), at(150.0, 100.0)];
+    let hop = Hop { from: 0, to: 1, packets: 40.0, losses: 7.0 };
+    let panel =
+        |title: &str, hops| Panel { title: title.to_owned(), stations: stations.clone(), hops };
+    let panels = vec![panel("first", vec![hop]), panel("second", Vec::new())];
+    Map { title: "m".to_owned(), caption: "how <to>".to_owned(), panels, width: 500.0 }
+}
+
+#[test]
+fn a_map_shows_what_goes_from_one_station_to_another() {
+    let svg = map().to_svg();
+    let count = |what: &str| svg.matches(what).count();
+    assert_eq!((count("<circle"), count(">first</text>"), count(">second</text>")), (6, 1, 1));
+    // Only the two stations of the hop are named, where there is one; and so are the lost packets.
+    assert_eq!((count(">s0</text>"), count(">s300</text>"), count(">s150</text>")), (1, 1, 0));
+    assert_eq!((count(">7</text>"), count("stroke-opacity=\"0.75\"")), (1, 1));
+    assert!(count(">100 m</text>") == 1 && svg.contains("how &lt;to&gt;"), "{svg}");
+    // North is up: the third station stands above the others.
+    let heights: Vec<f64> = svg
+        .split("<circle ")
+        .skip(1)
+        .map(|rest| rest.split("cy=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(heights[2] < heights[0] - 20.0 && heights[0] == heights[1], "{heights:?}");
+}
+
+#[test]
+fn maps_without_usable_places_are_drawn() {
+    let mut map = map();
+    map.panels[0].stations[0].at = (f64::NAN, 1e300);
+    map.panels[0].stations[1].way = vec![(f64::INFINITY, 0.0), (1.0, 1.0)];
+    map.panels[0].hops[0].to = 99;
+    let mut nothing = map.clone();
+    nothing.panels.clear();
+    let mut nobody = map.clone();
+    nobody.panels.iter_mut().for_each(|panel| panel.stations.clear());
+    for map in [map, nothing, nobody] {
+        let svg = map.to_svg();
+        assert!(svg.ends_with("</svg>\n"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Chooses the figures for results: single figures over a sweep, series over time, distributions.
 
 mod data;
+mod movement;
 mod over_time;
 mod sweep;
 #[cfg(test)]
@@ -12,6 +13,7 @@ use crate::Provenance;
 use crate::stats::Estimate;
 
 pub use data::Data;
+pub use movement::{MOVEMENT, movement};
 pub use over_time::{distributions, series, shares};
 pub use sweep::Sweep;
 

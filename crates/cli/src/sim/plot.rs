@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anabranch_plot::Figure;
+use anabranch_plot::{Figure, Map};
 use anabranch_results::figures::{self, Data, Sweep};
 use anabranch_results::tables::{self, Points, Row};
 use anabranch_results::{Manifest, ResultsError, RunId};
@@ -29,22 +29,7 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
         }
     }
     let drawing = if formats.len() > 1 { Some(Drawing::new()?) } else { None };
-    let wanted = |metric: &str| args.metrics.is_empty() || args.metrics.iter().any(|m| m == metric);
-    let (points, scalars) = read(&args.directory, tables::SCALARS, &wanted)?;
-    let (_, series) = read(&args.directory, tables::SERIES, &wanted)?;
-    let (_, samples) = read(&args.directory, tables::SAMPLES, &wanted)?;
-    let all = [&scalars, &series, &samples];
-    if let Some(missing) = args.metrics.iter().find(|m| !all.iter().any(|data| data.has(m))) {
-        return Err(unknown(&args.directory, missing));
-    }
-    let sweep = Sweep::new(&points, args.x.as_deref()).map_err(Failure::usage)?;
-    let caption = figures::origin(&provenance);
-    let asked = !args.metrics.is_empty();
-    let mut drawn = if asked { Vec::new() } else { own(&args.directory)? };
-    drawn.extend(figures::scalars(&scalars, &sweep, asked));
-    drawn.extend(figures::series(&series, &sweep));
-    drawn.extend(figures::shares(&series, &sweep));
-    drawn.extend(figures::distributions(&samples, &sweep));
+    let drawn = drawn(args, &figures::origin(&provenance))?;
     if drawn.is_empty() {
         let why = format!("{}: the results have nothing to draw", args.directory.display());
         return Err(Failure::failed(why));
@@ -53,10 +38,8 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
     fs::create_dir_all(&out)
         .map_err(|error| Failure::failed(format!("{}: cannot be made: {error}", out.display())))?;
     let mut files = Vec::new();
-    let count = drawn.len();
-    for (name, mut figure) in drawn {
-        figure.caption = format!("{} {caption}", figure.caption).trim().to_owned();
-        files.extend(save(&out, &name, &figure, (&formats, drawing.as_ref()))?);
+    for (name, svg) in &drawn {
+        files.extend(save(&out, name, svg, (&formats, drawing.as_ref()))?);
     }
     let page = out.join(index::INDEX);
     index::write(&out, &figures::origin(&provenance)).map_err(|error| {
@@ -66,8 +49,41 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         return output::print_json(&names);
     }
-    let count = format::counted(count as u64, "figure");
+    let count = format::counted(drawn.len() as u64, "figure");
     output::print(&format!("{count} in {}; open {}\n", out.display(), page.display()))
+}
+
+/// All figures that `args` ask for, as SVG under their names, with `origin` at the end of their captions.
+fn drawn(args: &PlotArgs, origin: &str) -> Result<Vec<(String, String)>, Failure> {
+    // A map needs all that it is made of.
+    let is_map = |metric: &str| figures::MOVEMENT.contains(&metric);
+    let asks_map = args.metrics.iter().any(|metric| is_map(metric));
+    let wanted = |metric: &str| {
+        let asked = args.metrics.is_empty() || args.metrics.iter().any(|m| m == metric);
+        asked || (asks_map && is_map(metric))
+    };
+    let (points, scalars) = read(&args.directory, tables::SCALARS, &wanted)?;
+    let (_, series) = read(&args.directory, tables::SERIES, &wanted)?;
+    let (_, samples) = read(&args.directory, tables::SAMPLES, &wanted)?;
+    let all = [&scalars, &series, &samples];
+    if let Some(missing) = args.metrics.iter().find(|m| !all.iter().any(|data| data.has(m))) {
+        return Err(unknown(&args.directory, missing));
+    }
+    let sweep = Sweep::new(&points, args.x.as_deref()).map_err(Failure::usage)?;
+    let asked = !args.metrics.is_empty();
+    let mut figures = if asked { Vec::new() } else { own(&args.directory)? };
+    figures.extend(figures::scalars(&scalars, &sweep, asked));
+    figures.extend(figures::series(&series, &sweep));
+    figures.extend(figures::shares(&series, &sweep));
+    figures.extend(figures::distributions(&samples, &sweep));
+    let caption = |own: &str| format!("{own} {origin}").trim().to_owned();
+    let figure = |(name, figure): (String, Figure)| {
+        (name, Figure { caption: caption(&figure.caption), ..figure }.to_svg())
+    };
+    let map =
+        |(name, map): (String, Map)| (name, Map { caption: caption(&map.caption), ..map }.to_svg());
+    let maps = figures::movement(&series, &sweep).into_iter().map(map);
+    Ok(figures.into_iter().map(figure).chain(maps).collect())
 }
 
 /// The figures that the scenario itself describes; none if this build cannot read it or runs others.
@@ -131,21 +147,20 @@ fn unknown(directory: &Path, metric: &str) -> Failure {
 fn save(
     out: &Path,
     name: &str,
-    figure: &Figure,
+    svg: &str,
     (formats, drawing): (&[Format], Option<&Drawing>),
 ) -> Result<Vec<PathBuf>, Failure> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = name.chars().map(plain).collect();
-    let svg = figure.to_svg();
     let mut files = Vec::new();
     for format in formats {
         let path = out.join(format!("{name}.{}", format.extension()));
         let failed = |why: String| Failure::failed(format!("{}: cannot be {why}", path.display()));
         let bytes = match drawing {
             Some(drawing) => {
-                drawing.draw(&svg, *format).map_err(|why| failed(format!("drawn: {why}")))?
+                drawing.draw(svg, *format).map_err(|why| failed(format!("drawn: {why}")))?
             }
-            None => svg.clone().into_bytes(),
+            None => svg.as_bytes().to_vec(),
         };
         anabranch_files::write(&path, &bytes, 0o666)
             .map_err(|error| failed(format!("written: {error}")))?;

@@ -2,15 +2,15 @@
 
 use anabranch_plot::{Figure, Line, Style};
 
-use super::{Data, Named, Sweep, label, title, unit};
+use super::{Data, MOVEMENT, Named, Sweep, label, title, unit};
 
 /// More lines than this cannot be told apart.
 const MOST_LINES: usize = 12;
 
-/// What was recorded over time, a figure for each metric and point.
+/// What was recorded over time, a figure for each metric and point; maps show what they are made of.
 pub fn series(data: &Data, sweep: &Sweep) -> Vec<Named> {
     let mut figures = Vec::new();
-    for metric in data.metrics() {
+    for metric in data.metrics().filter(|metric| !MOVEMENT.contains(metric)) {
         let mut subjects = data.subjects(metric);
         if subjects.len() > MOST_LINES {
             subjects = data.groups(metric);
@@ -107,13 +107,19 @@ pub fn distributions(data: &Data, sweep: &Sweep) -> Vec<Named> {
 }
 
 fn title_at(metric: &str, sweep: &Sweep, point: usize) -> String {
+    titled(title(metric), sweep, point)
+}
+
+/// A title of what is shown at a point.
+pub(super) fn titled(title: String, sweep: &Sweep, point: usize) -> String {
     match sweep.name(point) {
-        name if name.is_empty() => title(metric),
-        name => format!("{}, {name}", title(metric)),
+        name if name.is_empty() => title,
+        name => format!("{title}, {name}"),
     }
 }
 
-fn file(kind: &str, metric: &str, sweep: &Sweep, point: usize) -> String {
+/// The name of a figure's file.
+pub(super) fn file(kind: &str, metric: &str, sweep: &Sweep, point: usize) -> String {
     if sweep.len() > 1 {
         format!("{metric}-{kind}-point{point}")
     } else {
@@ -121,6 +127,7 @@ fn file(kind: &str, metric: &str, sweep: &Sweep, point: usize) -> String {
     }
 }
 
-fn of(seed: u64) -> String {
+/// Which run is shown.
+pub(super) fn of(seed: u64) -> String {
     format!("The run with seed {seed}.")
 }

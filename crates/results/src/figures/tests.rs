@@ -114,3 +114,45 @@ fn an_unknown_key_is_refused_with_those_there_are() {
     let error = Sweep::new(&points(&["loss"], &[&["1%"]]), Some("los")).unwrap_err();
     assert_eq!(error, "there is no sweep key 'los'; there is: loss");
 }
+
+#[test]
+fn a_map_shows_spans_of_time() {
+    let mut data = Data::default();
+    let mut add = |subject: &str, metric: &str, at: f64, value: f64| {
+        data.add(&Row { point: 0, seed: 3, subject, metric, at, value });
+    };
+    for second in 0..=14 {
+        let time = f64::from(second);
+        add("station.0", "x_m", time, 0.0);
+        add("station.0", "y_m", time, 0.0);
+        add("station.7", "x_m", time, 10.0 * time);
+        add("station.7", "y_m", time, 50.0);
+    }
+    add("hop.0-7", "hop_packets", 2.0, 5.0);
+    add("hop.0-7", "hop_packets", 4.0, 6.0);
+    add("hop.0-7", "hop_losses", 5.0, 1.0);
+    // A station that is not there.
+    add("hop.0-9", "hop_packets", 5.0, 1.0);
+    add("hop.x", "hop_packets", 5.0, 1.0);
+    let sweep = Sweep::new(&points(&[], &[&[]]), None).unwrap();
+    let (name, map) = movement(&data, &sweep).remove(0);
+    assert_eq!(name, "stations-map");
+    assert!(map.caption.ends_with("The run with seed 3."), "{}", map.caption);
+    let titles: Vec<&str> = map.panels.iter().map(|panel| panel.title.as_str()).collect();
+    let spans = ["0 to 2 s", "2 to 4 s", "4 to 7 s", "7 to 9 s", "9 to 11 s", "11 to 14 s"];
+    assert_eq!(titles, spans);
+    let hops: Vec<Vec<(f64, f64)>> = map
+        .panels
+        .iter()
+        .map(|panel| panel.hops.iter().map(|hop| (hop.packets, hop.losses)).collect())
+        .collect();
+    assert_eq!(hops[..3], [vec![(5.0, 0.0)], vec![(6.0, 0.0)], vec![(0.0, 1.0)]]);
+    assert!(hops[3..].iter().all(Vec::is_empty));
+    // In the middle of the third span, and the way in it.
+    let station = &map.panels[2].stations[1];
+    assert_eq!((station.name.as_str(), station.at), ("7", (55.0, 50.0)));
+    assert_eq!(station.way, [(40.0, 50.0), (50.0, 50.0), (60.0, 50.0), (70.0, 50.0)]);
+    // Maps take the place of lines.
+    assert!(series(&data, &sweep).is_empty());
+    assert!(movement(&Data::default(), &sweep).is_empty());
+}

@@ -336,6 +336,20 @@ pub const METRICS: &[Metric] = &[
     ),
     metric("link_failures", About::Mesh, "1", "packets that a MAC has given up"),
     metric("copies", About::Mesh, "1", "data packets sent a second time, along a second route"),
+    metric("x_m", About::Mesh, "t", "metres to the east at which each station is, as `station.N`"),
+    metric("y_m", About::Mesh, "t", "metres to the north at which each station is, as `station.N`"),
+    metric(
+        "hop_packets",
+        About::Mesh,
+        "t",
+        "data packets that arrived over each hop since the last point, as `hop.FROM-TO`; no point where none did",
+    ),
+    metric(
+        "hop_losses",
+        About::Mesh,
+        "t",
+        "data packets lost on each hop since the last point, at random above the MAC or given up by it, as `hop.FROM-TO`; no point where none was",
+    ),
 ];
 
 impl Metric {

@@ -144,7 +144,8 @@ fn targets<'a>(
     let metrics: Vec<&Metric> = metrics.copied().collect();
     let about = |name: &str| metrics.iter().any(|metric| subjects.has(name, metric));
     let Some(named) = section.names("of") else {
-        return subjects.flows.iter().filter(|name| about(name)).cloned().collect();
+        let all = subjects.flows.iter().chain(&subjects.mesh);
+        return all.filter(|name| about(name)).cloned().collect();
     };
     let mut targets = Vec::new();
     for (name, place) in named {

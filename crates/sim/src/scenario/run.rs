@@ -9,6 +9,7 @@ mod mesh;
 mod rates;
 mod report;
 mod series;
+mod stations;
 mod target;
 
 use core::fmt;

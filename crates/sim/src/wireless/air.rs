@@ -7,7 +7,7 @@ use anabranch_types::{Rng, Time};
 
 use super::mac::{Frame, FrameKind, Mac, Notice, Timing};
 use super::receiver::{Heard, Receiver};
-use super::{Destination, MacCounters, Message, Motion, Radio};
+use super::{Destination, MacCounters, Message, Motion, Position, Radio};
 use crate::engine::{Entry, Wheel};
 
 pub(super) use kinds::MAX_STATIONS;
@@ -191,6 +191,11 @@ impl Air {
     /// When what was polled last has happened, or a message was sent last.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.now)
+    }
+
+    /// Where the stations are at `now`, in the order of their numbers.
+    pub fn positions(&self, now: Time) -> Vec<Position> {
+        (0..self.stations.len()).map(|station| self.motion.position(station, now)).collect()
     }
 
     /// What has happened so far, all stations together.

@@ -33,9 +33,11 @@ mod packet;
 mod route;
 mod run;
 mod selection;
+mod watch;
 
 pub use config::{AckRoute, Answers, Forwarding, Renewal, RouteUse, RoutingConfig};
 pub use counters::{Drops, MeshCounters};
 pub use route::{MAX_ROUTE, Route};
 pub use run::{Mesh, MeshConfig, MeshError, MeshFlow, MeshTraffic};
 pub use selection::Separation;
+pub use watch::{HopCounters, Hops, hops, positions, watch_hops};

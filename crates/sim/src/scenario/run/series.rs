@@ -6,16 +6,19 @@ use std::collections::BTreeMap;
 use anabranch_types::Time;
 
 use super::build::Live;
+use super::stations::Stations;
 use super::target::Target;
 use crate::endpoint::{Counters, Instant, Watch};
 use crate::engine::{LinkId, LinkView};
 use crate::report::Series;
 use crate::scenario::plan::{Plan, ProbePlan};
+use crate::scenario::probes::MESH;
 
 /// Everything a run records on request.
 #[derive(Debug)]
 pub(super) struct Recorder {
     tracks: Vec<Track>,
+    stations: Vec<Stations>,
     /// Links whose mean queue is asked for: the sum of what was seen.
     queues: BTreeMap<usize, f64>,
     looks: u64,
@@ -45,6 +48,7 @@ impl Recorder {
     pub(super) fn new(plan: &Plan, wanted: &[(String, &str)], live: &mut Live) -> Self {
         let mut recorder = Recorder {
             tracks: Vec::new(),
+            stations: Vec::new(),
             queues: BTreeMap::new(),
             looks: 0,
             samples: Vec::new(),
@@ -61,7 +65,8 @@ impl Recorder {
 
     /// When the next point of a series is due.
     pub(super) fn next_due(&self) -> Option<Time> {
-        self.tracks.iter().map(|track| track.due).min()
+        let stations = self.stations.iter().map(Stations::due);
+        self.tracks.iter().map(|track| track.due).chain(stations).min()
     }
 
     /// Whether queues are to be looked at.
@@ -90,15 +95,22 @@ impl Recorder {
         for track in self.tracks.iter_mut().filter(|track| track.due <= now) {
             track.record(now, live);
         }
+        for stations in self.stations.iter_mut().filter(|stations| stations.due() <= now) {
+            stations.record(now, live);
+        }
     }
 
-    /// The series, in the order of the probes.
+    /// The series, in the order of the probes; those of stations are the last.
     pub(super) fn series(self) -> Vec<Series> {
-        self.tracks.into_iter().map(|track| track.series).collect()
+        let tracks = self.tracks.into_iter().map(|track| track.series);
+        tracks.chain(self.stations.into_iter().flat_map(Stations::series)).collect()
     }
 
     fn add_probe(&mut self, plan: &Plan, probe: &ProbePlan, live: &mut Live) {
         let watch = Watch { slice: probe.slice.as_bytes(), coding_blocks: probe.coding_blocks };
+        if probe.of.iter().any(|subject| subject == MESH) {
+            self.stations.extend(Stations::watch(probe, live));
+        }
         for subject in &probe.of {
             let Some(target) = Target::of(plan, subject) else { continue };
             for metric in &probe.series {

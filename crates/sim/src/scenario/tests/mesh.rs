@@ -269,3 +269,51 @@ fn transfers_end_and_loads_arrive() {
     let late = scenario.run(&scenario.points()[0], 1).unwrap();
     assert!(late.scalar("mesh", "copies").unwrap() < figure("mesh", "copies") / 2.0);
 }
+
+/// Where stations are and what goes over each hop can be recorded, without which nothing else changes.
+#[test]
+fn stations_and_hops_can_be_recorded() {
+    let probe = "[[probe]]\nof = \"mesh\"\nseries = [\"x_m\", \"y_m\", \"hop_packets\", \"hop_losses\"]\n\
+                 interval = \"2s\"\n";
+    let run = |text: &str| {
+        let scenario =
+            Scenario::parse(text, "t.toml").unwrap_or_else(|errors| panic!("{errors:?}"));
+        scenario.run(&scenario.points()[0], 1).unwrap()
+    };
+    let (plain, recorded) = (run(RING), run(&format!("{RING}{probe}")));
+    assert_eq!(plain.scalar("tcp", "delivered_bytes"), recorded.scalar("tcp", "delivered_bytes"));
+    let of =
+        |metric: &'static str| recorded.series.iter().filter(move |series| series.metric == metric);
+    let names = |metric| of(metric).map(|series| series.subject.clone()).collect::<Vec<_>>();
+    let stations: Vec<String> = (0..14).map(|station| format!("station.{station}")).collect();
+    assert_eq!((names("x_m"), names("y_m")), (stations.clone(), stations));
+    for (x, y) in of("x_m").zip(of("y_m")) {
+        assert_eq!(x.times, (0..=10).map(|point| f64::from(2 * point)).collect::<Vec<_>>());
+        let radius = x.values.iter().zip(&y.values).map(|(x, y)| x.hypot(*y));
+        assert!(radius.clone().all(|radius| (radius - 449.4).abs() < 1e-6));
+    }
+    // Data takes either way round the ring from 0 to 7, and some of it is lost on the way.
+    let sum = |metric, hop: &str| {
+        let series = of(metric).filter(|series| hop.is_empty() || series.subject == hop);
+        series.flat_map(|series| series.values.iter()).sum::<f64>()
+    };
+    let hops = names("hop_packets");
+    assert!(hops.iter().all(|hop| hop.starts_with("hop.")), "{hops:?}");
+    let segments = recorded.scalar("tcp", "delivered_bytes").unwrap() / 500.0;
+    let last = sum("hop_packets", "hop.6-7") + sum("hop_packets", "hop.8-7");
+    assert!(last >= segments && segments > 50.0, "{last} {segments}");
+    let first = sum("hop_packets", "hop.0-1") + sum("hop_packets", "hop.0-13");
+    assert!(first > last && sum("hop_losses", "") > 0.0, "{first} {last}");
+    // Packets that only acknowledge do not count.
+    assert!(!hops.iter().any(|hop| hop == "hop.7-6" || hop == "hop.7-8"), "{hops:?}");
+}
+
+#[test]
+fn positions_are_of_stations() {
+    let text = format!("{RING}[[probe]]\nof = \"tcp\"\nseries = \"x_m\"\n");
+    let errors = Scenario::parse(&text, "t.toml").unwrap_err();
+    assert!(errors[0].to_string().contains("'tcp' has none of x_m"), "{}", errors[0]);
+    // Without a subject it is about the only one that has it.
+    let text = format!("{RING}[[probe]]\nseries = \"x_m\"\n");
+    Scenario::parse(&text, "t.toml").unwrap();
+}

@@ -7,6 +7,7 @@ use super::counters::MeshCounters;
 use super::dsr::Station;
 use super::net::{Event, Net};
 use super::packet::{Data, Load, Packet};
+use super::watch::Hops;
 use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 use crate::wireless::{Air, Report};
 
@@ -22,6 +23,8 @@ pub(super) struct MeshAgent {
     next: Option<Time>,
     /// As [`MeshConfig::loss_spares_routing`](super::MeshConfig::loss_spares_routing).
     pub(super) loss_spares_routing: bool,
+    /// What happens on each hop, if anybody wants to know.
+    pub(super) hops: Option<Hops>,
 }
 
 /// An end of a connection.
@@ -43,8 +46,8 @@ impl MeshAgent {
         let net = Net::new(air, routing);
         let stations = (0..count).map(|id| Station::new(id, &net, seed)).collect();
         let (attached, ends) = (Vec::new(), Vec::new());
-        let (started, next) = (false, None);
-        MeshAgent { net, stations, attached, ends, started, next, loss_spares_routing: false }
+        let (started, next, hops) = (false, None, None);
+        MeshAgent { net, stations, attached, ends, started, next, loss_spares_routing: false, hops }
     }
 
     /// The port attached next is this end of a connection.
@@ -96,7 +99,27 @@ impl MeshAgent {
         }
     }
 
+    /// Counts what happened to a packet of data on a hop, if anybody wants to know.
+    fn count(&mut self, report: Report) {
+        let Some(hops) = &mut self.hops else { return };
+        let (from, to, token, has_arrived) = match report {
+            Report::Received { at, from, token } => (from, at, token, true),
+            Report::Lost { at, from, token } => (from, at, token, false),
+            Report::GaveUp { from, to, token } => (from, to, token, false),
+            Report::Overheard { .. } | Report::Sent { .. } => return,
+        };
+        let packet = self.net.packets.get(token);
+        let Some(Load::Data(data)) = packet.map(|packet| &packet.load) else { return };
+        if data.is_acknowledgement() {
+            return;
+        }
+        let counters = hops.entry((from as u16, to as u16)).or_default();
+        counters.packets += u64::from(has_arrived);
+        counters.losses += u64::from(!has_arrived);
+    }
+
     fn handle_report(&mut self, report: Report) {
+        self.count(report);
         let net = &mut self.net;
         match report {
             Report::Received { at, from, token } => self.receive(at, from, token),
