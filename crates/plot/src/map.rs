@@ -168,7 +168,6 @@ impl Scale {
 impl Panel {
     fn draw(&self, svg: &mut Svg, corner: (f64, f64), scale: &Scale, most: f64) {
         let place = |at: (f64, f64)| scale.place(corner, at);
-        let stations = || self.stations.iter().enumerate().filter(|(_, one)| is_drawable(&one.at));
         for station in &self.stations {
             let way = station.way.iter().copied().filter(is_drawable);
             let way: Vec<(f64, f64)> = way.map(place).collect();
@@ -197,7 +196,8 @@ impl Panel {
                 svg.text(at, SMALL, Anchor::Start, HALO, &n(hop.losses));
             }
         }
-        for (index, station) in stations() {
+        let stations = self.stations.iter().enumerate();
+        for (index, station) in stations.filter(|(_, station)| is_drawable(&station.at)) {
             let is_used = self.hops.iter().any(|hop| [hop.from, hop.to].contains(&index));
             let (x, y) = place(station.at);
             let (radius, colour) = if is_used { (3.0, INK) } else { (1.6, GREY) };
@@ -227,7 +227,7 @@ fn beside(from: (f64, f64), to: (f64, f64)) -> ((f64, f64), (f64, f64)) {
     ((from.0 + x, from.1 + y), (to.0 + x, to.1 + y))
 }
 
-/// An arrow whose head stands in its middle, where no station hides it.
+/// An arrow whose head stands behind its middle, where neither a station nor a cross hides it.
 fn arrow(svg: &mut Svg, from: (f64, f64), to: (f64, f64), width: f64) {
     let colour = Look::of(0).colour;
     let (from, to) = beside(from, to);
@@ -239,7 +239,6 @@ fn arrow(svg: &mut Svg, from: (f64, f64), to: (f64, f64), width: f64) {
     }
     let ahead = (dx / length, dy / length);
     let (long, half) = (4.0 + width, 2.0 + width);
-    // Behind the middle, so that a cross there does not hide it.
     let tip = (from.0 + 0.75 * dx, from.1 + 0.75 * dy);
     let back = (tip.0 - ahead.0 * long, tip.1 - ahead.1 * long);
     let corners = [

@@ -61,7 +61,8 @@ fn take_one_share(variant: &str, seeds: u64) {
 #[test]
 fn paths_that_share_take_one_flows_share_together() {
     take_one_share("one", SEEDS);
-    take_one_share("three", SEEDS);
+    // Two paths take .63 (96 seeds), one takes .57 (24): near the bound, so these have to be known better.
+    take_one_share("three", 2 * SEEDS);
 }
 
 #[test]

@@ -14,6 +14,7 @@
 mod answer;
 mod bounds;
 mod delay;
+mod excess;
 mod random;
 mod rate;
 mod response;

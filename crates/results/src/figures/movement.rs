@@ -44,7 +44,7 @@ fn map(data: &Data, sweep: &Sweep, point: usize) -> Option<(String, Map)> {
         stations.push((subject.strip_prefix("station.").unwrap_or(subject), x, y));
     }
     let times: Vec<f64> = stations.first()?.1.iter().map(|(time, _)| *time).collect();
-    let hops = hops(data, point);
+    let hops = hops(data, point, seed);
     let panels = spans(&times).into_iter().map(|span| panel(&stations, &hops, span)).collect();
     let title = over_time::titled("Stations and routes".to_owned(), sweep, point);
     let caption = format!("{HOW} {}", over_time::of(seed));
@@ -65,14 +65,16 @@ fn spans(times: &[f64]) -> Vec<(f64, f64)> {
     }
 }
 
-/// Every hop on which a packet arrived or was lost.
-fn hops<'a>(data: &'a Data, point: usize) -> Vec<HopLines<'a>> {
+/// Every hop on which a packet arrived or was lost in the run with this seed.
+fn hops<'a>(data: &'a Data, point: usize, seed: u64) -> Vec<HopLines<'a>> {
     let mut subjects = data.subjects("hop_packets");
     subjects.extend(data.subjects("hop_losses"));
     subjects.sort_unstable();
     subjects.dedup();
-    let line =
-        |metric, subject| data.line(metric, subject, point).map_or(&[][..], |(_, line)| line);
+    let line = |metric, subject| {
+        let line = data.line(metric, subject, point).filter(|(of, _)| *of == seed);
+        line.map_or(&[][..], |(_, line)| line)
+    };
     let hop = |subject: &'a str| {
         let (from, to) = subject.strip_prefix("hop.")?.split_once('-')?;
         let lines = ["hop_packets", "hop_losses"].map(|metric| line(metric, subject));

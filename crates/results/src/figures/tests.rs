@@ -134,6 +134,9 @@ fn a_map_shows_spans_of_time() {
     // A station that is not there.
     add("hop.0-9", "hop_packets", 5.0, 1.0);
     add("hop.x", "hop_packets", 5.0, 1.0);
+    // Another run, in which stations are elsewhere.
+    let metric = "hop_packets";
+    data.add(&Row { point: 0, seed: 4, subject: "hop.7-0", metric, at: 5.0, value: 1.0 });
     let sweep = Sweep::new(&points(&[], &[&[]]), None).unwrap();
     let (name, map) = movement(&data, &sweep).remove(0);
     assert_eq!(name, "stations-map");

@@ -17,7 +17,7 @@ const KNOWN: f64 = 32.0;
 const SURE: f64 = 256.0;
 /// Most random loss that losses at longer delays show, a share. Most paths lose less, and flows that each send so much
 /// more still share a queue.
-const UNSHOWN: f64 = 0.03;
+const UNSHOWN: f64 = 0.02;
 /// How long more than that is believed in after the last short delay: the longer of this time and so many round trips.
 /// Where a road's delay varies, short ones come now and then.
 const SHOWN_FOR: (Duration, u32) = (Duration::from_secs(4), 64);

@@ -4,7 +4,8 @@
 //! of random loss while the delay is near its longest are congestion's.
 
 use super::delay::Delay;
-use super::random::{Random, Stretches, Tally};
+use super::excess::Excess;
+use super::random::Random;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
@@ -18,11 +19,11 @@ const FULL_RANGE: (f64, f64) = (0.125, 0.006);
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
-/// Share of the longest delay lately below which a delay, counted from the least, shows that the queue is empty.
+/// Share of the longest delay of the last round trips below which a delay, counted from the least, shows that the queue
+/// is empty; and how many round trips these are. A queue that empties takes longer, a road's delay varies within one.
 const SHORT: f64 = 0.35;
-/// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
-const BELIEVED: (f64, f64) = (0.1, 8.0);
-/// Number of packets in a row that met a long queue at which that belief holds in startup too.
+const ROUNDS: usize = 3;
+/// Number of packets in a row that met a long queue that are many.
 const MANY: f64 = 64.0;
 /// Share of the bytes in flight at which losses answered our sending that already counts as too much.
 const TOO_MUCH: (u64, u64) = (17, 20);
@@ -38,9 +39,10 @@ pub(super) struct Rival {
     high: f64,
     /// Delays that differ by less, s, are the same.
     least: f64,
+    /// The longest delays of this round trip and of those before it, s.
+    longest: [f64; ROUNDS],
     random: Random,
-    /// Packets that met a delay near the longest.
-    top: Stretches,
+    excess: Excess,
     /// Most bytes in flight lately.
     peak: u64,
     window: Option<Window>,
@@ -74,6 +76,7 @@ impl Rival {
     /// The least delay, from which all others are counted, has risen by `rise`, s.
     pub(super) fn recount(&mut self, rise: f64) {
         (self.low, self.high) = (self.low - rise, self.high - rise);
+        self.longest = self.longest.map(|delay| delay - rise);
     }
 
     /// Takes in an acknowledgement. True if it shows that a full queue dropped packets.
@@ -97,9 +100,11 @@ impl Rival {
         self.constant = queue >= self.least && self.high - self.low <= self.probed(delay);
         if event.acked_packets > 0 {
             let is_clear = place < BOTTOM && delay.is_clear(event.largest_acked_sent);
-            let is_short = queue < self.least.max(SHORT * self.high);
+            self.longest[0] = self.longest[0].max(queue);
+            let longest = self.longest.iter().copied().fold(0.0, f64::max);
+            let is_short = queue < self.least.max(SHORT * longest);
             self.random.on_acked(event, is_clear, is_short);
-            self.top.acked(event, place > TOP);
+            self.excess.on_acked(event, place > TOP, &self.random);
         }
         if self.random.is_sure() {
             self.window = self.window.take().filter(|window| !window.in_doubt);
@@ -112,7 +117,10 @@ impl Rival {
     fn on_loss(&mut self, event: &AckEvent) -> bool {
         let (sent, lost) = (event.largest_lost_sent, f64::from(event.lost_packets));
         self.random.on_lost(sent, lost);
-        self.top.lost(sent, lost).is_some_and(|top| self.is_excessive(&top.packets))
+        // Two of three tell that others keep the queue full.
+        let signs = u8::from(self.constant) + u8::from(self.cautious);
+        let is_full = |packets| self.competes || signs + u8::from(packets >= MANY) >= 2;
+        self.excess.on_lost((sent, lost), &self.random, is_full)
     }
 
     /// Where a forward delay lies between that of an empty queue, 0, and that of a full one, 1.
@@ -144,32 +152,9 @@ impl Rival {
         self.high -= range / 16.0;
         self.low += range / 32.0;
         self.random.end_round();
+        self.longest.rotate_right(1);
+        self.longest[0] = 0.0;
         self.peak -= self.peak / 8;
-    }
-
-    /// Whether more was lost near the longest delay than random loss takes: more than three standard
-    /// deviations, of a count whose variance is its mean, times how much losses come in bursts, and more for
-    /// how few packets the estimate is of. Random losses look so in a twentieth of a queue's sawteeth at most.
-    ///
-    /// Anyone who never sees the queue empty never gets an estimate, and would send the others' drops in addition:
-    /// after startup, or where many packets tell, little random loss is believed in until then.
-    fn is_excessive(&self, top: &Tally) -> bool {
-        let random = self.random.packets();
-        if !self.random.is_known() && (self.competes || self.stays_full(top)) {
-            let (share, packets) = BELIEVED;
-            let believed = (random.lost + share * packets) / (random.total() + packets);
-            return top.lost > believed * top.total() + 1.0;
-        }
-        let known = random.total() + 1.0;
-        let bursts = self.random.bursts();
-        let expected = (random.lost + 0.5) / known * top.total();
-        let variance = expected * (1.0 + top.total() / known) * bursts;
-        top.lost >= expected + 3.0 * variance.sqrt() + 0.6 * bursts
-    }
-
-    /// Whether the queue is one that others keep full, as far as we can know.
-    fn stays_full(&self, top: &Tally) -> bool {
-        self.constant && (self.cautious || top.total() >= MANY)
     }
 
     /// Random loss.

@@ -1,0 +1,90 @@
+//! Tells when more of the packets that met a full queue are lost than random loss takes.
+//!
+//! Two tests decide. The losses of one round trip may be too many for chance. Fewer may be too many if they go on: then
+//! they add up from one round trip to the next (Page's cumulative sum, Biometrika 1954).
+
+use anabranch_types::{Time, math};
+
+use super::random::{Random, Stretches, Tally};
+use crate::congestion::AckEvent;
+
+/// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
+const BELIEVED: (f64, f64) = (0.1, 8.0);
+/// Number of standard deviations by which the losses of one round trip are too many.
+const DEVIATIONS: f64 = 3.0;
+/// What losses that go on are weighed for: so many times as many as random loss takes.
+const MORE: f64 = 1.5;
+/// Sum at which they are too many: the logarithm of how much more likely they are then than random loss alone.
+const ENOUGH: f64 = 7.0;
+
+/// See the module's documentation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Excess {
+    /// Packets that met a delay near the longest.
+    top: Stretches,
+    /// How much more likely their losses are if random loss does not explain them, as a logarithm; at least 0.
+    sum: f64,
+}
+
+impl Excess {
+    /// Takes in acknowledged packets. `met` says whether their delay was near the longest.
+    pub(super) fn on_acked(&mut self, event: &AckEvent, met: bool, random: &Random) {
+        self.top.acked(event, met);
+        if met {
+            self.add(f64::from(event.acked_packets), 0.0, random);
+        }
+    }
+
+    /// Takes in the loss of `lost` packets that left at `sent`. True if a full queue dropped them.
+    ///
+    /// Anyone who never sees the queue empty never gets an estimate of random loss, and would send the others' drops in
+    /// addition. `is_full` says whether the queue is one that others keep full, given how many packets met it; little
+    /// random loss is believed in then until there is an estimate.
+    pub(super) fn on_lost(
+        &mut self,
+        (sent, lost): (Time, f64),
+        random: &Random,
+        is_full: impl Fn(f64) -> bool,
+    ) -> bool {
+        let Some(top) = self.top.lost(sent, lost) else { return false };
+        let top = top.packets;
+        self.add(lost, lost, random);
+        if self.sum > ENOUGH {
+            self.sum = 0.0;
+            return true;
+        }
+        if !random.is_known() && is_full(top.total()) {
+            let (share, packets) = BELIEVED;
+            let known = random.packets();
+            let believed = (known.lost + share * packets) / (known.total() + packets);
+            return top.lost > believed * top.total() + 1.0;
+        }
+        is_beyond_chance(&top, random)
+    }
+
+    /// Adds the fate of so many packets, of which `lost` are lost, to the sum.
+    fn add(&mut self, packets: f64, lost: f64, random: &Random) {
+        if !random.is_known() {
+            self.sum = 0.0;
+            return;
+        }
+        // A standard deviation more than the estimate, which may be too low.
+        let known = random.packets();
+        let total = known.total() + 1.0;
+        let share = (known.lost + 0.5) / total;
+        let share = share + (share / total * random.bursts()).sqrt();
+        let likely = lost * math::ln(MORE) - (MORE - 1.0) * share * packets;
+        self.sum = (self.sum + likely / random.bursts()).max(0.0);
+    }
+}
+
+/// Whether more of the packets of one round trip were lost than random loss takes: more than three standard deviations,
+/// of a count whose variance is its mean, times how much losses come in bursts, and more for how few packets the estimate
+/// is of. Random losses look so in a twentieth of a queue's sawteeth at most.
+fn is_beyond_chance(top: &Tally, random: &Random) -> bool {
+    let (packets, bursts) = (random.packets(), random.bursts());
+    let known = packets.total() + 1.0;
+    let expected = (packets.lost + 0.5) / known * top.total();
+    let variance = expected * (1.0 + top.total() / known) * bursts;
+    top.lost >= expected + DEVIATIONS * variance.sqrt() + 0.6 * bursts
+}
