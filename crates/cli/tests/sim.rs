@@ -421,7 +421,7 @@ fn packets_can_be_captured() {
     assert!(Path::new(&bench.path("bare")).join("traces/point1-seed1.pcapng").exists());
 }
 
-/// What stations and hops recorded becomes a map, also if only a part of it is asked for.
+/// Positions and hops are drawn as a map, even if only one of its metrics is asked for.
 #[test]
 fn a_map_shows_stations_and_routes() {
     let bench = Bench::new();

@@ -12,12 +12,12 @@ use crate::text;
 
 /// Text sizes in pixels.
 const TITLE: f64 = 14.0;
-const LABEL: f64 = 12.0;
-const SMALL: f64 = 11.0;
+pub(crate) const LABEL: f64 = 12.0;
+pub(crate) const SMALL: f64 = 11.0;
 /// Figures less wide have their key below.
 const NARROW: f64 = 480.0;
 /// Space around everything.
-const EDGE: f64 = 12.0;
+pub(crate) const EDGE: f64 = 12.0;
 
 /// The area in which values are drawn, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,11 +40,7 @@ struct Canvas<'a> {
 pub(crate) fn document(figure: &Figure) -> String {
     let mut svg = Svg::default();
     let (width, size) = (figure.size.0.max(200.0), figure.size.1.max(150.0));
-    let titles = text::wrap(&figure.title, TITLE * 1.06, width - 2.0 * EDGE);
-    for (index, line) in titles.iter().enumerate() {
-        let at = (EDGE, EDGE + TITLE * (0.85 + 1.3 * index as f64));
-        svg.text(at, TITLE, Anchor::Start, "font-weight=\"bold\"", line);
-    }
+    let top = title(&mut svg, &figure.title, width) + 10.0;
     let (x, y) = scales(figure);
     let entries = key::entries(figure);
     let is_narrow = width < NARROW;
@@ -52,7 +48,6 @@ pub(crate) fn document(figure: &Figure) -> String {
     let key_height = if is_narrow { 0.0 } else { key::height(&entries) };
     let y_ticks = y.labels(&y.ticks(axes::y_count(size)));
     let widest = y_ticks.iter().map(|label| text::width(label, SMALL)).fold(0.0, f64::max);
-    let top = EDGE + TITLE * 1.3 * titles.len() as f64 + 10.0;
     let area = Area {
         left: EDGE + LABEL * 1.4 + widest + 8.0,
         right: width - EDGE - key_width,
@@ -84,11 +79,27 @@ pub(crate) fn document(figure: &Figure) -> String {
     } else {
         key::draw(&mut svg, &canvas, &entries, width);
     }
-    for line in text::wrap(&figure.caption, SMALL, width - 2.0 * EDGE) {
+    end = caption(&mut svg, &figure.caption, width, end);
+    svg.finish(width, end + EDGE, &figure.title)
+}
+
+/// Writes a title above everything, and returns where it ends.
+pub(crate) fn title(svg: &mut Svg, title: &str, width: f64) -> f64 {
+    let lines = text::wrap(title, TITLE * 1.06, width - 2.0 * EDGE);
+    for (index, line) in lines.iter().enumerate() {
+        let at = (EDGE, EDGE + TITLE * (0.85 + 1.3 * index as f64));
+        svg.text(at, TITLE, Anchor::Start, "font-weight=\"bold\"", line);
+    }
+    EDGE + TITLE * 1.3 * lines.len() as f64
+}
+
+/// Writes a caption below `end`, and returns where it ends itself.
+pub(crate) fn caption(svg: &mut Svg, caption: &str, width: f64, mut end: f64) -> f64 {
+    for line in text::wrap(caption, SMALL, width - 2.0 * EDGE) {
         end += SMALL * 1.35;
         svg.text((EDGE, end), SMALL, Anchor::Start, "fill-opacity=\"0.8\"", &line);
     }
-    svg.finish(width, end + EDGE, &figure.title)
+    end
 }
 
 /// The scales that hold all data.

@@ -1,15 +1,13 @@
 //! Maps: where stations are, and what goes from one to another, one panel after the other in time.
 
+use crate::draw::{EDGE, LABEL, SMALL, caption, title};
 use crate::palette::{Look, Marker};
+use crate::scale::round_step;
 use crate::svg::{Anchor, INK, Svg, n};
-use crate::text;
 
-/// Text sizes in pixels.
-const TITLE: f64 = 14.0;
-const LABEL: f64 = 12.0;
-const SMALL: f64 = 9.0;
-/// Space around everything, and between panels.
-const EDGE: f64 = 12.0;
+/// Size of the texts beside stations and hops, pixels.
+const TINY: f64 = 9.0;
+/// Space between panels.
 const GAP: f64 = 14.0;
 /// Space within a panel between its frame and the outermost places.
 const MARGIN: f64 = 10.0;
@@ -76,7 +74,7 @@ pub struct Hop {
 }
 
 /// Metres to pixels, and where the metres begin.
-struct Scale {
+struct Projection {
     pixels: f64,
     west: f64,
     north: f64,
@@ -88,41 +86,28 @@ impl Map {
     pub fn to_svg(&self) -> String {
         let mut svg = Svg::default();
         let width = self.width.max(200.0);
-        let mut top = EDGE;
-        for line in text::wrap(&self.title, TITLE * 1.06, width - 2.0 * EDGE) {
-            svg.text(
-                (EDGE, top + TITLE * 0.85),
-                TITLE,
-                Anchor::Start,
-                "font-weight=\"bold\"",
-                &line,
-            );
-            top += TITLE * 1.3;
-        }
-        let (scale, columns) = self.scale(width);
-        let step = (scale.size.0 + GAP, scale.size.1 + LABEL * 1.5 + GAP);
+        let top = title(&mut svg, &self.title, width);
+        let (projection, columns) = self.projection(width);
+        let step = (projection.size.0 + GAP, projection.size.1 + LABEL * 1.5 + GAP);
         let most = self.most();
         for (index, panel) in self.panels.iter().enumerate() {
             let (column, row) = (index % columns, index / columns);
             let at = (EDGE + column as f64 * step.0, top + row as f64 * step.1);
             svg.text((at.0, at.1 + LABEL), LABEL, Anchor::Start, "", &panel.title);
             let corner = (at.0, at.1 + LABEL * 1.5);
-            svg.outline(corner, scale.size, GREY_LIGHT);
-            panel.draw(&mut svg, corner, &scale, most);
+            svg.outline(corner, projection.size, GREY_LIGHT);
+            panel.draw(&mut svg, corner, &projection, most);
             if index == 0 {
-                ruler(&mut svg, corner, &scale);
+                ruler(&mut svg, corner, &projection);
             }
         }
-        let mut end = top + self.panels.len().div_ceil(columns) as f64 * step.1;
-        for line in text::wrap(&self.caption, LABEL - 1.0, width - 2.0 * EDGE) {
-            svg.text((EDGE, end), LABEL - 1.0, Anchor::Start, "fill-opacity=\"0.8\"", &line);
-            end += LABEL * 1.25;
-        }
+        let end = top + self.panels.len().div_ceil(columns) as f64 * step.1 - GAP;
+        let end = caption(&mut svg, &self.caption, width, end);
         svg.finish(width, end + EDGE, &self.title)
     }
 
-    /// A scale that all panels fit in, and how many of them stand beside each other.
-    fn scale(&self, width: f64) -> (Scale, usize) {
+    /// A projection that all panels fit in, and how many of them stand beside each other.
+    fn projection(&self, width: f64) -> (Projection, usize) {
         let stations = self.panels.iter().flat_map(|panel| &panel.stations);
         let places = stations.flat_map(|station| station.way.iter().copied().chain([station.at]));
         let places = places.filter(is_drawable);
@@ -141,13 +126,13 @@ impl Map {
         let room = panel - 2.0 * MARGIN;
         let pixels = (room / wide).min((panel * TALLEST - 2.0 * MARGIN) / high);
         let start = |ends: (f64, f64)| if ends.0.is_finite() { ends } else { (0.0, 0.0) };
-        let scale = Scale {
+        let projection = Projection {
             pixels,
             west: start(ends.0).0 - (room / pixels - wide) / 2.0,
             north: start(ends.1).1,
             size: (panel, high * pixels + 2.0 * MARGIN),
         };
-        (scale, columns)
+        (projection, columns)
     }
 
     /// Most packets that go over a hop in any panel.
@@ -157,7 +142,7 @@ impl Map {
     }
 }
 
-impl Scale {
+impl Projection {
     /// Where a place is in a panel whose upper left corner is `corner`.
     fn place(&self, corner: (f64, f64), at: (f64, f64)) -> (f64, f64) {
         let x = corner.0 + MARGIN + (at.0 - self.west) * self.pixels;
@@ -166,8 +151,8 @@ impl Scale {
 }
 
 impl Panel {
-    fn draw(&self, svg: &mut Svg, corner: (f64, f64), scale: &Scale, most: f64) {
-        let place = |at: (f64, f64)| scale.place(corner, at);
+    fn draw(&self, svg: &mut Svg, corner: (f64, f64), projection: &Projection, most: f64) {
+        let place = |at: (f64, f64)| projection.place(corner, at);
         for station in &self.stations {
             let way = station.way.iter().copied().filter(is_drawable);
             let way: Vec<(f64, f64)> = way.map(place).collect();
@@ -193,7 +178,7 @@ impl Panel {
                 let middle = ((ax + bx) / 2.0, (ay + by) / 2.0);
                 svg.marker(middle, Marker::Cross, Look::of(1).colour);
                 let at = (middle.0 + 5.0, middle.1 + 3.5);
-                svg.text(at, SMALL, Anchor::Start, HALO, &n(hop.losses));
+                svg.text(at, TINY, Anchor::Start, HALO, &n(hop.losses));
             }
         }
         let stations = self.stations.iter().enumerate();
@@ -208,7 +193,7 @@ impl Panel {
                 n(radius)
             ));
             if is_used {
-                svg.text((x + 4.0, y - 4.0), SMALL, Anchor::Start, HALO, &station.name);
+                svg.text((x + 4.0, y - 4.0), TINY, Anchor::Start, HALO, &station.name);
             }
         }
     }
@@ -249,15 +234,13 @@ fn arrow(svg: &mut Svg, from: (f64, f64), to: (f64, f64), width: f64) {
     svg.area(&corners, colour, 1.0);
 }
 
-/// A length of one, two or five times a power of ten, metres, that is a fifth of the panel at least.
-fn ruler(svg: &mut Svg, corner: (f64, f64), scale: &Scale) {
-    let least = scale.size.0 / scale.pixels / 5.0;
-    let powers = (-3..=8).map(|power| 10f64.powi(power));
-    let round = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * power));
-    let Some(metres) = round.into_iter().find(|metres| *metres >= least) else { return };
-    let right = (corner.0 + scale.size.0 - 4.0, corner.1 - 5.0);
-    let left = (right.0 - metres * scale.pixels, right.1);
+/// Draws a round length, about a fifth of the panel, above its right end.
+fn ruler(svg: &mut Svg, corner: (f64, f64), projection: &Projection) {
+    let least = projection.size.0 / projection.pixels / 5.0;
+    let metres = round_step(least);
+    let right = (corner.0 + projection.size.0 - 4.0, corner.1 - 5.0);
+    let left = (right.0 - metres * projection.pixels, right.1);
     svg.line(left, right, INK, 1.5, "");
     let label = format!("{} m", n(metres));
-    svg.text((left.0 - 4.0, right.1 + 3.5), LABEL - 1.0, Anchor::End, "", &label);
+    svg.text((left.0 - 4.0, right.1 + 3.5), SMALL, Anchor::End, "", &label);
 }

@@ -134,7 +134,7 @@ fn widen(log: bool, low: f64, high: f64, from_zero: bool) -> (f64, f64) {
 }
 
 /// 1, 2 or 5 times a power of ten, at least `least`.
-fn round_step(least: f64) -> f64 {
+pub(crate) fn round_step(least: f64) -> f64 {
     let least = least.max(1e-300);
     let decade = power(libm::floor(libm::log10(least)) as i32);
     let steps = [1.0, 2.0, 5.0].map(|part| part * decade);

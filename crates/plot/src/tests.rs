@@ -129,7 +129,7 @@ fn layers_add_up() {
     assert!(svg.contains(">6</text>") && !svg.contains(">7</text>"), "{svg}");
 }
 
-/// Two stations 300 m apart and one that nothing goes over, in two panels.
+/// Two panels: two stations 300 m apart with a hop between them in the first, and a third without traffic.
 fn map() -> Map {
     let at = |x, y| Station { name: format!("s{x}"), at: (x, y), way: vec![(x, y), (x + 30.0, y)] };
     let stations = vec![at(0.0, 0.0), at(300.0, 0.0), at(150.0, 100.0)];

@@ -116,6 +116,20 @@ pub struct Series {
     pub values: Vec<f64>,
 }
 
+impl Series {
+    /// Without points yet.
+    pub(crate) fn new(subject: impl Into<String>, metric: impl Into<String>) -> Self {
+        let (times, values) = (Vec::new(), Vec::new());
+        Series { subject: subject.into(), metric: metric.into(), times, values }
+    }
+
+    /// Adds a point.
+    pub(crate) fn push(&mut self, now: Time, value: f64) {
+        self.times.push(now.as_secs_f64());
+        self.values.push(value);
+    }
+}
+
 /// Many values of one figure, in the order in which they arose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Samples {

@@ -26,7 +26,7 @@ struct HopLines<'a> {
     lines: [&'a [(f64, f64)]; 2],
 }
 
-/// A map for each point whose run recorded where stations were, with its file's name.
+/// A map for each point of the sweep at which positions of stations were recorded, with the name of its file.
 pub fn movement(data: &Data, sweep: &Sweep) -> Vec<(String, Map)> {
     sweep.points().into_iter().filter_map(|point| map(data, sweep, point)).collect()
 }

@@ -68,23 +68,29 @@ impl Excess {
             self.sum = 0.0;
             return;
         }
-        // A standard deviation more than the estimate, which may be too low.
-        let known = random.packets();
-        let total = known.total() + 1.0;
-        let share = (known.lost + 0.5) / total;
+        // The estimate may be too low: one standard deviation is added to it.
+        let (share, total) = estimate(random);
         let share = share + (share / total * random.bursts()).sqrt();
         let likely = lost * math::ln(MORE) - (MORE - 1.0) * share * packets;
         self.sum = (self.sum + likely / random.bursts()).max(0.0);
     }
 }
 
-/// Whether more of the packets of one round trip were lost than random loss takes: more than three standard deviations,
-/// of a count whose variance is its mean, times how much losses come in bursts, and more for how few packets the estimate
-/// is of. Random losses look so in a twentieth of a queue's sawteeth at most.
+/// The share of packets that is lost at random, and how many packets that is known from. Half a loss is added, since none
+/// seen does not mean that there are none.
+fn estimate(random: &Random) -> (f64, f64) {
+    let packets = random.packets();
+    let total = packets.total() + 1.0;
+    ((packets.lost + 0.5) / total, total)
+}
+
+/// Whether more of the packets of one round trip were lost than random loss explains, by three standard deviations. The
+/// variance of the count is its mean, times how much losses come in bursts; it is larger if the estimate is of few packets.
+/// In at most a twentieth of a queue's sawteeth, random losses alone seem too many.
 fn is_beyond_chance(top: &Tally, random: &Random) -> bool {
-    let (packets, bursts) = (random.packets(), random.bursts());
-    let known = packets.total() + 1.0;
-    let expected = (packets.lost + 0.5) / known * top.total();
+    let bursts = random.bursts();
+    let (share, known) = estimate(random);
+    let expected = share * top.total();
     let variance = expected * (1.0 + top.total() / known) * bursts;
     top.lost >= expected + DEVIATIONS * variance.sqrt() + 0.6 * bursts
 }

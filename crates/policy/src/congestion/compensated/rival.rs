@@ -19,11 +19,11 @@ const FULL_RANGE: (f64, f64) = (0.125, 0.006);
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
-/// Share of the longest delay of the last round trips below which a delay, counted from the least, shows that the queue
-/// is empty; and how many round trips these are. A queue that empties takes longer, a road's delay varies within one.
+/// A delay below this share of the longest one in so many round trips shows that the queue is empty. A queue takes more
+/// round trips to empty; a road's delay varies within one.
 const SHORT: f64 = 0.35;
 const ROUNDS: usize = 3;
-/// Number of packets in a row that met a long queue that are many.
+/// So many packets in a row that met a long queue are a sign that others keep it full.
 const MANY: f64 = 64.0;
 /// Share of the bytes in flight at which losses answered our sending that already counts as too much.
 const TOO_MUCH: (u64, u64) = (17, 20);
@@ -117,7 +117,7 @@ impl Rival {
     fn on_loss(&mut self, event: &AckEvent) -> bool {
         let (sent, lost) = (event.largest_lost_sent, f64::from(event.lost_packets));
         self.random.on_lost(sent, lost);
-        // Two of three tell that others keep the queue full.
+        // Two signs of three show that others keep the queue full.
         let signs = u8::from(self.constant) + u8::from(self.cautious);
         let is_full = |packets| self.competes || signs + u8::from(packets >= MANY) >= 2;
         self.excess.on_lost((sent, lost), &self.random, is_full)

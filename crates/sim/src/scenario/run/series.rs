@@ -114,12 +114,7 @@ impl Recorder {
         for subject in &probe.of {
             let Some(target) = Target::of(plan, subject) else { continue };
             for metric in &probe.series {
-                let series = Series {
-                    subject: subject.clone(),
-                    metric: (*metric).to_owned(),
-                    times: Vec::new(),
-                    values: Vec::new(),
-                };
+                let series = Series::new(subject, *metric);
                 let (interval, due) = (probe.interval, Time::ZERO + probe.interval);
                 watch_delays(plan, &target, metric, watch, live);
                 if exists(&target, metric) {
@@ -223,8 +218,7 @@ impl Track {
             _ => None,
         };
         if let Some(value) = value {
-            self.series.times.push(now.as_secs_f64());
-            self.series.values.push(value);
+            self.series.push(now, value);
         }
         self.due = now + self.interval;
     }

@@ -270,7 +270,7 @@ fn transfers_end_and_loads_arrive() {
     assert!(late.scalar("mesh", "copies").unwrap() < figure("mesh", "copies") / 2.0);
 }
 
-/// Where stations are and what goes over each hop can be recorded, without which nothing else changes.
+/// Where stations are and what goes over each hop can be recorded; the run itself stays as it is.
 #[test]
 fn stations_and_hops_can_be_recorded() {
     let probe = "[[probe]]\nof = \"mesh\"\nseries = [\"x_m\", \"y_m\", \"hop_packets\", \"hop_losses\"]\n\
@@ -292,7 +292,7 @@ fn stations_and_hops_can_be_recorded() {
         let radius = x.values.iter().zip(&y.values).map(|(x, y)| x.hypot(*y));
         assert!(radius.clone().all(|radius| (radius - 449.4).abs() < 1e-6));
     }
-    // Data takes either way round the ring from 0 to 7, and some of it is lost on the way.
+    // Data goes from 0 to 7 by either side of the ring, and some of it is lost on the way.
     let sum = |metric, hop: &str| {
         let series = of(metric).filter(|series| hop.is_empty() || series.subject == hop);
         series.flat_map(|series| series.values.iter()).sum::<f64>()
