@@ -68,8 +68,6 @@ impl Grid {
             left,
             arrives: left >= half,
             more: (left.saturating_sub(half) / rtt) as u32,
-            clean: left >= rtt,
-            repaired: left >= 2 * rtt,
             timed_out: left >= restart,
         }
     }
@@ -85,9 +83,7 @@ pub(super) struct Turn {
     pub(super) arrives: bool,
     /// Rounds without losses that begin later and whose packets arrive in time as well.
     pub(super) more: u32,
-    /// Whether the round after it begins before the time is over, by how it ends.
-    pub(super) clean: bool,
-    pub(super) repaired: bool,
+    /// Whether the round after a timeout begins before the time is over.
     pub(super) timed_out: bool,
 }
 

@@ -23,23 +23,22 @@ pub(super) struct Effect {
     pub(super) clean: f64,
     pub(super) repaired: f64,
     pub(super) timed_out: f64,
-    /// Packets that it delivers, if there is time for a timeout and if there is none.
-    pub(super) whole: f64,
-    pub(super) cut_short: f64,
+    /// Packets that it delivers, if there is no time for a timeout, and if there is.
+    packets: [f64; 2],
 }
 
 impl Effect {
     pub(super) fn delivered(&self, turn: &Turn) -> f64 {
-        if turn.timed_out { self.whole } else { self.cut_short }
+        self.packets[usize::from(turn.timed_out)]
     }
 }
 
 /// Effects by window, for one loss probability.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OddsTable {
-    pub(super) reading: Reading,
+    reading: Reading,
     loss: f64,
-    pub(super) effects: Vec<Effect>,
+    effects: Vec<Effect>,
     /// Powers of the chances that a packet arrives and that it is lost: those of the next window, and the last two
     /// before.
     arrived: f64,
@@ -48,7 +47,8 @@ pub(super) struct OddsTable {
 
 impl OddsTable {
     pub(super) fn new(reading: Reading, loss: f64) -> Self {
-        OddsTable { reading, loss, effects: Vec::new(), arrived: 1.0, lost: [1.0, 0.0, 0.0] }
+        let (arrived, lost) = (1.0, [1.0, 0.0, 0.0]);
+        OddsTable { reading, loss, arrived, lost, ..OddsTable::default() }
     }
 
     /// The odds of one window, as the model has them.
@@ -73,37 +73,62 @@ impl OddsTable {
         self.arrived *= 1.0 - self.loss;
     }
 
-    /// Sees to it that the table holds `window`; gives its index.
-    pub(super) fn extend(&mut self, window: u32) -> usize {
-        while self.effects.len() <= window as usize {
+    /// The effects of all windows below `end`, and perhaps more.
+    #[inline]
+    pub(super) fn up_to(&mut self, end: usize) -> &[Effect] {
+        if self.effects.len() < end {
+            self.extend(end);
+        }
+        &self.effects
+    }
+
+    fn extend(&mut self, end: usize) {
+        while self.effects.len() < end {
             let window = self.effects.len() as u32;
+            // So few packets of a large window hardly ever arrive.
+            if window >= 8 && self.lost[2] < NEVER && !self.is_literal() {
+                return self.extend_settled(end);
+            }
+            let all = f64::from(window);
             let Odds { clean, repaired, timed_out, survivors } = self.compute(window);
             self.step();
-            let survive = f64::from(window) * (clean + repaired);
-            let (whole, cut_short) = (survive + f64::from(window) * timed_out, survive + survivors);
+            let survive = all * (clean + repaired);
+            let packets = [survive + survivors, survive + all * timed_out];
             self.effects.push(match self.reading {
-                Reading::Model => Effect { clean, repaired, timed_out, whole, cut_short },
-                Reading::Literal => {
-                    Effect { clean: 1.0, repaired: 1.0, timed_out: 1.0, whole, cut_short }
-                }
+                Reading::Model => Effect { clean, repaired, timed_out, packets },
+                Reading::Literal => Effect { clean: 1.0, repaired: 1.0, timed_out: 1.0, packets },
             });
         }
-        window as usize
+    }
+
+    /// The same from a window on that does not time out.
+    fn extend_settled(&mut self, end: usize) {
+        let from = self.effects.len();
+        let (mut window, mut clean, arrives) = (from as f64, self.arrived, 1.0 - self.loss);
+        let settled = (from..end).map(|_| {
+            let packets = [window; 2];
+            let effect = Effect { clean, repaired: 1.0 - clean, timed_out: 0.0, packets };
+            (window, clean) = (window + 1.0, clean * arrives);
+            effect
+        });
+        self.effects.extend(settled);
+        self.arrived = clean;
+    }
+
+    fn is_literal(&self) -> bool {
+        self.reading == Reading::Literal
     }
 
     /// The least threshold after a timeout.
     pub(super) fn least_threshold(&self) -> u32 {
-        if self.reading == Reading::Literal { 0 } else { 2 }
+        if self.is_literal() { 0 } else { 2 }
     }
 
     /// Eqs 5, 10 and 15, for the window of the powers.
     fn compute(&self, window: u32) -> Odds {
         let (clean, arrives) = (self.arrived, 1.0 - self.loss);
         // Three that arrive are three duplicate acknowledgements.
-        let literal = self.reading == Reading::Literal;
-        let few = if literal { window + 1 } else { window }.min(3);
-        // So few of a large window hardly ever arrive.
-        let few = if window >= 8 && self.lost[2] < NEVER { 0 } else { few };
+        let few = if self.is_literal() { window + 1 } else { window }.min(3);
         let (mut timed_out, mut survivors) = (0.0, 0.0);
         let mut ways = 1.0;
         for (arrived, lost) in (0..few).zip(self.lost) {

@@ -1,0 +1,97 @@
+//! What a path may be doing when a round begins.
+
+use super::MAX_WINDOW;
+
+/// Spans of windows that lie no farther apart than this are kept as one: a few zeros take less time than another span.
+const NEAR: usize = 6;
+
+/// What a path is doing: its window and slow-start threshold, packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) window: u32,
+    /// 0 once the window has reached it: then it decides nothing any more, and states that differ in it alone are one.
+    pub(super) ssthresh: u32,
+}
+
+impl State {
+    pub(super) fn new(window: u32, ssthresh: u32, largest: u32) -> Self {
+        let (window, ssthresh) = (window.clamp(1, largest), ssthresh.min(largest));
+        State { window, ssthresh: if window < ssthresh { ssthresh } else { 0 } }
+    }
+
+    /// After a round without a loss (eqs 7 and 8).
+    pub(super) fn clean(self, largest: u32) -> Self {
+        let State { window, ssthresh } = self;
+        State::new(if window < ssthresh { 2 * window } else { window + 1 }, ssthresh, largest)
+    }
+
+    /// After one whose losses are retransmitted fast (eqs 12 and 13).
+    pub(super) fn repaired(self) -> Self {
+        State { window: self.window / 2, ssthresh: 0 }
+    }
+
+    /// After one that the timer ends (eqs 20 and 21). A window that doubles from 1 takes as many rounds to any threshold as to
+    /// the next power of two, so that all between two powers are one state.
+    pub(super) fn timed_out(window: u32, least: u32) -> Self {
+        State::new(1, (window / 2).max(least).next_power_of_two(), MAX_WINDOW)
+    }
+}
+
+/// What a path may be doing at a time, each with its chance.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// Beyond slow start, by window; others than those in `spans` are 0.
+    pub(super) steady: Vec<f64>,
+    /// From a window to below another, in no order; they may overlap.
+    pub(super) spans: Vec<(usize, usize)>,
+    /// In slow start, in no order.
+    pub(super) starting: Vec<(State, f64)>,
+}
+
+impl Place {
+    pub(super) fn add(&mut self, state: State, chance: f64) {
+        if state.ssthresh == 0 {
+            let window = state.window as usize;
+            self.cover(window, window + 1)[0] += chance;
+            return;
+        }
+        match self.starting.iter_mut().find(|(other, _)| *other == state) {
+            Some((_, sum)) => *sum += chance,
+            None => self.starting.push((state, chance)),
+        }
+    }
+
+    /// The chances of windows from `low` to below `high`, to be added to.
+    pub(super) fn cover(&mut self, low: usize, high: usize) -> &mut [f64] {
+        if self.steady.len() < high {
+            self.steady.resize(high, 0.0);
+        }
+        let touches =
+            |(first, end): &&mut (usize, usize)| low <= *end + NEAR && *first <= high + NEAR;
+        match self.spans.iter_mut().find(touches) {
+            Some((first, end)) => (*first, *end) = (low.min(*first), high.max(*end)),
+            None => self.spans.push((low, high)),
+        }
+        &mut self.steady[low..high]
+    }
+
+    /// No window of the chances is larger than `largest`: those of one more count as that.
+    pub(super) fn bound(&mut self, largest: usize) {
+        if let Some(beyond) = self.steady.get_mut(largest + 1).map(core::mem::take) {
+            self.cover(largest, largest + 1)[0] += beyond;
+        }
+    }
+
+    /// The packets of one round each, in the mean. Empties the place.
+    pub(super) fn take_packets(&mut self) -> f64 {
+        let starting = self.starting.drain(..);
+        let mut packets: f64 =
+            starting.map(|(state, chance)| chance * f64::from(state.window)).sum();
+        for (low, high) in self.spans.drain(..) {
+            for (window, chance) in (low..high).zip(&mut self.steady[low..high]) {
+                packets += core::mem::take(chance) * window as f64;
+            }
+        }
+        packets
+    }
+}
