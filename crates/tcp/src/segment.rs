@@ -33,13 +33,18 @@ impl Flags {
     /// The payload was sent before. The receiver does not look at it; traces and statistics do.
     pub const RETRANSMISSION: Flags = Flags(1 << 8);
     /// On a SYN and its answer: the option by which a subflow opens (MP_CAPABLE or MP_JOIN, RFC 8684 §3.1, §3.2). On other
-    /// segments: a header that every segment has ([`WireFormat::every_segment`]) and that maps nothing here.
+    /// segments: an option that maps nothing, which counts as bytes only where every segment has it
+    /// ([`WireFormat::every_segment`]).
     pub const MULTIPATH: Flags = Flags(1 << 9);
     /// With [`MAPPED`](Self::MAPPED): the data ends after this segment's payload (RFC 8684 §3.3.3).
     pub const DATA_FIN: Flags = Flags(1 << 10);
     /// With [`MULTIPATH`](Self::MULTIPATH) on the answer to a SYN: the answering side agrees to no more subflows than it
     /// says, now or later.
     pub const LIMITED: Flags = Flags(1 << 11);
+
+    /// The subflow has no use any more, and is closed at once (RST): its segments carry no mapping, so that nobody knows
+    /// where their data belongs (RFC 8684 §3.7).
+    pub const RESET: Flags = Flags(1 << 12);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {

@@ -96,7 +96,7 @@ impl Player {
                         let next = interface.addresses.next();
                         interface.readdress(netlink, next).await?;
                     }
-                    PathChange::Backup | PathChange::Regular | PathChange::Rebind => {}
+                    _ => {}
                 }
                 Ok(interface)
             })

@@ -79,10 +79,11 @@ fn tcp(segment: &Segment, port: u16, bytes: &mut Vec<u8>) {
     let options = options(segment);
     let words = 5 + options.len() as u16 / 4;
     let mut flags = words << 12;
-    // FIN, SYN, ACK, ECE and CWR where RFC 9293 and RFC 3168 have them; PSH is not modelled.
+    // FIN, SYN, RST, ACK, ECE and CWR where RFC 9293 and RFC 3168 have them; PSH is not modelled.
     let bits = [
         (Flags::FIN, 1),
         (Flags::SYN, 1 << 1),
+        (Flags::RESET, 1 << 2),
         (Flags::ACK, 1 << 4),
         (Flags::ECE, 1 << 6),
         (Flags::CWR, 1 << 7),

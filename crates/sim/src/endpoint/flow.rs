@@ -97,6 +97,10 @@ pub enum PathChange {
     /// A NAT forgets the sender: its packets come from another port, nobody is told, and what is sent to
     /// the old port leads nowhere.
     Rebind,
+    /// A middlebox on the path removes the options of multipath TCP from now on, both ways (RFC 8684 §3.7).
+    StripOptions,
+    /// It does so no more.
+    PassOptions,
 }
 
 /// Messages of a flow.

@@ -108,6 +108,12 @@ impl TcpProtocol {
         self.path_controls.get(path).and_then(Option::as_ref).unwrap_or(&self.control)
     }
 
+    /// From now on a middlebox on a path removes the options of multipath connections, or passes them.
+    pub(super) fn set_stripped(&mut self, path: usize, strips: bool) {
+        let own = 1_u16.checked_shl(path as u32).unwrap_or(0);
+        self.stripped = if strips { self.stripped | own } else { self.stripped & !own };
+    }
+
     /// A segment as it leaves the middleboxes of its path.
     #[inline]
     fn pass(&self, path: usize, segment: Segment) -> Segment {

@@ -33,6 +33,8 @@ fn event(section: &Section<'_>, network: &Network, flows: &[FlowPlan]) -> Option
         "backup" => PathChange::Backup,
         "regular" => PathChange::Regular,
         "move" => PathChange::Move,
+        "strip-options" => PathChange::StripOptions,
+        "pass-options" => PathChange::PassOptions,
         _ => PathChange::Rebind,
     };
     let uses = |flow: &&FlowPlan| flow.paths.iter().any(|known| known.name == path);
@@ -50,6 +52,14 @@ fn event(section: &Section<'_>, network: &Network, flows: &[FlowPlan]) -> Option
     {
         let given = format!("'{}' has no stream over several paths", flow.group);
         section.complain("what", given, "down, up");
+    }
+    let over_several =
+        |flow: &&FlowPlan| matches!(&flow.protocol, Protocol::Tcp(tcp) if tcp.meta.is_some());
+    if matches!(change, PathChange::StripOptions | PathChange::PassOptions)
+        && !flows.iter().filter(uses).any(|flow| over_several(&flow))
+    {
+        let given = format!("no flow over '{path}' is one stream of TCP over several paths");
+        section.complain("what", given, "down, up, or a flow of tcp:mptcp and its like");
     }
     Some(EventPlan { at: section.time("at")?, path, change })
 }

@@ -171,8 +171,17 @@ pub const EVENT: &[KeySpec] = &[
     needed("path", Kind::Text, "a path of [[path]]; the event is about every flow that uses it"),
     needed(
         "what",
-        Kind::Word(&["down", "up", "backup", "regular", "move", "rebind"]),
-        "the sender's interface goes, comes back, is used only when no other is, or like the others again, gets another address; or a NAT forgets the sender",
+        Kind::Word(&[
+            "down",
+            "up",
+            "backup",
+            "regular",
+            "move",
+            "rebind",
+            "strip-options",
+            "pass-options",
+        ]),
+        "the sender's interface goes, comes back, is used only when no other is, or like the others again, gets another address; or a NAT forgets the sender; or a middlebox begins or ceases to remove the options of multipath TCP",
     ),
     optional("count", Kind::Count(1, 10_000), "1", "how many of them; {i} in texts is the number"),
 ];

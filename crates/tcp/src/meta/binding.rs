@@ -90,6 +90,11 @@ impl Bindings {
         self.runs.iter().filter_map(|run| run.chunk)
     }
 
+    /// Whether every byte of the stream stands for that of the data with the same number, as far as bindings are kept.
+    pub(super) fn are_in_order(&self) -> bool {
+        self.runs.iter().all(|run| run.chunk.is_some_and(|chunk| chunk.data == run.offset))
+    }
+
     /// Takes back every chunk that begins at `offset` or beyond and hands it over.
     pub(super) fn unbind_from(&mut self, offset: u64, mut taken: impl FnMut(Chunk)) {
         let start = self.runs.partition_point(|run| run.offset < offset);

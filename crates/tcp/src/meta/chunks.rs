@@ -312,6 +312,11 @@ impl Chunks {
         }
     }
 
+    /// The oldest due chunk.
+    pub(super) fn oldest_due(&self) -> Option<u64> {
+        self.due.first().copied()
+    }
+
     /// The oldest due chunk of exactly `len` bytes that the subflow in `slot` does not have.
     pub(super) fn due_of(&self, len: u64, slot: u8) -> Option<u64> {
         // Only what this subflow itself has lost is skipped: a few, or there is nothing for it.

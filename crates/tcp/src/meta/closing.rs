@@ -108,9 +108,9 @@ impl MetaSender {
         Segment { flags, data: self.shared.written, ..segment }
     }
 
-    /// A segment without data of ours still has the header that every segment has.
+    /// A segment without data of ours still has the option, which maps nothing.
     pub(super) fn mark_header(&self, segment: Segment) -> Segment {
-        if self.is_plain() || !self.config.subflow.wire.every_segment {
+        if self.is_plain() {
             return segment;
         }
         Segment { flags: segment.flags.with(Flags::MULTIPATH), ..segment }

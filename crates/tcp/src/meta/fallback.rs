@@ -1,14 +1,17 @@
-//! Fallback where a SYN was answered without the option, of a connection or a single subflow (RFC 8684 §3.7, §3.2).
+//! Fallback where options are missing, of a connection or a single subflow (RFC 8684 §3.7, §3.2).
 //!
 //! A host that does not know it, or a middlebox that removes options it does not know, leaves the answer to the first SYN
 //! without it. The connection then is plain TCP over that one subflow: its stream is the data, its acknowledgements are the
 //! data acknowledgements, no other subflow joins, and nothing is moved or taken back. If the first has the option and a later
 //! subflow's answer does not, only that one is given up.
+//!
+//! A path may also lose the options later, when its route changes. As long as the data of one subflow is all that there is,
+//! and none of it has been acknowledged with the option, the connection still becomes plain TCP. After that the subflow is
+//! of no use: it is reset, and what it had goes to the others.
 
 use anabranch_types::Time;
 
 use super::sender::MetaSender;
-use super::subflow::Membership;
 use crate::segment::{Flags, Segment};
 
 /// What is known of the peer and the path to it.
@@ -38,7 +41,7 @@ impl MetaSender {
                 let limited = segment.flags.has(Flags::LIMITED);
                 self.limit_subflows(index, limited.then_some(segment.subflows));
             }
-            (Peer::Unknown, false) => self.fall_back(index),
+            (Peer::Unknown, false) => self.fall_back(now, index),
             (Peer::Capable, false) => {
                 self.remove(now, index);
                 return false;
@@ -48,15 +51,44 @@ impl MetaSender {
         true
     }
 
-    /// From now on the connection is plain TCP over one subflow. None has carried data yet.
-    fn fall_back(&mut self, index: usize) {
-        self.peer = Peer::Plain;
-        for (other, subflow) in self.subflows.iter_mut().enumerate() {
-            if other != index {
-                subflow.membership = Membership::Gone;
-            }
+    /// Looks for the option in what acknowledges data. False if the subflow is closed for the lack of it, by either end.
+    pub(super) fn check_options(&mut self, now: Time, index: usize, segment: &Segment) -> bool {
+        let Some(own) = self.subflows.get(index).filter(|own| own.is_open()) else { return true };
+        // Stragglers of an earlier subflow acknowledge less.
+        let is_news = segment.ack > own.sender.acknowledged();
+        if segment.flags.has(Flags::RESET) && segment.ack >= own.sender.acknowledged() {
+            self.remove(now, index);
+            return false;
         }
-        self.changed();
+        let bare = segment.flags.has(Flags::ACK) && segment.data_sequence().is_none();
+        if self.is_plain() || segment.flags.has(Flags::SYN) || !bare || !is_news {
+            return true;
+        }
+        if self.is_all_on(index) {
+            self.fall_back(now, index);
+            return true;
+        }
+        self.remove(now, index);
+        false
+    }
+
+    /// The stream of this subflow is the data so far, and none of it has been acknowledged as such.
+    fn is_all_on(&self, index: usize) -> bool {
+        let mut subflows = self.subflows.iter().enumerate();
+        self.shared.una == 0
+            && subflows.all(|(at, own)| {
+                let expected = if at == index { self.shared.next } else { 0 };
+                let end = own.queue.continues(own.sender.written());
+                end == Some(expected) && own.bindings.are_in_order()
+            })
+    }
+
+    /// From now on the connection is plain TCP over one subflow. No other has carried data.
+    fn fall_back(&mut self, now: Time, index: usize) {
+        self.peer = Peer::Plain;
+        (0..self.subflows.len())
+            .filter(|other| *other != index)
+            .for_each(|other| self.remove(now, other));
     }
 
     /// Whether the connection has fallen back to plain TCP.

@@ -1,7 +1,7 @@
 //! Pulling: a subflow with window asks for data, and the scheduler says what goes where.
 
 use anabranch_policy::scheduler::{Pick, Pull, Work};
-use anabranch_policy::view::{Demand, SchedulerView};
+use anabranch_policy::view::{BlockId, Demand, SchedulerView};
 use anabranch_types::{PathId, Time};
 
 use super::binding::Chunk;
@@ -183,9 +183,10 @@ impl MetaSender {
     /// Puts what was picked into the queue of its subflow, as far as it exists. False if nothing did.
     pub(super) fn assign(&mut self, pick: &Pick) -> bool {
         if pick.work == Work::Ahead {
-            return self.cut_ahead(pick.count);
+            return !self.is_plain() && self.cut_ahead(pick.count);
         }
         let Some(index) = self.index_of(pick.path) else { return false };
+        let not_before = if self.is_plain() { Time::ZERO } else { pick.not_before };
         let mut assigned = false;
         for _ in 0..pick.count {
             if !self.subflows.get(index).is_some_and(|subflow| subflow.is_open()) {
@@ -194,7 +195,7 @@ impl MetaSender {
             let Some(chunk) = self.choose(pick.work, index as u8) else { break };
             self.chunks.on_queued(chunk.id, index as u8);
             if let Some(subflow) = self.subflows.get_mut(index) {
-                subflow.queue.push(chunk, pick.not_before);
+                subflow.queue.push(chunk, not_before);
             }
             assigned = true;
         }
@@ -221,8 +222,15 @@ impl MetaSender {
         any
     }
 
+    /// The stream of plain TCP is the data: whatever a scheduler names, the oldest chunk leaves next, and no copies.
+    fn in_order(&self, work: Work) -> Option<Work> {
+        matches!(work, Work::Fresh | Work::Block(_))
+            .then(|| self.chunks.oldest_due().map_or(Work::Fresh, |id| Work::Block(BlockId(id))))
+    }
+
     /// The chunk that some work names.
     fn choose(&mut self, work: Work, slot: u8) -> Option<Chunk> {
+        let work = if self.is_plain() { self.in_order(work)? } else { work };
         let chunk = match work {
             Work::Fresh => {
                 let len = self.shared.next_len();

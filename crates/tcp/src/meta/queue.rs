@@ -85,6 +85,13 @@ impl Queue {
         Some(chunk)
     }
 
+    /// Where the data ends that its chunks carry on from `data`, if they do, one behind the other and without a wait.
+    pub(super) fn continues(&self, data: u64) -> Option<u64> {
+        let mut chunks = self.ready.iter().map(|(_, chunk)| chunk);
+        let end = chunks.try_fold(data, |at, chunk| (chunk.data == at).then(|| chunk.end()));
+        end.filter(|_| self.later.is_empty())
+    }
+
     /// The ordinals of its chunks.
     #[cfg(test)]
     pub(super) fn ids(&self) -> impl Iterator<Item = u64> + '_ {
@@ -120,6 +127,21 @@ mod tests {
         assert_eq!(queue.pop_last().map(|chunk| chunk.id), Some(4));
         assert_eq!(queue.pop(ms(30)).map(|chunk| chunk.id), Some(0));
         assert_eq!((queue.len(), queue.bytes(), queue.pop_last()), (0, 0, None));
+    }
+
+    #[test]
+    fn chunks_continue_the_data_if_each_begins_where_the_last_ends_and_none_waits() {
+        let chunk = |id| Chunk { id, data: 10 * id, len: 10 };
+        let mut queue = Queue::default();
+        assert_eq!(queue.continues(70), Some(70));
+        queue.push(chunk(3), Time::ZERO);
+        queue.push(chunk(4), Time::ZERO);
+        assert_eq!((queue.continues(30), queue.continues(20)), (Some(50), None));
+        queue.push(chunk(6), Time::ZERO);
+        assert_eq!(queue.continues(30), None, "one is missing");
+        queue.pop_last();
+        queue.push(chunk(5), ms(1));
+        assert_eq!(queue.continues(30), None, "one waits");
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct MetaReceiver {
     now: Time,
     /// Subflows whose SYN came without the option, by bit: their streams are the data, as in plain TCP.
     plain: u16,
+    /// Subflows whose options have gone since, by bit: what arrives on them has no place, and is answered with a reset.
+    broken: u16,
     /// Subflows on which a segment has arrived, by bit.
     heard: u16,
     /// How many subflows the sender would like, by its last SYN.
@@ -67,6 +69,7 @@ impl MetaReceiver {
             tuner: config.autotune.map(tune),
             now: Time::ZERO,
             plain: 0,
+            broken: 0,
             heard: 0,
             wanted: 0,
             statistics: MetaReceiverStatistics::default(),
@@ -82,10 +85,21 @@ impl MetaReceiver {
         while self.subflows.len() <= subflow && subflow < MAX_PATHS {
             self.subflows.push(Receiver::new(self.config.unbounded_subflow()));
         }
-        self.heard |= super::chunks::bit(subflow as u8);
+        let own = super::chunks::bit(subflow as u8);
+        self.heard |= own;
         if segment.flags.has(Flags::SYN) {
             self.note_option(subflow, segment.flags.has(Flags::MULTIPATH));
             self.wanted = segment.subflows;
+        }
+        if self.misses_mapping(subflow, segment) {
+            // Before anything else has arrived its stream is the data.
+            let alone = self.heard == own && self.statistics.segments == 0;
+            let to = if alone { &mut self.plain } else { &mut self.broken };
+            *to |= own;
+        }
+        if self.broken & own != 0 {
+            self.subflows.get_mut(subflow).into_iter().for_each(Receiver::request_ack);
+            return;
         }
         let right = self.right();
         let data = self.data_of(subflow, segment);
@@ -198,6 +212,9 @@ impl MetaReceiver {
         let right = self.right();
         self.announced = right;
         let window = right.saturating_sub(self.next);
+        if self.broken & super::chunks::bit(index as u8) != 0 {
+            return Segment { window, flags: segment.flags.with(Flags::RESET), ..segment };
+        }
         if self.is_plain(index) {
             return Segment { window, ..segment };
         }
@@ -220,6 +237,16 @@ impl MetaReceiver {
     fn note_option(&mut self, subflow: usize, present: bool) {
         let own = super::chunks::bit(subflow as u8);
         self.plain = if present { self.plain & !own } else { self.plain | own };
+        self.broken &= !own;
+    }
+
+    /// New data has come without a mapping on a subflow that had the option: a middlebox on its path removes options by
+    /// now. Stragglers of an earlier subflow are not new.
+    fn misses_mapping(&self, subflow: usize, segment: &Segment) -> bool {
+        let known = self.subflows.get(subflow).map_or(0, Receiver::delivered);
+        let has_option =
+            segment.flags.has(Flags::MULTIPATH) || self.data_of(subflow, segment).is_some();
+        segment.len > 0 && segment.end() > known && !has_option
     }
 
     /// The data sequence number of a segment's first byte, if it carries any of the data.

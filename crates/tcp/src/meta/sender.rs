@@ -187,7 +187,7 @@ impl MetaSender {
     /// Takes in an acknowledgement that arrived on `subflow`.
     pub fn handle_segment(&mut self, now: Time, subflow: usize, segment: &Segment) {
         self.now = now;
-        if !self.check_answer(now, subflow, segment) {
+        if !self.check_answer(now, subflow, segment) || !self.check_options(now, subflow, segment) {
             return;
         }
         let acknowledged = self.data_ack(subflow, segment);

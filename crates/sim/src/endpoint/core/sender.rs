@@ -94,7 +94,7 @@ impl CoreSender {
             match change {
                 PathChange::Move => *version = version.wrapping_add(1 << 16),
                 PathChange::Rebind => *version = *version & !0xffff | (*version + 1) & 0xffff,
-                PathChange::Down | PathChange::Up | PathChange::Backup | PathChange::Regular => {}
+                _ => {}
             }
         }
         for application in &self.applications {

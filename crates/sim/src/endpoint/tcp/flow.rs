@@ -94,6 +94,12 @@ impl Flow for TcpFlow {
 
     fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange) {
         let now = engine.now();
+        let strips = change == PathChange::StripOptions;
+        if (strips || change == PathChange::PassOptions)
+            && let Some(receiver) = engine.agent_as_mut::<TcpReceiver>(self.receiver)
+        {
+            receiver.set_stripped(path, strips);
+        }
         if let Some(sender) = engine.agent_as_mut::<TcpSender>(self.sender) {
             match change {
                 PathChange::Down => sender.set_down(now, path, true),
@@ -102,6 +108,9 @@ impl Flow for TcpFlow {
                 PathChange::Regular => sender.set_backup(path, false),
                 // The connection is bound to its address: the scenario format does not let it lose it.
                 PathChange::Move | PathChange::Rebind => {}
+                PathChange::StripOptions | PathChange::PassOptions => {
+                    sender.set_stripped(path, strips);
+                }
             }
         }
         engine.wake(self.sender);

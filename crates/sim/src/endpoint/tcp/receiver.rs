@@ -79,6 +79,11 @@ impl TcpReceiver {
         self
     }
 
+    /// As [`TcpProtocol::set_stripped`].
+    pub(super) fn set_stripped(&mut self, path: usize, strips: bool) {
+        Arc::make_mut(&mut self.protocol).set_stripped(path, strips);
+    }
+
     /// Bytes delivered in order, of all connections.
     pub fn delivered(&self) -> u64 {
         self.gauge.delivered

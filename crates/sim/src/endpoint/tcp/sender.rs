@@ -179,6 +179,11 @@ impl TcpSender {
         self.connections.for_each(|_, connection| connection.end.set_backup(path, backup));
     }
 
+    /// As [`TcpProtocol::set_stripped`]; what leaves from now on is stripped or passed.
+    pub(super) fn set_stripped(&mut self, path: usize, strips: bool) {
+        Arc::make_mut(&mut self.protocol).set_stripped(path, strips);
+    }
+
     /// The same for an application that stops at `stop`; what it has written by then is delivered.
     #[must_use]
     pub fn until(mut self, stop: Time) -> Self {

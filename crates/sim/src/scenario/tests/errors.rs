@@ -373,7 +373,7 @@ fn events_name_paths_that_exist_and_what_can_happen_to_them() {
     assert_eq!(
         event("a", "fall"),
         [
-            "t.toml:15:8: event.0.what: 'fall' is not accepted; allowed: down, up, backup, regular, move, rebind"
+            "t.toml:15:8: event.0.what: 'fall' is not accepted; allowed: down, up, backup, regular, move, rebind, strip-options, pass-options"
         ]
     );
     assert_eq!(

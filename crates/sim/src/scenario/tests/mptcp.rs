@@ -48,6 +48,53 @@ fn without_options_on_the_first_path_it_is_tcp_and_on_another_that_one_does_not_
 }
 
 #[test]
+fn a_path_that_loses_the_options_is_left_until_they_pass_again() {
+    let event = |at: u32, what: &str| {
+        format!("[[event]]\nat = \"{at}s\"\npath = \"b\"\nwhat = \"{what}\"\n")
+    };
+    let events = event(3, "strip-options")
+        + &event(5, "up")
+        + &event(6, "pass-options")
+        + &event(7, "up")
+        + "[[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
+    for profile in ["tcp:mptcp", "tcp:mptcp-linux", "tcp:ptcp"] {
+        let report = run(&(text(profile, "") + &events));
+        let series =
+            |path: &str| report.series(path, "throughput_mbps").expect("recorded").values.clone();
+        let (a, b) = (series("bulk/a"), series("bulk/b"));
+        assert!(a[1..10].iter().all(|rate| *rate > 5.5), "{profile}: {a:?}");
+        assert!(b[1..3].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
+        // What was under way arrives for nothing, and a subflow that would join in between is given up.
+        assert!(b[4..7].iter().all(|rate| *rate < 0.1), "{profile}: {b:?}");
+        assert!(b[8..10].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
+    }
+    let alone = text("tcp:linux", "").replace("tcp = {  }", "paths = \"b\"");
+    let messages = messages(&(alone + &event(3, "strip-options")));
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    assert!(
+        messages[0]
+            .contains("event.0.what: no flow over 'b' is one stream of TCP over several paths"),
+        "{messages:?}"
+    );
+}
+
+#[test]
+fn data_that_loses_the_options_before_its_acknowledgement_is_plain_tcp() {
+    // The answer to the first SYN has left when options begin to be removed; the first data leaves 20 ms later.
+    let event = "[[event]]\nat = \"30ms\"\npath = \"a\"\nwhat = \"strip-options\"\n";
+    for profile in ["tcp:mptcp", "tcp:mptcp-linux"] {
+        // It arrives before the other subflow's SYN.
+        let far = text(profile, "").replace(
+            "\"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"",
+            "\"b\"\nrate = \"8mbit\"\ndelay = \"40ms\"",
+        );
+        let [goodput, a, b] = rates(&run(&(far + event)));
+        assert!((6.5..7.8).contains(&goodput) && b < 0.001, "{profile}: {goodput}, {a} and {b}");
+        assert!((a / goodput - 1512.0 / 1460.0).abs() < 0.015, "{profile}: {}", a / goodput);
+    }
+}
+
+#[test]
 fn what_plain_tcp_delivers_is_logged() {
     let probe = "[[probe]]\nsamples = \"packet_delay_s\"\nof = \"bulk\"\n";
     let report = run(&(text("tcp:mptcp", "strip-options = \"a\"") + probe));

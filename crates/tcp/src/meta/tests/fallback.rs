@@ -3,6 +3,7 @@
 use anabranch_policy::congestion;
 
 use super::*;
+use crate::segment::Flags;
 
 fn stripping(path: Path) -> Path {
     Path { strips: true, ..path }
@@ -67,6 +68,94 @@ fn a_connection_whose_first_subflow_left_before_it_was_open_falls_back_from_the_
     run.run_until(Time::from_secs(2));
     assert!(run.sender.is_plain());
     assert_eq!(run.receiver.delivered(), 100_000);
+}
+
+/// Lets a transfer of 2 MB run on these paths until `at`, when the options begin to be removed on path `index`.
+fn loses_options(config: &MetaConfig, paths: &[Path], index: usize, at: Time) -> Run {
+    let mut run = Run::new(config, paths, 1);
+    run.sender.write(2_000_000);
+    run.sender.finish();
+    run.run_until(at);
+    run.paths[index].strips = true;
+    run
+}
+
+#[test]
+fn a_subflow_that_loses_its_options_is_reset_and_the_others_carry_on() {
+    let at = Time::from_millis(600);
+    for scheduler in ["min-rtt", "round-robin", "redundant", "late"] {
+        for index in 0..2 {
+            let paths = [path(5, 20, 0.02), path(5, 30, 0.02)];
+            let mut run = loses_options(&config(scheduler), &paths, index, at);
+            assert!(run.receiver.delivered() > 100_000, "{scheduler}: both carry data by then");
+            run.transfer(0, u64::MAX);
+            assert!(!run.sender.is_plain() && !run.sender.has_joined(index), "{scheduler}");
+            assert!(run.sender.has_joined(1 - index));
+            assert_eq!(run.receiver.delivered(), 2_000_000);
+        }
+    }
+}
+
+#[test]
+fn data_that_loses_its_options_before_any_was_acknowledged_makes_a_connection_plain() {
+    // The first SYN is answered after 20 ms; data and the second SYN leave when the answer has come.
+    for scheduler in ["min-rtt", "late", "redundant"] {
+        let paths = [path(5, 20, 0.02), path(5, 100, 0.0)];
+        let mut run = loses_options(&config(scheduler), &paths, 0, Time::from_millis(20));
+        run.transfer(0, u64::MAX);
+        assert!(run.sender.is_plain() && !run.sender.has_joined(1), "{scheduler}");
+        assert_eq!((run.receiver.delivered(), run.sent_on(1)), (2_000_000, 0), "{scheduler}");
+    }
+}
+
+#[test]
+fn options_that_go_between_the_first_data_and_its_acknowledgement_end_the_connection() {
+    // The sender takes it for plain TCP; the receiver has data with options already, and no place for any without.
+    let paths = [path(5, 20, 0.0), path(5, 100, 0.0)];
+    let mut run = loses_options(&config("min-rtt"), &paths, 0, Time::from_millis(40));
+    while run.step() {}
+    assert!(run.sender.is_plain() && !run.sender.has_joined(0) && !run.sender.has_joined(1));
+    assert_eq!(run.receiver.delivered(), 2000, "the initial window");
+}
+
+#[test]
+fn the_only_subflow_that_loses_its_options_is_lost_until_another_joins() {
+    let paths = [path(5, 20, 0.0)];
+    let mut run = loses_options(&config("min-rtt"), &paths, 0, Time::from_millis(600));
+    run.run_until(Time::from_secs(3));
+    let delivered = run.receiver.delivered();
+    assert!(!run.sender.has_joined(0) && !run.sender.is_plain());
+    assert!((100_000..500_000).contains(&delivered), "{delivered}");
+    // A new one cannot join as long as options are removed.
+    let controller = || congestion::build(&policy("reno:initial=2"), 1000).expect("a controller");
+    assert!(run.sender.rejoin(0, controller()));
+    run.run_until(Time::from_secs(4));
+    assert!(!run.sender.has_joined(0) && run.receiver.delivered() == delivered);
+    run.paths[0].strips = false;
+    assert!(run.sender.rejoin(0, controller()));
+    run.transfer(0, u64::MAX);
+    assert_eq!(run.receiver.delivered(), 2_000_000);
+}
+
+#[test]
+fn resets_of_an_earlier_subflow_and_bare_acknowledgements_of_nothing_are_ignored() {
+    let paths = [path(5, 20, 0.0), path(5, 20, 0.0)];
+    let mut run = loses_options(&config("min-rtt"), &paths, 1, Time::from_millis(600));
+    run.run_until(Time::from_secs(1));
+    assert!(!run.sender.has_joined(1));
+    run.paths[1].strips = false;
+    let controller = congestion::build(&policy("reno:initial=2"), 1000).expect("a controller");
+    let acknowledged = run.sender.subflow(1).expect("it exists").acknowledged();
+    assert!(run.sender.rejoin(1, controller));
+    run.run_until(Time::from_millis(1200));
+    let flags = Flags::ACK.with(Flags::RESET);
+    run.sender.handle_segment(run.now, 1, &Segment { flags, ack: acknowledged, ..Segment::EMPTY });
+    let bare = Segment { flags: Flags::ACK, ack: acknowledged, ..Segment::EMPTY };
+    run.sender.handle_segment(run.now, 1, &bare);
+    assert!(run.sender.has_joined(1));
+    run.transfer(0, u64::MAX);
+    assert!(run.sender.has_joined(1) && run.sent_on(1) > 300_000);
+    assert_eq!(run.receiver.delivered(), 2_000_000);
 }
 
 #[test]

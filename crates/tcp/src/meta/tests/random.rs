@@ -100,6 +100,8 @@ enum Fate {
     /// Its path passes nothing, or everything again.
     Dies(bool),
     Backup(bool),
+    /// Its path removes options from now on, or does so no more.
+    Strips(bool),
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -112,7 +114,8 @@ fn fate() -> impl Strategy<Value = Fate> {
         Just(Fate::Cut),
         (0..12_u8).prop_map(Fate::Damaged),
         any::<bool>().prop_map(Fate::Dies),
-        any::<bool>().prop_map(Fate::Backup)
+        any::<bool>().prop_map(Fate::Backup),
+        any::<bool>().prop_map(Fate::Strips)
     ]
 }
 
@@ -170,15 +173,29 @@ fn suffer(run: &mut Run, index: usize, fate: Fate) {
         Fate::Dies(true) => run.paths[index].dies = now,
         Fate::Dies(false) => run.paths[index].dies = Time::MAX,
         Fate::Backup(backup) => run.sender.set_backup(index, backup),
+        Fate::Strips(strips) => run.paths[index].strips = strips,
     }
 }
 
 const BYTES: u64 = 120_345;
 
+/// Whether plain TCP has been reset: its ends disagreed on whether the options had gone before any data came.
+fn is_reset(run: &Run) -> bool {
+    let mut subflows = 0..run.sender.subflows();
+    run.sender.is_plain()
+        && !run.sender.is_complete()
+        && !subflows.any(|own| run.sender.has_joined(own))
+}
+
 /// What holds in the end. Where subflows were cut off while the connection closed, there may be none to tell where the
 /// data ends.
 fn check(run: &Run, cut_off: bool) {
     run.sender.check();
+    if is_reset(run) {
+        assert!(run.sender.acknowledged() <= run.receiver.delivered());
+        assert!(run.receiver.delivered() < BYTES);
+        return;
+    }
     let statistics = *run.sender.statistics();
     if run.sender.config.close {
         assert_eq!(run.sender.state(), State::Closed);
@@ -284,20 +301,23 @@ fn live(run: &mut Run, fates: Vec<(usize, usize, Fate)>, late: Vec<(usize, usize
         suffer(run, index % run.paths.len(), fate);
     }
     revive(run);
-    while go(run, 1) > 0 {}
+    while !is_reset(run) && go(run, 1) > 0 {}
     for (steps, index, fate) in late {
         go(run, steps);
         cut_off |= matches!(fate, Fate::Leaves | Fate::Dies(true));
         suffer(run, index % run.paths.len(), fate);
     }
     revive(run);
-    run.transfer(0, 3000);
+    if !is_reset(run) {
+        run.transfer(0, 3000);
+    }
     cut_off
 }
 
 fn revive(run: &mut Run) {
     for index in 0..run.paths.len() {
         suffer(run, index, Fate::Dies(false));
+        suffer(run, index, Fate::Strips(false));
         suffer(run, index, Fate::Loses(5));
     }
     suffer(run, 0, Fate::Rejoins);
