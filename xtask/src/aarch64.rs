@@ -1,4 +1,5 @@
-//! Runs the tests of the erasure code for AArch64 under emulation.
+//! Runs the tests of the erasure code, the policies and the protocol core for AArch64 under emulation, and simulations
+//! whose digests are the same on every machine.
 
 use std::env::consts::ARCH;
 use std::path::Path;
@@ -25,7 +26,10 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
         return Ok(format!("skipped: {missing}"));
     }
     let mut tests = workspace.cargo(&["test", "--locked", "--target", TARGET]);
-    tests.args(["-p", "anabranch-fec", "--lib"]);
+    for tested in ["anabranch-fec", "anabranch-policy", "anabranch-core", "wasm-digest"] {
+        tests.args(["-p", tested]);
+    }
+    tests.args(["--lib", "--test", "golden"]);
     tests.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER);
     let runner = format!("{EMULATOR} -L {LIBRARIES}");
     tests.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);

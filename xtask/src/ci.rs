@@ -33,7 +33,11 @@ const STEPS: &[Step] = &[
     Step { name: "doc", about: "the documentation builds without a warning", run: doc },
     Step { name: "links", about: "links between pages lead somewhere; the book", run: book::check },
     Step { name: "wasm", about: "the I/O-free crates build for wasm32", run: wasm::build },
-    Step { name: "aarch64", about: "the erasure codes on AArch64, emulated", run: aarch64::check },
+    Step {
+        name: "aarch64",
+        about: "codes, policies, core and digests on AArch64",
+        run: aarch64::check,
+    },
     Step { name: "macos", about: "the program's types on macOS", run: macos::check },
     Step { name: "semver", about: "the library's version tells of changes", run: semver::check },
     Step { name: "digest", about: "wasm and native runs agree bit for bit", run: wasm::digest },

@@ -8,6 +8,8 @@ mod common;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "netns/lab.rs"]
 mod lab;
+#[path = "common/memory.rs"]
+mod memory;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/relay.rs"]
 mod relay;

@@ -4,6 +4,8 @@
 
 #[path = "netns/lab.rs"]
 mod lab;
+#[path = "common/memory.rs"]
+mod memory;
 #[path = "netns/nat.rs"]
 mod nat;
 

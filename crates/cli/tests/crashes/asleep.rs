@@ -18,26 +18,33 @@ use super::tunnel::{carries, free_port};
 /// How long a connection lasts of which nothing is heard.
 const IDLE: Duration = Duration::from_secs(3);
 
-/// Serves the client on loopback until the runtime ends, and counts in `over` the connections that have ended; where,
-/// and under which key.
-fn server(runtime: &Runtime, client: &str, over: &Arc<AtomicUsize>) -> (SocketAddr, String) {
+/// Connections of the server.
+#[derive(Debug, Default)]
+struct Count {
+    begun: AtomicUsize,
+    over: AtomicUsize,
+}
+
+/// Serves the client on loopback until the runtime ends, and counts connections; where, and under which key.
+fn server(runtime: &Runtime, client: &str, count: &Arc<Count>) -> (SocketAddr, String) {
     let _inside = runtime.enter();
     let mut config = Config::new(SecretKey::generate().unwrap());
     config.permitted = Permitted::Only(BTreeSet::from([client.parse().unwrap()]));
     config.transport.idle_timeout = Some(IDLE);
     let endpoint = Endpoint::bind(config, [SocketAddr::from(([127, 0, 0, 1], 0))]).unwrap();
     let (address, key) = (endpoint.local_addrs()[0], endpoint.public_key().to_string());
-    let (service, over) = (Service::default(), Arc::clone(over));
+    let (service, count) = (Service::default(), Arc::clone(count));
     let connect = vec!["loopback".parse().unwrap()];
     let permits = Arc::new(Permits { connect, ..Permits::default() });
     runtime.spawn(async move {
         while let Some(incoming) = endpoint.accept().await {
             let (permits, service) = (Arc::clone(&permits), service.clone());
-            let over = Arc::clone(&over);
+            let count = Arc::clone(&count);
             tokio::spawn(async move {
                 let Ok(connection) = incoming.await else { return };
+                count.begun.fetch_add(1, Ordering::Relaxed);
                 serve(connection, permits, service, Arc::new(|_| {})).await;
-                over.fetch_add(1, Ordering::Relaxed);
+                count.over.fetch_add(1, Ordering::Relaxed);
             });
         }
     });
@@ -47,8 +54,8 @@ fn server(runtime: &Runtime, client: &str, over: &Arc<AtomicUsize>) -> (SocketAd
 #[test]
 fn a_client_that_slept_for_longer_than_connections_last_is_back_at_once() {
     let (home, runtime) = (Home::new(), Runtime::new().unwrap());
-    let over = Arc::default();
-    let (address, key) = server(&runtime, &home.client.1, &over);
+    let count = Arc::<Count>::default();
+    let (address, key) = server(&runtime, &home.client.1, &count);
     let near = free_port();
     let (address, forward) =
         (address.to_string(), format!("{}:127.0.0.1:{}", near.port(), echo().port()));
@@ -57,7 +64,10 @@ fn a_client_that_slept_for_longer_than_connections_last_is_back_at_once() {
     let client = Running::start(home.path(), &[&words[..], &options].concat());
     wait_until(|| carries(near, recovered()), || "nothing is carried".to_owned());
     client.signal(Signal::SIGSTOP);
-    wait_until(|| over.load(Ordering::Relaxed) > 0, || "the server does not forget it".to_owned());
+    wait_until(
+        || count.over.load(Ordering::Relaxed) > 0,
+        || format!("the server does not forget it: {count:?}; the client: {}", client.said()),
+    );
     std::thread::sleep(IDLE);
     client.signal(Signal::SIGCONT);
     let begun = Instant::now();

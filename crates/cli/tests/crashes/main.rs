@@ -12,6 +12,8 @@ mod harder;
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "../netns/lab.rs"]
 mod lab;
+#[path = "../common/memory.rs"]
+mod memory;
 mod place;
 mod process;
 #[path = "../netns/slow.rs"]

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use super::memory;
+
 /// A test fails if it waits longer than this.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -166,7 +168,7 @@ pub struct Home {
 
 impl Home {
     pub fn new() -> Self {
-        let directory = without_disk().unwrap_or_else(|| tempfile::tempdir().unwrap());
+        let directory = memory::directory();
         let key = |name: &str| {
             let file = directory.path().join(name).to_str().unwrap().to_owned();
             let made = Command::new(program()).args(["keygen", "--out", &file]).output().unwrap();
@@ -184,15 +186,6 @@ impl Home {
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
-}
-
-/// A directory in memory, where there is room. A receiver goes on only after what it has is safe on the disk, and a disk
-/// that is busy with other work takes seconds for that, which is not what is measured here.
-fn without_disk() -> Option<tempfile::TempDir> {
-    let memory = Path::new("/dev/shm");
-    let facts = rustix::fs::statvfs(memory).ok()?;
-    let roomy = facts.f_bavail.saturating_mul(facts.f_frsize) >= 2 << 30;
-    if roomy { tempfile::tempdir_in(memory).ok() } else { None }
 }
 
 /// A UDP address that is free now.

@@ -6,21 +6,13 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use super::memory;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch");
 /// Waiting is done in steps of this length.
 const STEP: Duration = Duration::from_millis(20);
 /// Longest wait for what has to happen sooner or later.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Where Linux keeps files in memory, and how much room there has to be for those of two labs.
-const MEMORY: &str = "/dev/shm";
-const ROOM: u64 = 2 << 30;
-
-/// A directory in memory where there is room: a receiver that waits for a busy disk delivers nothing for a second.
-fn directory() -> std::io::Result<tempfile::TempDir> {
-    let room = rustix::fs::statvfs(MEMORY).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
-    if room >= ROOM { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() }
-}
 
 /// The namespaces and the links, removed when dropped.
 pub struct Lab {
@@ -44,7 +36,7 @@ impl Lab {
             return None;
         }
         let name = format!("ab{}{name}", std::process::id());
-        let lab = Lab { name, mbit, directory: directory().unwrap() };
+        let lab = Lab { name, mbit, directory: memory::directory() };
         for side in ["c", "r", "s"] {
             if !lab.try_ip(&["netns", "add", &lab.space(side)]).status.success() {
                 println!("skipped: network namespaces cannot be made here");
