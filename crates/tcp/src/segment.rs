@@ -42,8 +42,8 @@ impl Flags {
     /// says, now or later.
     pub const LIMITED: Flags = Flags(1 << 11);
 
-    /// The subflow has no use any more, and is closed at once (RST): its segments carry no mapping, so that nobody knows
-    /// where their data belongs (RFC 8684 §3.7).
+    /// The receiver closes the subflow at once (RST): segments have come without a mapping, and it cannot tell where their
+    /// data belongs (RFC 8684 §3.7).
     pub const RESET: Flags = Flags(1 << 12);
 
     /// Whether every bit of `other` is set.

@@ -85,7 +85,8 @@ impl Queue {
         Some(chunk)
     }
 
-    /// Where the data ends that its chunks carry on from `data`, if they do, one behind the other and without a wait.
+    /// Where its last chunk ends, if the first begins at `data`, each of the others where the one before it ends, and none
+    /// has to wait.
     pub(super) fn continues(&self, data: u64) -> Option<u64> {
         let mut chunks = self.ready.iter().map(|(_, chunk)| chunk);
         let end = chunks.try_fold(data, |at, chunk| (chunk.data == at).then(|| chunk.end()));

@@ -98,7 +98,9 @@ impl MetaReceiver {
             *to |= own;
         }
         if self.broken & own != 0 {
-            self.subflows.get_mut(subflow).into_iter().for_each(Receiver::request_ack);
+            if let Some(receiver) = self.subflows.get_mut(subflow) {
+                receiver.request_ack();
+            }
             return;
         }
         let right = self.right();

@@ -24,6 +24,21 @@ pub(super) fn rates(report: &RunReport) -> [f64; 3] {
         .map(|(subject, figure)| report.scalar(subject, figure).expect("measured"))
 }
 
+/// Records what passes each path, Mb/s by the second.
+const BY_SECOND: &str =
+    "[[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
+
+/// What [`BY_SECOND`] recorded.
+fn by_second(report: &RunReport) -> [Vec<f64>; 2] {
+    ["bulk/a", "bulk/b"]
+        .map(|path| report.series(path, "throughput_mbps").expect("recorded").values.clone())
+}
+
+/// Something happens to a path after so many milliseconds.
+fn event(at: u32, path: &str, what: &str) -> String {
+    format!("[[event]]\nat = \"{at}ms\"\npath = \"{path}\"\nwhat = \"{what}\"\n")
+}
+
 #[test]
 fn linux_fills_both_paths_with_each_of_its_controllers() {
     for congestion in ["cubic", "reno", "bbr"] {
@@ -49,19 +64,11 @@ fn without_options_on_the_first_path_it_is_tcp_and_on_another_that_one_does_not_
 
 #[test]
 fn a_path_that_loses_the_options_is_left_until_they_pass_again() {
-    let event = |at: u32, what: &str| {
-        format!("[[event]]\nat = \"{at}s\"\npath = \"b\"\nwhat = \"{what}\"\n")
-    };
-    let events = event(3, "strip-options")
-        + &event(5, "up")
-        + &event(6, "pass-options")
-        + &event(7, "up")
-        + "[[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
+    let events = [(3000, "strip-options"), (5000, "up"), (6000, "pass-options"), (7000, "up")];
+    let events: String = events.iter().map(|(at, what)| event(*at, "b", what)).collect();
     for profile in ["tcp:mptcp", "tcp:mptcp-linux", "tcp:ptcp"] {
-        let report = run(&(text(profile, "") + &events));
-        let series =
-            |path: &str| report.series(path, "throughput_mbps").expect("recorded").values.clone();
-        let (a, b) = (series("bulk/a"), series("bulk/b"));
+        let report = run(&(text(profile, "") + &events + BY_SECOND));
+        let [a, b] = by_second(&report);
         assert!(a[1..10].iter().all(|rate| *rate > 5.5), "{profile}: {a:?}");
         assert!(b[1..3].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
         // What was under way arrives for nothing, and a subflow that would join in between is given up.
@@ -69,7 +76,7 @@ fn a_path_that_loses_the_options_is_left_until_they_pass_again() {
         assert!(b[8..10].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
     }
     let alone = text("tcp:linux", "").replace("tcp = {  }", "paths = \"b\"");
-    let messages = messages(&(alone + &event(3, "strip-options")));
+    let messages = messages(&(alone + &event(3000, "b", "strip-options")));
     assert_eq!(messages.len(), 1, "{messages:#?}");
     assert!(
         messages[0]
@@ -80,15 +87,14 @@ fn a_path_that_loses_the_options_is_left_until_they_pass_again() {
 
 #[test]
 fn data_that_loses_the_options_before_its_acknowledgement_is_plain_tcp() {
-    // The answer to the first SYN has left when options begin to be removed; the first data leaves 20 ms later.
-    let event = "[[event]]\nat = \"30ms\"\npath = \"a\"\nwhat = \"strip-options\"\n";
+    // The answer to the first SYN leaves after 20 ms, the first data after 40.
     for profile in ["tcp:mptcp", "tcp:mptcp-linux"] {
-        // It arrives before the other subflow's SYN.
+        // The SYN of the other subflow arrives later than that data.
         let far = text(profile, "").replace(
             "\"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"",
             "\"b\"\nrate = \"8mbit\"\ndelay = \"40ms\"",
         );
-        let [goodput, a, b] = rates(&run(&(far + event)));
+        let [goodput, a, b] = rates(&run(&(far + &event(30, "a", "strip-options"))));
         assert!((6.5..7.8).contains(&goodput) && b < 0.001, "{profile}: {goodput}, {a} and {b}");
         assert!((a / goodput - 1512.0 / 1460.0).abs() < 0.015, "{profile}: {}", a / goodput);
     }
@@ -104,13 +110,10 @@ fn what_plain_tcp_delivers_is_logged() {
 
 #[test]
 fn a_backup_path_takes_over_when_the_other_has_no_interface() {
-    let events = "[[event]]\nat = \"4s\"\npath = \"a\"\nwhat = \"down\"\n\
-                  [[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
+    let events = event(4000, "a", "down") + BY_SECOND;
     for profile in ["tcp:mptcp", "tcp:mptcp-linux"] {
-        let report = run(&(text(profile, "backup = \"b\"") + events));
-        let series =
-            |path: &str| report.series(path, "throughput_mbps").expect("recorded").values.clone();
-        let (a, b) = (series("bulk/a"), series("bulk/b"));
+        let report = run(&(text(profile, "backup = \"b\"") + &events));
+        let [a, b] = by_second(&report);
         assert!(a[1..4].iter().all(|rate| *rate > 6.0), "{profile}: {a:?}");
         assert!(b[1..4].iter().all(|rate| *rate < 0.1), "{profile}: {b:?}");
         assert!(b[6..10].iter().all(|rate| *rate > 6.0), "{profile}: {b:?}");
@@ -119,25 +122,18 @@ fn a_backup_path_takes_over_when_the_other_has_no_interface() {
 
 #[test]
 fn a_path_becomes_a_backup_and_is_one_no_longer() {
-    let event = |at: u32, what: &str| {
-        format!("[[event]]\nat = \"{at}s\"\npath = \"b\"\nwhat = \"{what}\"\n")
-    };
-    let events = event(3, "backup")
-        + &event(6, "regular")
-        + "[[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
+    let events = event(3000, "b", "backup") + &event(6000, "b", "regular") + BY_SECOND;
     for profile in ["tcp:mptcp", "tcp:mptcp-linux", "anabranch"] {
         let text = text(profile, "").replace("tcp = {  }\n", "");
         let report = run(&(text + &events));
-        let series =
-            |path: &str| report.series(path, "throughput_mbps").expect("recorded").values.clone();
-        let (a, b) = (series("bulk/a"), series("bulk/b"));
+        let [a, b] = by_second(&report);
         assert!(a[1..10].iter().all(|rate| *rate > 5.0), "{profile}: {a:?}");
         assert!(b[1..3].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
         assert!(b[4..6].iter().all(|rate| *rate < 0.2), "{profile}: {b:?}");
         assert!(b[8..10].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
     }
     let alone = text("tcp:linux", "").replace("tcp = {  }", "paths = \"b\"");
-    let messages = messages(&(alone + &event(3, "backup")));
+    let messages = messages(&(alone + &event(3000, "b", "backup")));
     assert_eq!(messages.len(), 1, "{messages:#?}");
     assert!(
         messages[0].ends_with("has no stream over several paths; allowed: down, up"),
