@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::clock;
 use crate::output::warn;
 
-/// The lines about one peer, or about several together. Clones count the same.
+/// Prints lines about one peer, or about several together, within the limit. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Limited {
     about: String,

@@ -56,7 +56,7 @@ impl Sockets {
         self.write().ports.of_path(local, remote)
     }
 
-    /// The local address of a number.
+    /// The local address of a socket.
     pub(crate) fn local_of(&self, id: SocketId) -> Option<SocketAddr> {
         self.read().ports.local_of(id)
     }

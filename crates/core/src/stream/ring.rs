@@ -91,7 +91,7 @@ impl Ring {
         self.origin = next;
     }
 
-    /// Gives the memory back. Every offset is dead afterwards.
+    /// Frees the memory. No byte can be read or written afterwards.
     pub(super) fn release(&mut self) {
         self.bytes = Vec::new();
     }

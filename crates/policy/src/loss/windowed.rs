@@ -101,7 +101,7 @@ impl Track {
         self.squares_weight *= decay;
     }
 
-    /// Closes an observation after a round trip or a batch of packets, whichever is later to fill.
+    /// Closes an observation once it has lasted for a round trip and holds a batch of packets.
     #[inline]
     fn observe(&mut self, event: &Resolved) {
         if self.batch == (0, 0) {

@@ -44,7 +44,7 @@ pub struct Topology {
 
 /// Stands behind the last link of a route.
 pub(super) const END: u32 = u32::MAX;
-/// Descriptions among which a new link looks for its own.
+/// How many descriptions of links are kept for others that have the same.
 const RECENT: usize = 8;
 
 #[derive(Clone, Debug)]

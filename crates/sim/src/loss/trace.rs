@@ -18,8 +18,8 @@ pub enum LossTrace {
     /// The numbers of the packets that are lost, counted from 0 in the order in which they leave; they
     /// rise strictly.
     Indices(Arc<[u64]>),
-    /// Instants of loss, never falling: each takes the first packet that leaves at or after it and that no
-    /// earlier instant has taken.
+    /// Instants of loss in ascending order: each takes the first packet that leaves at or after it and that
+    /// no earlier instant has taken.
     Times(Arc<[Time]>),
 }
 

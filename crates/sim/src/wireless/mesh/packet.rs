@@ -74,7 +74,7 @@ pub(super) struct Request {
 pub(super) struct Reply {
     /// The route from the station that asked.
     pub(super) route: Route,
-    /// What stations on its way have added: whom they have heard.
+    /// The neighbours of the stations on its way: each has added those that it has heard.
     pub(super) neighbours: Vec<NeighbourList>,
 }
 

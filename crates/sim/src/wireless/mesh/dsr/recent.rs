@@ -1,4 +1,5 @@
-/// Numbers that have come lately, so that what comes again is known: the last with each remainder, as ns-2 keeps them.
+/// Finds duplicates by their numbers. Of the numbers that have the same remainder by the size of the table it keeps the one
+/// that came last, as ns-2 does.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     numbers: Vec<u64>,
@@ -8,7 +9,7 @@ pub(super) struct Recent {
 const REMEMBERED: usize = 1024;
 
 impl Recent {
-    /// Whether a number, from 1 on, has not come lately. It has then.
+    /// Whether a number, from 1 on, is not in the table; puts it there.
     pub(super) fn is_new(&mut self, number: u64) -> bool {
         self.numbers.resize(REMEMBERED, 0);
         let place = self.numbers.get_mut(number as usize % REMEMBERED);
