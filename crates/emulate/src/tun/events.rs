@@ -96,7 +96,11 @@ impl Player {
                         let next = interface.addresses.next();
                         interface.readdress(netlink, next).await?;
                     }
-                    _ => {}
+                    PathChange::Backup
+                    | PathChange::Regular
+                    | PathChange::Rebind
+                    | PathChange::StripOptions
+                    | PathChange::PassOptions => {}
                 }
                 Ok(interface)
             })

@@ -161,7 +161,7 @@ impl Forecaster {
         let Some(clock) = Clock::new(path) else { return 0.0 };
         let grid = Grid::new(clock, clock.horizon(time));
         self.odds.prepare(path.loss);
-        // After the last place there are two that lie beyond the time.
+        // Two places more than there are: what follows the last rounds is entered as well.
         for row in [&mut self.row, &mut self.next_row] {
             row.resize_with(row.len().max(grid.rounds as usize + 3), Place::default);
         }
@@ -174,7 +174,7 @@ impl Forecaster {
                 packets += self.step(path, at);
                 turn = grid.next(&at);
                 if turn.is_none() {
-                    // What begins after the last of them comes too late.
+                    // Rounds that would begin after the last of them begin too late, and count for nothing.
                     self.row[at.rounds + 1].take_packets();
                 }
             }
@@ -183,7 +183,7 @@ impl Forecaster {
         packets
     }
 
-    /// The packets of the rounds that may begin at `turn`; what may be next is noted.
+    /// How many packets the rounds that begin at `turn` deliver in the mean. Enters the states that follow them.
     fn step(&mut self, path: &Forecast, turn: Turn) -> f64 {
         let (until, later) = self.row.split_at_mut(turn.rounds + 1);
         let ([.., place], [clean, repaired, ..]) = (until, later) else { return 0.0 };

@@ -7,7 +7,7 @@
 //!
 //! A path may also lose the options later, when its route changes. As long as the data of one subflow is all that there is,
 //! and none of it has been acknowledged with the option, the connection still becomes plain TCP. After that the subflow is
-//! of no use: it is reset, and what it had goes to the others.
+//! reset, and the others send again what it carried.
 
 use anabranch_types::Time;
 
@@ -54,14 +54,15 @@ impl MetaSender {
     /// Looks for the option in what acknowledges data. False if the subflow is closed for the lack of it, by either end.
     pub(super) fn check_options(&mut self, now: Time, index: usize, segment: &Segment) -> bool {
         let Some(own) = self.subflows.get(index).filter(|own| own.is_open()) else { return true };
-        // Stragglers of an earlier subflow acknowledge less.
-        let is_news = segment.ack > own.sender.acknowledged();
-        if segment.flags.has(Flags::RESET) && segment.ack >= own.sender.acknowledged() {
+        let acknowledged = own.sender.acknowledged();
+        // A straggler of an earlier subflow acknowledges less.
+        if segment.flags.has(Flags::RESET) && segment.ack >= acknowledged {
             self.remove(now, index);
             return false;
         }
-        let bare = segment.flags.has(Flags::ACK) && segment.data_sequence().is_none();
-        if self.is_plain() || segment.flags.has(Flags::SYN) || !bare || !is_news {
+        let acknowledges_data = segment.flags.has(Flags::ACK) && segment.ack > acknowledged;
+        let has_option = segment.flags.has(Flags::SYN) || segment.data_sequence().is_some();
+        if self.is_plain() || has_option || !acknowledges_data {
             return true;
         }
         if self.is_all_on(index) {
@@ -72,7 +73,7 @@ impl MetaSender {
         false
     }
 
-    /// The stream of this subflow is the data so far, and none of it has been acknowledged as such.
+    /// Whether the stream of this subflow is all data sent so far, and no data acknowledgement has come.
     fn is_all_on(&self, index: usize) -> bool {
         let mut subflows = self.subflows.iter().enumerate();
         self.shared.una == 0

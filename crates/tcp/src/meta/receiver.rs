@@ -44,7 +44,7 @@ pub struct MetaReceiver {
     now: Time,
     /// Subflows whose SYN came without the option, by bit: their streams are the data, as in plain TCP.
     plain: u16,
-    /// Subflows whose options have gone since, by bit: what arrives on them has no place, and is answered with a reset.
+    /// Subflows that had the option and have lost it, by bit: their data cannot be placed, and is answered with a reset.
     broken: u16,
     /// Subflows on which a segment has arrived, by bit.
     heard: u16,
@@ -92,7 +92,7 @@ impl MetaReceiver {
             self.wanted = segment.subflows;
         }
         if self.misses_mapping(subflow, segment) {
-            // Before anything else has arrived its stream is the data.
+            // If nothing has arrived before, this is plain TCP, and the subflow's stream is the data.
             let alone = self.heard == own && self.statistics.segments == 0;
             let to = if alone { &mut self.plain } else { &mut self.broken };
             *to |= own;

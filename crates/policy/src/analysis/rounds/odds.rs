@@ -85,7 +85,7 @@ impl OddsTable {
     fn extend(&mut self, end: usize) {
         while self.effects.len() < end {
             let window = self.effects.len() as u32;
-            // So few packets of a large window hardly ever arrive.
+            // Of a larger window at least three packets arrive, so that it does not time out.
             if window >= 8 && self.lost[2] < NEVER && !self.is_literal() {
                 return self.extend_settled(end);
             }
@@ -101,7 +101,7 @@ impl OddsTable {
         }
     }
 
-    /// The same from a window on that does not time out.
+    /// The same for windows too large to time out.
     fn extend_settled(&mut self, end: usize) {
         let from = self.effects.len();
         let (mut window, mut clean, arrives) = (from as f64, self.arrived, 1.0 - self.loss);

@@ -4,7 +4,7 @@ use super::grid::Turn;
 use super::odds::OddsTable;
 use super::place::{Place, State};
 
-/// A time at which rounds begin, and the places that they lead to.
+/// The rounds that begin at one time, and the places at which the next ones begin.
 pub(super) struct Step<'a> {
     pub(super) turn: Turn,
     pub(super) loss: f64,
@@ -19,7 +19,8 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// The packets of all that may be done at `place`, which is emptied.
+    /// How many packets the rounds of all states of `place` deliver in the mean. Empties it, and enters the states that
+    /// follow.
     pub(super) fn all(&mut self, place: &mut Place) -> f64 {
         if self.turn.more == 0 {
             return place.take_packets() * self.turn.last(self.loss);
@@ -32,7 +33,7 @@ impl Step<'_> {
         packets
     }
 
-    /// The packets of a round in slow start.
+    /// The same of one state, in slow start.
     fn round(&mut self, state: State, chance: f64) -> f64 {
         let window = state.window as usize;
         if chance < self.pruned {
@@ -54,8 +55,8 @@ impl Step<'_> {
         chance * effect.delivered(&self.turn)
     }
 
-    /// The packets of rounds beyond slow start with windows from `low` to below `high`, of chances that `steady` has by
-    /// window and that are set to 0.
+    /// The same of the states beyond slow start with windows from `low` to below `high`. `steady` has their chances by
+    /// window, which are set to 0.
     fn span(&mut self, steady: &mut [f64], mut low: usize, mut high: usize) -> f64 {
         // Improbable ends are cut off.
         let mut cut = 0.0;
@@ -92,7 +93,7 @@ impl Step<'_> {
         packets + cut
     }
 
-    /// Notes what follows those rounds, with windows from `low` on, that the timer ends.
+    /// Enters the states that follow a timeout of those with windows from `low` on.
     fn time_out(&mut self, chances: &[f64], low: usize) {
         let Some(place) = &mut self.timed_out else { return };
         let (least, negligible) = (self.odds.least_threshold(), self.pruned * self.pruned);

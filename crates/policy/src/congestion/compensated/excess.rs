@@ -37,9 +37,9 @@ impl Excess {
 
     /// Takes in the loss of `lost` packets that left at `sent`. True if a full queue dropped them.
     ///
-    /// Anyone who never sees the queue empty never gets an estimate of random loss, and would send the others' drops in
-    /// addition. `is_full` says whether the queue is one that others keep full, given how many packets met it; little
-    /// random loss is believed in then until there is an estimate.
+    /// A flow that never sees the queue empty never has an estimate of random loss. `is_full` says whether others keep the
+    /// queue full, given how many packets met it. Then only a small share of the losses passes for random as long as there
+    /// is no estimate: else the flow would send more for every packet that the queue drops.
     pub(super) fn on_lost(
         &mut self,
         (sent, lost): (Time, f64),
@@ -62,7 +62,7 @@ impl Excess {
         is_beyond_chance(&top, random)
     }
 
-    /// Adds the fate of so many packets, of which `lost` are lost, to the sum.
+    /// Weighs `packets` packets, of which `lost` were lost, and adds the result to the sum.
     fn add(&mut self, packets: f64, lost: f64, random: &Random) {
         if !random.is_known() {
             self.sum = 0.0;

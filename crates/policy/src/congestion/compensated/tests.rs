@@ -223,8 +223,8 @@ fn little_random_loss_is_believed_in_unless_short_delays_show_it() {
     assert!(random.share() < 0.025, "{}", random.share());
 }
 
-/// How often the losses of 20,000 packets in a long queue, every `apart`th, are too many, if every `known`th packet of
-/// others is lost at random.
+/// First every `known`th packet is lost at random, which gives the estimate. Then 20,000 packets meet a long queue, and
+/// every `apart`th of them is lost: how often these losses are found to be too many.
 fn times_too_many(known: u32, apart: u32) -> u32 {
     let (mut excess, mut random) = (Excess::default(), Random::default());
     let mut seen = 0;

@@ -94,7 +94,9 @@ impl CoreSender {
             match change {
                 PathChange::Move => *version = version.wrapping_add(1 << 16),
                 PathChange::Rebind => *version = *version & !0xffff | (*version + 1) & 0xffff,
-                _ => {}
+                PathChange::Down | PathChange::Up | PathChange::Backup | PathChange::Regular => {}
+                // UDP packets have no TCP options.
+                PathChange::StripOptions | PathChange::PassOptions => {}
             }
         }
         for application in &self.applications {

@@ -24,6 +24,13 @@ pub(super) fn rates(report: &RunReport) -> [f64; 3] {
         .map(|(subject, figure)| report.scalar(subject, figure).expect("measured"))
 }
 
+/// The only mistake in a scenario.
+fn complaint(text: &str) -> String {
+    let messages = messages(text);
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    messages.into_iter().next().expect("one")
+}
+
 /// Records what passes each path, Mb/s by the second.
 const BY_SECOND: &str =
     "[[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
@@ -76,12 +83,10 @@ fn a_path_that_loses_the_options_is_left_until_they_pass_again() {
         assert!(b[8..10].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
     }
     let alone = text("tcp:linux", "").replace("tcp = {  }", "paths = \"b\"");
-    let messages = messages(&(alone + &event(3000, "b", "strip-options")));
-    assert_eq!(messages.len(), 1, "{messages:#?}");
+    let message = complaint(&(alone + &event(3000, "b", "strip-options")));
     assert!(
-        messages[0]
-            .contains("event.0.what: no flow over 'b' is one stream of TCP over several paths"),
-        "{messages:?}"
+        message.contains("event.0.what: no flow over 'b' is one stream of TCP over several paths"),
+        "{message}"
     );
 }
 
@@ -133,12 +138,8 @@ fn a_path_becomes_a_backup_and_is_one_no_longer() {
         assert!(b[8..10].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
     }
     let alone = text("tcp:linux", "").replace("tcp = {  }", "paths = \"b\"");
-    let messages = messages(&(alone + &event(3000, "b", "backup")));
-    assert_eq!(messages.len(), 1, "{messages:#?}");
-    assert!(
-        messages[0].ends_with("has no stream over several paths; allowed: down, up"),
-        "{messages:?}"
-    );
+    let message = complaint(&(alone + &event(3000, "b", "backup")));
+    assert!(message.ends_with("has no stream over several paths; allowed: down, up"), "{message}");
 }
 
 #[test]
@@ -152,11 +153,7 @@ fn buffers_that_grow_do_not_hold_the_flow_up() {
 
 #[test]
 fn mistakes_are_told() {
-    let one = |profile: &str, options: &str| {
-        let messages = messages(&text(profile, options));
-        assert_eq!(messages.len(), 1, "{messages:#?}");
-        messages.into_iter().next().expect("one")
-    };
+    let one = |profile: &str, options: &str| complaint(&text(profile, options));
     let unknown = one("tcp:mptcp", "backup = \"c\"");
     assert!(unknown.contains("bulk.tcp.backup: there is no path 'c'"), "{unknown}");
     assert!(unknown.ends_with("allowed: a, b"), "{unknown}");
