@@ -207,6 +207,7 @@ impl Observer for Tap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_policy::view::SymbolId;
 
     #[test]
     fn events_that_come_too_fast_are_counted_and_left_out() {
@@ -214,7 +215,7 @@ mod tests {
         let missed = Arc::new(AtomicU64::new(0));
         let mut tap = Tap { sender, missed: Arc::clone(&missed) };
         for count in 0..5 {
-            tap.observe(Time::ZERO, &Observation::RepairsDue { first: 0, count });
+            tap.observe(Time::ZERO, &Observation::RepairsDue { first: SymbolId(0), count });
         }
         assert_eq!((receiver.try_iter().count(), missed.load(Ordering::Relaxed)), (2, 3));
     }

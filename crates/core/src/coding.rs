@@ -6,6 +6,7 @@ pub mod fuzzing;
 pub mod pool;
 pub mod receive;
 pub mod send;
+pub mod spaces;
 
 use anabranch_policy::code::CodeLimits;
 

@@ -54,6 +54,9 @@ pub struct TransportConfig {
 /// decoder, policies.
 const FIXED_MEMORY: u64 = 8 << 20;
 
+/// Live data that has a symbol space of its own may take this part of what the other symbols may.
+const LIVE_SHARE: u64 = 4;
+
 /// What a path takes: its tables, and the packets that it remembers though no news of them is awaited.
 const PATH_MEMORY: u64 = (16 << 10) + 3 * (MOST_UNWATCHED * size_of::<SentPacket>()) as u64;
 
@@ -84,9 +87,21 @@ impl TransportConfig {
         self.max_datagram.max(discovered)
     }
 
+    /// Source symbols of live data held above the sender's floor, beside the others, where live data has a symbol space
+    /// of its own. Receivers of whole blocks do not offer that.
+    pub(crate) const fn live_receive_symbols(&self) -> u64 {
+        if self.whole_blocks { 0 } else { self.receive_symbols / LIVE_SHARE }
+    }
+
+    /// Source symbols of live data kept until the peer has them, beside the others.
+    pub(crate) const fn live_send_symbols(&self) -> u64 {
+        self.send_symbols / LIVE_SHARE
+    }
+
     /// Most symbols that the peer may be ahead by: the credit for them grows as that of streams does.
     const fn most_symbols(&self) -> u64 {
-        self.receive_symbols.saturating_mul(self.streams.growth)
+        let symbols = self.receive_symbols.saturating_add(self.live_receive_symbols());
+        symbols.saturating_mul(self.streams.growth)
     }
 
     /// The most memory that a connection takes under these limits, in bytes, with `open` streams opened by
@@ -99,8 +114,9 @@ impl TransportConfig {
         let streams = limits.max_streams.saturating_add(open);
         let parts = [
             self.most_symbols().saturating_mul(2 * datagram + 1024),
-            MAX_BLOCK as u64 * datagram,
-            self.send_symbols.saturating_mul(2 * datagram + 512),
+            2 * MAX_BLOCK as u64 * datagram,
+            (self.send_symbols.saturating_add(self.live_send_symbols()))
+                .saturating_mul(2 * datagram + 512),
             limits.most_room(streams),
             limits.max_stream_data.saturating_mul(limits.growth).saturating_mul(4),
             streams.saturating_mul(limits.send_buffer.saturating_mul(3).saturating_add(8192)),
@@ -129,6 +145,7 @@ impl TransportConfig {
             check: None,
             connection_ids: Vec::new(),
             whole_blocks: self.whole_blocks,
+            max_live_symbols: self.live_receive_symbols(),
         }
     }
 }

@@ -42,12 +42,11 @@ use std::collections::VecDeque;
 
 use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::scheduler::{Pick, SchedulerAction};
-use anabranch_policy::view::{BlockId, TrafficClass};
+use anabranch_policy::view::{BlockId, SymbolSpace, TrafficClass};
 use anabranch_types::{PathId, Rng, Time};
 use bytes::Bytes;
 
-use crate::coding::receive::ReceiveBlocks;
-use crate::coding::send::SendBlocks;
+use crate::coding::spaces::{ReceiveSpaces, SendSpaces};
 use crate::config::TransportConfig;
 use crate::crypto::{PublicKey, Randomness};
 use crate::observe::{Observation, Observer};
@@ -104,9 +103,10 @@ pub struct Connection {
     paths: PathTable,
     addresses: addresses::Addresses,
     streams: Streams,
-    send: SendBlocks,
-    receive: ReceiveBlocks,
-    credit: SymbolCredit,
+    send: SendSpaces,
+    receive: ReceiveSpaces,
+    /// Of each symbol space.
+    credit: [SymbolCredit; SymbolSpace::ALL.len()],
     /// Blocks of which it is to be asked what they still need.
     unprovisioned: Vec<BlockId>,
     /// Control frames that may leave on any path.
@@ -120,7 +120,8 @@ pub struct Connection {
     last_received: Time,
     silence: silence::Silence,
     was_drained: bool,
-    linger: Option<packetize::Linger>,
+    /// Of each symbol space.
+    linger: [Option<packetize::Linger>; SymbolSpace::ALL.len()],
     /// For what nobody may guess.
     random: Box<dyn Randomness>,
     /// For choices that anyone may foresee.
@@ -323,7 +324,7 @@ impl Connection {
 
     /// Lost symbols are sent again themselves, by choice or because the peer decodes no code.
     fn resends(&self) -> bool {
-        self.policies.recovery.resends() || !self.send.makes_repairs()
+        self.policies.recovery.resends() || !self.send[SymbolSpace::Main].makes_repairs()
     }
 
     fn changed(&mut self) {
@@ -340,11 +341,19 @@ impl Connection {
         self.paths.indexed().any(|(other, path)| other != slot && path.is_usable())
     }
 
-    /// Symbols the peer still accepts, as far as we are willing to keep them until it has them.
-    fn symbol_credit(&self) -> u64 {
-        let (next, floor) = (self.send.next_symbol(), self.send.floor());
-        let room = self.config.send_symbols.saturating_sub(next.0 - floor.0);
-        self.credit.left(next).min(room)
+    /// The symbol space of what is sent next.
+    fn next_space(&self) -> SymbolSpace {
+        self.send.of_class(self.streams.pending().class.unwrap_or_default())
+    }
+
+    /// Symbols of a space that the peer still accepts, as far as we are willing to keep them until it has them.
+    fn symbol_credit(&self, space: SymbolSpace) -> u64 {
+        let (next, floor) = (self.send[space].next_symbol(), self.send[space].floor());
+        let most = match space {
+            SymbolSpace::Main => self.config.send_symbols,
+            SymbolSpace::Live => self.config.live_send_symbols(),
+        };
+        self.credit[space as usize].left(next).min(most.saturating_sub(next.0 - floor.0))
     }
 
     /// Closes the connection; the peer is told.

@@ -1,6 +1,6 @@
 //! Observations: the core's decisions and their reasons, for an observer.
 
-use anabranch_policy::view::PathState;
+use anabranch_policy::view::{PathState, SymbolId};
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 use core::time::Duration;
@@ -17,7 +17,7 @@ pub enum Observation {
         /// "source", "repair" or "resend".
         what: &'static str,
         /// First symbol concerned.
-        symbol: u64,
+        symbol: SymbolId,
         /// The scheduler's reason.
         reason: &'static str,
     },
@@ -33,7 +33,7 @@ pub enum Observation {
     /// A coding block closed.
     BlockClosed {
         /// First symbol.
-        first: u64,
+        first: SymbolId,
         /// Source symbols.
         sources: u16,
         /// Proactive repairs planned.
@@ -44,7 +44,7 @@ pub enum Observation {
     /// A block lacked symbols, so repairs became due.
     RepairsDue {
         /// First symbol of the block.
-        first: u64,
+        first: SymbolId,
         /// How many more.
         count: u16,
     },

@@ -19,6 +19,7 @@
 mod control;
 mod datagrams;
 mod egress;
+mod ends;
 mod error;
 mod events;
 #[cfg(any(test, feature = "testing"))]

@@ -6,7 +6,7 @@ use anabranch_core::testing::{Rogue, written};
 use anabranch_core::wire::{
     CloseCode, RepairFrame, SourceFrame, StreamId, SymbolFrame, TransportParameters,
 };
-use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_policy::view::{SymbolId, SymbolSpace, TrafficClass};
 use core::time::Duration;
 
 const CREDIT: u64 = 300;
@@ -90,9 +90,9 @@ fn all_codes() -> impl Iterator<Item = &'static str> {
 fn symbols_out_of_reach_close() {
     for code in all_codes() {
         closes(code, &[source(CREDIT - 1, &[0]), source(CREDIT, &[0])]);
-        closes(code, &[source((1 << 62) - 1, &[0])]);
+        closes(code, &[source(SymbolSpace::SYMBOLS - 1, &[0])]);
         closes(code, &[repair(CREDIT - 9, 9, 0, &[1]), repair(CREDIT - 9, 10, 0, &[1])]);
-        closes(code, &[repair((1 << 62) - 11, 10, 0, &[1])]);
+        closes(code, &[repair(SymbolSpace::SYMBOLS - 11, 10, 0, &[1])]);
     }
 }
 

@@ -62,7 +62,7 @@ fn closed(
 /// The round trip takes 20 ms; a live block stays open for half of that.
 #[test]
 fn live_blocks_stay_open_for_what_comes_soon() {
-    let half = [(Axis::Redundancy, "budget:linger=0.5")];
+    let half = [(Axis::Redundancy, "budget:linger=0.5,live=blocks")];
     let (live, last) = closed(TrafficClass::Live, (101, 2), &half);
     assert!((17..=26).contains(&live.len()), "{live:?}");
     let latest = live.last().unwrap().0;

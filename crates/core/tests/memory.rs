@@ -12,7 +12,7 @@ use anabranch_core::wire::{
     AckHeader, CloseCode, ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId,
     SymbolFrame, SymbolWriter,
 };
-use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_policy::view::{SymbolId, SymbolSpace, TrafficClass};
 use anabranch_types::PathId;
 use core::time::Duration;
 
@@ -304,7 +304,7 @@ fn control_frames_without_end() {
                 0 => ControlFrame::PathChallenge { data: round.to_be_bytes() },
                 1 => ControlFrame::StopSending { stream, code: round },
                 2 => ControlFrame::MaxStreamData { stream, limit: round << 20 },
-                3 => ControlFrame::MaxSymbols { limit: round << 20 },
+                3 => ControlFrame::MaxSymbols { space: SymbolSpace::Main, limit: round << 20 },
                 _ => ControlFrame::Ping,
             });
             // Of each path a few packets, each with a gap before it.

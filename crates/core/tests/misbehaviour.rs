@@ -7,7 +7,7 @@ use anabranch_core::wire::{
     AckHeader, CloseCode, ControlFrame, Frame, Frames, PathUse, RankEntry, RankFrame, RepairFrame,
     SourceFrame, StreamId, SymbolFrame,
 };
-use anabranch_policy::view::{PathState, SymbolId, TrafficClass};
+use anabranch_policy::view::{PathState, SymbolId, SymbolSpace, TrafficClass};
 use anabranch_types::PathId;
 use core::time::Duration;
 
@@ -83,7 +83,7 @@ fn acknowledging_what_was_never_sent_closes() {
 #[test]
 fn symbols_beyond_the_credit_close() {
     closes(&[source(CREDIT - 1, &[0]), source(CREDIT, &[0])], CloseCode::CODING);
-    closes(&[source((1 << 62) - 1, &[0])], CloseCode::CODING);
+    closes(&[source(SymbolSpace::SYMBOLS - 1, &[0])], CloseCode::CODING);
     closes(&[repair(CREDIT - 3, 4, 0, &[1])], CloseCode::CODING);
 }
 
@@ -192,9 +192,9 @@ fn lies_about_rank_do_not_reach_beyond_what_was_sent() {
     let id = connection.open_stream(TrafficClass::Bulk).unwrap();
     connection.write(id, &[5; 50_000]).unwrap();
     rogue.listen();
-    for first in [0, 1, 7, (1 << 62) - 1] {
+    for first in [0, 1, 7, SymbolSpace::SYMBOLS - 1] {
         let entries = [0, 1, 300, 1 << 20].map(|offset| RankEntry {
-            first: SymbolId((first + offset).min((1 << 62) - 1)),
+            first: SymbolId((first + offset).min(SymbolSpace::SYMBOLS - 1)),
             missing: u16::MAX,
         });
         rogue.send(
@@ -290,7 +290,7 @@ fn floods_of_control_frames_cause_no_flood() {
     let frames = [
         control(ControlFrame::MaxData { limit: 1 << 40 }),
         control(ControlFrame::MaxStreams { count: 1 << 40 }),
-        control(ControlFrame::MaxSymbols { limit: 1 << 40 }),
+        control(ControlFrame::MaxSymbols { space: SymbolSpace::Main, limit: 1 << 40 }),
         control(ControlFrame::MaxStreamData { stream: StreamId(0), limit: 1 << 40 }),
         control(ControlFrame::Abandon { first: SymbolId(0), count: 1 << 40 }),
         control(ControlFrame::AckFloor { path: PathId(0), floor: 1 << 40 }),

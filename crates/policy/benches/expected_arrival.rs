@@ -78,6 +78,7 @@ fn with<R>(count: u32, pending: u64, run: impl FnOnce(&SchedulerView<'_>) -> R) 
         max_symbol_size: 1400,
         flushing: false,
         class,
+        slides: false,
         sources_sent: 100_000,
         repairs_unneeded: 0,
     };

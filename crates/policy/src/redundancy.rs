@@ -39,11 +39,13 @@ pub struct RedundancyView<'a> {
     pub max_symbols: u16,
     /// Most payload bytes that a symbol may have on every open path.
     pub max_symbol_size: u16,
-    /// The application will write no more, or asked for everything to go out.
+    /// Nothing more waits that goes into the same symbol space.
     pub flushing: bool,
     /// Class of the data at the front.
     pub class: TrafficClass,
-    /// Source symbols sent so far on the connection.
+    /// The code of that data slides ([`CodeLimits::slides`](crate::code::CodeLimits)).
+    pub slides: bool,
+    /// Source symbols sent so far in the symbol space of that data.
     pub sources_sent: u64,
     /// Repairs that were sent although the block was recovered without them.
     pub repairs_unneeded: u64,
@@ -93,7 +95,13 @@ pub trait RedundancyPolicy: Debug + Send {
     /// with codes that slide; others cover the whole block. May reach back before the block's first
     /// symbol, as far as the sender still has symbols and the code allows, but not beyond its newest.
     fn coverage(&self, block: &BlockView) -> Coverage {
-        Coverage { first: block.first, count: block.sources }
+        whole(block)
+    }
+
+    /// Whether live data is to have a symbol space of its own, with a code that slides, where the peer offers one.
+    /// [`RedundancyView::slides`] tells of live data whether it has.
+    fn separates_live(&self) -> bool {
+        false
     }
 
     /// Most symbols that share a packet, at least 1, as far as they fit. Asked for each packet. Several
@@ -137,6 +145,11 @@ pub trait RedundancyPolicy: Debug + Send {
         let needs_more = |block: &BlockView| self.needs_more(block, &[0; MAX_PATHS], view);
         blocks.iter().position(|block| block.concerns(class, needs_more))
     }
+}
+
+/// All sources of a block.
+fn whole(block: &BlockView) -> Coverage {
+    Coverage { first: block.first, count: block.sources }
 }
 
 /// The built-in policies of this axis.

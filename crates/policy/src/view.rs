@@ -1,6 +1,7 @@
 //! The snapshots that policies read.
 
 mod fresh;
+mod symbol;
 
 use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
@@ -8,17 +9,10 @@ use core::time::Duration;
 use crate::redundancy::{RedundancyPolicy, RedundancyView};
 
 pub use fresh::{Blocked, FreshView};
+pub use symbol::{BlockId, SymbolId, SymbolSpace};
 
 /// Most paths one connection may have open at a time.
 pub const MAX_PATHS: usize = 16;
-
-/// Ordinal of a coding block within a connection. Rises, never reused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlockId(pub u64);
-
-/// Number of a source symbol within a connection. Rises by one per symbol, never reused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SymbolId(pub u64);
 
 /// How data wants to be treated: its own coding, deadline and priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -467,7 +461,8 @@ pub struct SchedulerView<'a> {
     pub now: Time,
     /// Paths, by rising slot. A closed one keeps its place until another takes the slot.
     pub paths: &'a [PathView],
-    /// Blocks not yet recovered at the receiver, oldest first. An engine that keeps thousands (a block
+    /// Blocks not yet recovered at the receiver, oldest first; those of live data with a symbol space of its own come
+    /// after the others. An engine that keeps thousands (a block
     /// for each TCP segment) may leave some out, but none of these: the oldest of all; the oldest that has
     /// work; and, in a pull, the oldest of which the asking path could take a copy.
     pub blocks: &'a [BlockView],

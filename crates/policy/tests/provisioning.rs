@@ -35,6 +35,7 @@ impl Loop {
             max_symbol_size: 1150,
             flushing: false,
             class: TrafficClass::Bulk,
+            slides: false,
             sources_sent: 0,
             repairs_unneeded: 0,
         }

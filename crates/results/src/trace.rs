@@ -7,9 +7,11 @@ mod capture;
 mod headers;
 mod pcapng;
 mod qlog;
+mod symbol;
 #[cfg(test)]
 mod tests;
 
 pub use capture::Capture;
 pub use pcapng::PcapNg;
 pub use qlog::{Qlog, QlogTrace};
+pub use symbol::Symbol;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anabranch_core::observe::{FrameKinds, Observation, waits};
-use anabranch_policy::view::PathState;
+use anabranch_policy::view::{PathState, SymbolId};
 use anabranch_results::trace::Qlog;
 use anabranch_types::{PathId, Time};
 use serde_json::{Value, json};
@@ -26,10 +26,10 @@ fn observations(path: PathId) -> Vec<Observation> {
     vec![
         Observation::PathState { path, state: PathState::Active, reason },
         Observation::PathMtu { path, bytes: 1500, reason },
-        Observation::Scheduled { path, what: "source", symbol: 0, reason },
+        Observation::Scheduled { path, what: "source", symbol: SymbolId(0), reason },
         Observation::PacketSent { path, number, bytes, frames: FrameKinds::of(PING) },
         Observation::Held { path, until: Time::from_millis(9), reason },
-        Observation::BlockClosed { first: 0, sources: 64, repairs: 9, loss_permille: 55 },
+        Observation::BlockClosed { first: SymbolId(0), sources: 64, repairs: 9, loss_permille: 55 },
         Observation::Acknowledged { path, first: 5, last: 7 },
         Observation::Acknowledged { path: PathId(9), first: 1, last: 1 },
         Observation::PacketReceived { path, number: 3, bytes: 60, frames: FrameKinds::of(ACK) },
@@ -37,7 +37,7 @@ fn observations(path: PathId) -> Vec<Observation> {
         Observation::Congestion { path, cwnd: 15_000, pacing_bps: 8_000_000, phase: "startup" },
         Observation::PacketLost { path, number: 4, bytes },
         Observation::Lost { path, packets: 1 },
-        Observation::RepairsDue { first: 0, count: 2 },
+        Observation::RepairsDue { first: SymbolId(0), count: 2 },
         Observation::Timeout { path, consecutive: 1 },
         Observation::Reinjected { path, packets: 3 },
         Observation::SharedBottleneck { path, with: PathId(9), shared: true },

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use anabranch_core::observe::Observation;
 use anabranch_policy::view::PathState;
+use anabranch_results::trace::Symbol;
 use anabranch_types::Time;
 use serde::{Deserialize, Serialize};
 
@@ -47,13 +48,13 @@ pub type Word = Cow<'static, str>;
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Entry {
     /// The scheduler sent something on a path.
-    Scheduled { path: u32, what: Word, symbol: u64, reason: Word },
+    Scheduled { path: u32, what: Word, symbol: Symbol, reason: Word },
     /// The scheduler held a path back.
     Held { path: u32, until: u64, reason: Word },
     /// A coding block closed.
-    BlockClosed { first: u64, sources: u16, repairs: u16, loss_permille: u16 },
+    BlockClosed { first: Symbol, sources: u16, repairs: u16, loss_permille: u16 },
     /// A block lacked symbols.
-    RepairsDue { first: u64, count: u16 },
+    RepairsDue { first: Symbol, count: u16 },
     /// Packets were declared lost.
     Lost { path: u32, packets: u32 },
     /// A probe timer fired.
@@ -98,15 +99,18 @@ impl Entry {
     fn of(observation: &Observation) -> Option<Self> {
         Some(match *observation {
             Observation::Scheduled { path, what, symbol, reason } => {
+                let symbol = symbol.into();
                 Entry::Scheduled { path: path.0, what: what.into(), symbol, reason: reason.into() }
             }
             Observation::Held { path, until, reason } => {
                 Entry::Held { path: path.0, until: until.as_nanos(), reason: reason.into() }
             }
             Observation::BlockClosed { first, sources, repairs, loss_permille } => {
-                Entry::BlockClosed { first, sources, repairs, loss_permille }
+                Entry::BlockClosed { first: first.into(), sources, repairs, loss_permille }
             }
-            Observation::RepairsDue { first, count } => Entry::RepairsDue { first, count },
+            Observation::RepairsDue { first, count } => {
+                Entry::RepairsDue { first: first.into(), count }
+            }
             Observation::Lost { path, packets } => Entry::Lost { path: path.0, packets },
             Observation::Timeout { path, consecutive } => {
                 Entry::Timeout { path: path.0, consecutive }
@@ -153,15 +157,26 @@ fn state_name(state: PathState) -> &'static str {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use anabranch_policy::view::{SymbolId, SymbolSpace};
     use anabranch_types::PathId;
 
     /// One observation of each kind.
     pub(crate) fn observations(path: PathId) -> [Observation; 12] {
         [
-            Observation::Scheduled { path, what: "repair", symbol: 7, reason: "own share" },
+            Observation::Scheduled {
+                path,
+                what: "repair",
+                symbol: SymbolId(7),
+                reason: "own share",
+            },
             Observation::Held { path, until: Time::from_millis(9), reason: "would be late" },
-            Observation::BlockClosed { first: 0, sources: 64, repairs: 9, loss_permille: 55 },
-            Observation::RepairsDue { first: 64, count: 2 },
+            Observation::BlockClosed {
+                first: SymbolId(0),
+                sources: 64,
+                repairs: 9,
+                loss_permille: 55,
+            },
+            Observation::RepairsDue { first: SymbolSpace::Live.symbol(64), count: 2 },
             Observation::Lost { path, packets: 3 },
             Observation::Timeout { path, consecutive: 1 },
             Observation::Reinjected { path, packets: 3 },

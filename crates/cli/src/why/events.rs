@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anabranch_core::observe::waits;
+use anabranch_results::trace::Symbol;
 
 use super::summary::path_name;
 use crate::format;
@@ -15,11 +16,11 @@ pub(super) fn describe(header: &Header, line: &Line) -> String {
 }
 
 /// What the scheduler sent.
-fn scheduled(what: &str, symbol: u64) -> String {
+fn scheduled(what: &str, symbol: Symbol) -> String {
     match what {
-        "source" => format!("symbol {symbol}"),
-        "repair" => format!("a repair of the block from symbol {symbol}"),
-        "resend" => format!("symbol {symbol} again"),
+        "source" => symbol.to_string(),
+        "repair" => format!("a repair of the block from {symbol}"),
+        "resend" => format!("{symbol} again"),
         other => format!("{other} {symbol}"),
     }
 }
@@ -49,13 +50,13 @@ fn sentence(header: &Header, line: &Line) -> String {
             format!("{}: held back for {} ({reason})", name(path), format::millis(wait))
         }
         Entry::BlockClosed { first, sources, repairs, loss_permille } => format!(
-            "block from symbol {first} closed with {}, {} planned for an expected loss of {}",
+            "block from {first} closed with {}, {} planned for an expected loss of {}",
             format::counted(u64::from(*sources), "symbol"),
             format::counted(u64::from(*repairs), "repair"),
             format::percent(f64::from(*loss_permille) / 1e3),
         ),
         Entry::RepairsDue { first, count } => format!(
-            "block from symbol {first} lacks symbols: {} more due",
+            "block from {first} lacks symbols: {} more due",
             format::counted(u64::from(*count), "repair")
         ),
         Entry::Lost { path, packets } => {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use anabranch_results::trace::Symbol;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::record::{Entry, FORMAT, Header, KIND, Line};
@@ -75,7 +77,7 @@ impl Qlog {
             "anabranch:scheduled" => Entry::Scheduled {
                 path,
                 what: data.word("what")?,
-                symbol: data.count("symbol")?,
+                symbol: data.symbol("symbol")?,
                 reason: data.word("reason")?,
             },
             "anabranch:held" => {
@@ -133,13 +135,13 @@ fn of_connection(name: &str, data: &Data<'_>) -> Option<Option<Entry>> {
     let small = |key| u16::try_from(data.count(key)?).ok();
     Some(match name {
         "anabranch:block_closed" => Some(Entry::BlockClosed {
-            first: data.count("first_symbol")?,
+            first: data.symbol("first_symbol")?,
             sources: small("sources")?,
             repairs: small("repairs")?,
             loss_permille: (data.0.get("loss")?.as_f64()? * 1000.0).round() as u16,
         }),
         "anabranch:repairs_due" => {
-            Some(Entry::RepairsDue { first: data.count("first_symbol")?, count: small("count")? })
+            Some(Entry::RepairsDue { first: data.symbol("first_symbol")?, count: small("count")? })
         }
         _ => None,
     })
@@ -151,6 +153,10 @@ struct Data<'a>(&'a Value);
 impl Data<'_> {
     fn word(&self, key: &str) -> Option<Cow<'static, str>> {
         self.0.get(key)?.as_str().map(|word| Cow::Owned(word.to_owned()))
+    }
+
+    fn symbol(&self, key: &str) -> Option<Symbol> {
+        Symbol::deserialize(self.0.get(key)?).ok()
     }
 
     fn count(&self, key: &str) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! The erasure code of each direction, as the two ends announce it (wire format, transport parameter 11).
 
 use anabranch_policy::Axis;
-use anabranch_policy::code::{ErasureCode, TABLE, none};
+use anabranch_policy::code::{ErasureCode, TABLE, none, sliding_window};
 use anabranch_policy::registry::{PolicySpec, Registry};
 
 use crate::wire::MAX_CODE_NAMES;
@@ -9,6 +9,16 @@ use crate::wire::MAX_CODE_NAMES;
 /// No code: for sides of which one codes nothing, or nothing that the other decodes.
 pub fn none() -> Box<dyn ErasureCode> {
     Box::new(none::Uncoded)
+}
+
+/// The code of live data in a symbol space of its own.
+pub fn of_live_data() -> Box<dyn ErasureCode> {
+    Box::new(sliding_window::SlidingWindow)
+}
+
+/// Whether a side with the `announcement` decodes that.
+pub fn live_data_is_decoded(announcement: Option<&str>) -> bool {
+    is_decoded(announcement, sliding_window::ENTRY.name)
 }
 
 /// What a side that uses the code `own` announces: the codes that it decodes, its own first, as many as

@@ -12,11 +12,12 @@ mod sliding;
 mod take;
 mod tally;
 
+use core::ops::Add;
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use anabranch_policy::code::{CodeLimits, Coverage, ErasureCode};
-use anabranch_policy::view::{BlockId, BlockView, SymbolId, TrafficClass};
+use anabranch_policy::view::{BlockId, BlockView, SymbolId, SymbolSpace, TrafficClass};
 use anabranch_types::Time;
 
 use super::most_sources;
@@ -81,7 +82,26 @@ pub struct Totals {
     pub live_at_openings: u64,
 }
 
-/// All blocks the receiver has not recovered.
+impl Add for Totals {
+    type Output = Totals;
+
+    fn add(self, other: Totals) -> Totals {
+        Totals {
+            blocks: self.blocks + other.blocks,
+            sources: self.sources + other.sources,
+            repairs: self.repairs + other.repairs,
+            repairs_unneeded: self.repairs_unneeded + other.repairs_unneeded,
+            resends: self.resends + other.resends,
+            wraps: self.wraps + other.wraps,
+            repair_rounds: self.repair_rounds + other.repair_rounds,
+            settled: self.settled + other.settled,
+            lost_early: self.lost_early + other.lost_early,
+            live_at_openings: self.live_at_openings + other.live_at_openings,
+        }
+    }
+}
+
+/// All blocks of a symbol space that the receiver has not recovered.
 #[derive(Debug)]
 pub struct SendBlocks {
     code: Box<dyn ErasureCode>,
@@ -129,6 +149,13 @@ impl SendBlocks {
             undecided: early::Undecided::default(),
             tally: None,
         }
+    }
+
+    /// The same with the numbers of another symbol space. Nothing may have been opened.
+    #[must_use]
+    pub fn in_space(mut self, space: SymbolSpace) -> Self {
+        (self.next_block, self.next_symbol) = (space.first_block().0, space.symbol(0).0);
+        self
     }
 
     /// Bytes of the buffers of symbols and repairs, free ones included, and of the list of blocks.

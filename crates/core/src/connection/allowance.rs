@@ -1,5 +1,7 @@
 //! What one packet may hold, so that none makes more work than its length is worth (`docs/spec/wire-0.md`, Frames).
 
+use anabranch_policy::view::SymbolSpace;
+
 use super::ingress::Broken;
 use super::paths::PathIndex;
 use crate::wire::{CloseCode, Frame};
@@ -17,7 +19,8 @@ pub(super) struct Allowance {
     frames: u16,
     sources: u16,
     repairs: u16,
-    ranked: bool,
+    /// There was a RANK about the symbols of each space, by its value.
+    ranked: [bool; SymbolSpace::ALL.len()],
     /// The slots of the paths that an ACK was about, bit by bit.
     acknowledged: u16,
 }
@@ -35,7 +38,9 @@ impl Allowance {
                 self.repairs += 1;
                 self.repairs > MAX_REPAIRS
             }
-            Frame::Rank(_) => core::mem::replace(&mut self.ranked, true),
+            Frame::Rank(rank) => {
+                core::mem::replace(&mut self.ranked[rank.first.space() as usize], true)
+            }
             _ => false,
         };
         if again || self.frames > MAX_FRAMES { Err(TOO_MANY) } else { Ok(()) }

@@ -1,19 +1,19 @@
 //! The peer's credit for symbols, and the reports that make it grant more.
 
-use anabranch_policy::view::SymbolId;
+use anabranch_policy::view::{SymbolId, SymbolSpace};
 
-/// Which symbols the peer accepts.
+/// Which symbols of a space the peer accepts.
 #[derive(Debug)]
 pub(super) struct SymbolCredit {
-    /// Ids below this.
+    /// Ordinals below this.
     limit: u64,
     /// Highest floor of symbols that any packet has told the peer.
     floor_told: SymbolId,
 }
 
 impl SymbolCredit {
-    pub(super) fn new(limit: u64) -> Self {
-        SymbolCredit { limit, floor_told: SymbolId(0) }
+    pub(super) fn new(space: SymbolSpace, limit: u64) -> Self {
+        SymbolCredit { limit, floor_told: space.symbol(0) }
     }
 
     /// The peer accepts symbols below `limit`, if it did not before.
@@ -23,7 +23,7 @@ impl SymbolCredit {
 
     /// Symbols from `next` on that the peer accepts.
     pub(super) fn left(&self, next: SymbolId) -> u64 {
-        self.limit.saturating_sub(next.0)
+        self.limit.saturating_sub(next.ordinal())
     }
 
     /// Whether a floor is above all that the peer was told.

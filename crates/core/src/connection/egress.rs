@@ -1,6 +1,5 @@
 //! Outgoing packets.
 
-use anabranch_policy::view::SymbolId;
 use anabranch_types::Time;
 use std::net::SocketAddr;
 
@@ -68,7 +67,7 @@ impl Connection {
         self.grow_credit(now);
         self.collect_control();
         self.provision_rest(now);
-        self.flush_block(now);
+        self.flush_blocks(now);
         self.resegment_oversized(now);
         loop {
             let changes = self.attention.changes();
@@ -103,7 +102,9 @@ impl Connection {
         let round_trip = usable.map(|path| path.rtt.view().smoothed).max();
         let grown = self.streams.measure_reading(now, round_trip.unwrap_or_default());
         if let Some(factor) = grown {
-            self.receive.raise_credit(self.config.receive_symbols.saturating_mul(factor));
+            let main = self.config.receive_symbols.saturating_mul(factor);
+            let live = self.config.live_receive_symbols().saturating_mul(factor);
+            self.receive.raise_credit(main, live);
         }
     }
 
@@ -115,18 +116,21 @@ impl Connection {
         {
             self.control.push_back(frame);
         }
-        if let Some(limit) = self.receive.new_limit() {
-            self.control.push_back(ControlFrame::MaxSymbols { limit });
+        for (space, blocks) in self.receive.iter_mut() {
+            if let Some(limit) = blocks.new_limit() {
+                self.control.push_back(ControlFrame::MaxSymbols { space, limit });
+            }
         }
         // Without credit no symbol can carry the new floor, and without it the peer grants no credit: an
         // ABANDON tells it instead.
-        let floor = self.send.oldest_needed();
-        if self.credit.is_news(floor)
-            && self.symbol_credit() == 0
+        let space = self.next_space();
+        let floor = self.send[space].oldest_needed();
+        if self.credit[space as usize].is_news(floor)
+            && self.symbol_credit(space) == 0
             && self.streams.pending().bytes > 0
         {
-            self.credit.on_told(floor);
-            let (first, count) = (SymbolId(0), floor.0);
+            self.credit[space as usize].on_told(floor);
+            let (first, count) = (space.symbol(0), floor.ordinal());
             self.control.push_back(ControlFrame::Abandon { first, count });
         }
     }

@@ -191,9 +191,11 @@ impl Connection {
             | ControlFrame::AckFloor { .. }
             | ControlFrame::PathChallenge { .. }
             | ControlFrame::PathResponse { .. } => {}
-            ControlFrame::MaxSymbols { .. } => {
-                let limit = self.receive.limit();
-                self.control.push_back(ControlFrame::MaxSymbols { limit });
+            ControlFrame::MaxSymbols { space, .. } => {
+                if let Some(blocks) = self.receive.get_mut(space) {
+                    let limit = blocks.limit();
+                    self.control.push_back(ControlFrame::MaxSymbols { space, limit });
+                }
             }
             ControlFrame::PathStatus { .. }
             | ControlFrame::PathAbandon { .. }
@@ -290,16 +292,16 @@ impl Connection {
     ) {
         let block = carried.block();
         if packet.early && packet.fate != Fate::Lost {
-            self.send.on_fate(carried, slot.0, received);
+            self.send[carried.space()].on_fate(carried, slot.0, received);
         }
         if packet.fate != Fate::InFlight {
             // Counted as missing already; only good news changes anything.
             if received {
-                self.send.on_late(carried);
+                self.send[carried.space()].on_late(carried);
             }
             return;
         }
-        let change = self.send.on_resolved(carried, slot.0, received);
+        let change = self.send[carried.space()].on_resolved(carried, slot.0, received);
         if !received {
             self.symbol_lost(now, slot, carried);
         }
@@ -386,25 +388,32 @@ impl Connection {
 
     /// Lets go of blocks that the receiver has recovered.
     fn retire(&mut self, now: Time) {
-        let floor = self.send.floor();
         let mut recovered = core::mem::take(&mut self.scratch.recovered);
         recovered.clear();
-        self.send.retire(|view| recovered.push(view.id));
-        if self.send.floor() != floor {
-            self.streams.on_floor(self.send.floor());
+        for send in self.send.iter_mut() {
+            let floor = send.floor();
+            send.retire(|view| recovered.push(view.id));
+            if send.floor() != floor {
+                self.streams.on_floor(send.floor());
+            }
         }
         self.tell_scheduler(now, recovered.drain(..).map(SchedulerEvent::Recovered));
         self.scratch.recovered = recovered;
     }
 
     pub(super) fn on_rank(&mut self, now: Time, rank: &RankFrame<'_>) {
-        self.send.on_all_received(rank.first);
-        if self.send.slides() {
+        let space = rank.first.space();
+        if !self.send.names().any(|name| name == space) {
+            return;
+        }
+        let send = &mut self.send[space];
+        send.on_all_received(rank.first);
+        if send.slides() {
             let missing = rank.entries().next().map_or(1, |entry| entry.missing);
-            self.send.on_unfinished(rank.first, missing);
+            send.on_unfinished(rank.first, missing);
         } else {
             for entry in rank.entries() {
-                self.unprovisioned.extend(self.send.on_rank(entry.first, entry.missing));
+                self.unprovisioned.extend(send.on_rank(entry.first, entry.missing));
             }
         }
         self.retire(now);
@@ -421,13 +430,13 @@ impl Connection {
     /// Asks what the blocks still need of which something became known: at once where acknowledgements
     /// tell what the receiver lacks, else once its reports in the same packet have been read too.
     pub(super) fn provision_all(&mut self, now: Time) {
-        if !self.send.any_symbols_suffice() {
-            self.unprovisioned.append(&mut self.scratch.touched);
-            return;
-        }
         let mut at = 0;
         while let Some(block) = self.scratch.touched.get(at).copied() {
-            self.provision(now, block);
+            if self.send[block.space()].any_symbols_suffice() {
+                self.provision(now, block);
+            } else {
+                self.unprovisioned.push(block);
+            }
             at += 1;
         }
         self.scratch.touched.clear();
@@ -436,7 +445,7 @@ impl Connection {
     /// Asks what those blocks need that had to wait for the receiver's reports.
     pub(super) fn provision_rest(&mut self, now: Time) {
         let mut blocks = core::mem::take(&mut self.unprovisioned);
-        self.send.match_repairs(|block| blocks.push(block));
+        self.send.iter_mut().for_each(|send| send.match_repairs(|block| blocks.push(block)));
         blocks.sort_unstable();
         blocks.dedup();
         blocks.drain(..).for_each(|block| self.provision(now, block));

@@ -2,7 +2,8 @@
 
 use anabranch_policy::view::SymbolId;
 
-use crate::coding::receive::{ReceiveBlocks, SymbolSink};
+use crate::coding::receive::SymbolSink;
+use crate::coding::spaces::ReceiveSpaces;
 use crate::stream::{HeldSymbols, Streams, Violation};
 
 /// Gives the streams what the blocks receive.
@@ -41,9 +42,11 @@ impl SymbolSink for Inflow<'_> {
     }
 }
 
-impl HeldSymbols for ReceiveBlocks {
+impl HeldSymbols for ReceiveSpaces {
     #[inline]
     fn read(&mut self, id: SymbolId, read: impl FnOnce(&[u8]) -> bool) {
-        self.read_piece(id, read);
+        if let Some(blocks) = self.get_mut(id.space()) {
+            blocks.read_piece(id, read);
+        }
     }
 }

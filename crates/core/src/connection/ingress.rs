@@ -88,7 +88,7 @@ impl Connection {
             self.emit(Event::Established);
         }
         let out_of_order = self.paths[slot].received.on_packet(now, number, ecn);
-        self.receive.on_packet(packet.len());
+        self.receive.iter_mut().for_each(|(_, blocks)| blocks.on_packet(packet.len()));
         let eliciting = match self.apply(now, slot, address, &packet[HEADER_LEN..end]) {
             Ok(eliciting) => eliciting,
             Err(broken) => {
@@ -198,9 +198,10 @@ impl Connection {
         take: impl FnOnce(&mut ReceiveBlocks, &mut dyn SymbolSink) -> Result<Arrival, CodingViolation>,
     ) -> Result<(), Broken> {
         let mut inflow = Inflow { streams: &mut self.streams, verdict: Ok(()) };
-        take(&mut self.receive, &mut inflow)?;
+        let blocks = self.receive.open(floor.space())?;
+        take(blocks, &mut inflow)?;
         inflow.verdict?;
-        self.receive.raise_floor(floor.0, &mut inflow);
+        blocks.raise_floor(floor.0, &mut inflow);
         Ok(())
     }
 
@@ -215,7 +216,7 @@ impl Connection {
             ControlFrame::Ping => {}
             ControlFrame::Abandon { first, count } => {
                 let mut inflow = Inflow { streams: &mut self.streams, verdict: Ok(()) };
-                self.receive.abandon(first, count, &mut inflow);
+                self.receive.open(first.space())?.abandon(first, count, &mut inflow);
             }
             ControlFrame::AckFloor { path, floor } => {
                 if let Some(about) = self.paths.open(path) {
@@ -227,8 +228,8 @@ impl Connection {
                 self.streams.on_max_stream_data(stream, limit)?;
             }
             ControlFrame::MaxStreams { count } => self.streams.on_max_streams(count),
-            ControlFrame::MaxSymbols { limit } => {
-                self.credit.raise(limit);
+            ControlFrame::MaxSymbols { space, limit } => {
+                self.credit[space as usize].raise(limit);
             }
             ControlFrame::PathChallenge { data } => self.on_challenge(slot, from, data),
             ControlFrame::PathResponse { data } => self.on_response(now, slot, from, data),

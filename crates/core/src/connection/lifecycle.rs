@@ -142,7 +142,7 @@ impl Connection {
         path.update_pacing(now);
         self.paths.identifiers.seen(id);
         let slot = self.paths.insert(path);
-        self.send.forget_slot(slot.0);
+        self.send.iter_mut().for_each(|send| send.forget_slot(slot.0));
         self.refresh_views(now);
         self.tend_ids(now);
         Ok(slot)

@@ -4,6 +4,7 @@ use anabranch_types::Time;
 use core::mem::size_of;
 
 use super::{CloseReason, Connection};
+use crate::coding::send::SendBlocks;
 use crate::path::sent::SentPacket;
 use crate::wire::CloseCode;
 
@@ -41,13 +42,16 @@ impl Connection {
     pub fn memory(&self) -> u64 {
         let packets: usize = self.paths.iter().map(|path| path.sent.room()).sum();
         let packets = (packets * size_of::<SentPacket>()) as u64;
-        self.streams.memory() + self.receive.memory() + self.send.memory() + packets
+        let sent: u64 = self.send.iter().map(SendBlocks::memory).sum();
+        let received: u64 = self.receive.iter().map(|(_, blocks)| blocks.memory()).sum();
+        self.streams.memory() + received + sent + packets
     }
 
     /// Symbols and repairs whose bytes are held: those sent, and those received. Checks that no others are counted.
     #[cfg(any(test, feature = "testing"))]
     pub fn symbols_held(&self) -> [usize; 2] {
-        [self.send.held(), self.receive.held()]
+        let received = self.receive.iter().map(|(_, blocks)| blocks.held());
+        [self.send.iter().map(SendBlocks::held).sum(), received.sum()]
     }
 
     /// What [`memory`](Self::memory) says, if it has changed by a quarter of a megabyte since the last time. Drivers call
@@ -89,7 +93,7 @@ impl Connection {
         let reason = "connections with this peer took too much memory";
         self.start_close(now, CloseReason::local(CloseCode::MEMORY, reason));
         self.streams.release();
-        self.receive.release();
-        self.send.release();
+        self.receive.iter_mut().for_each(|(_, blocks)| blocks.release());
+        self.send.iter_mut().for_each(SendBlocks::release);
     }
 }

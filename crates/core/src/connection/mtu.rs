@@ -5,7 +5,6 @@
 //! their bytes are cut into new symbols, and the peer is told not to wait for the old ones.
 
 use anabranch_policy::scheduler::SchedulerEvent;
-use anabranch_policy::view::SymbolId;
 use anabranch_types::Time;
 
 use super::egress::Transmit;
@@ -65,7 +64,8 @@ impl Connection {
         let narrowest = usable.map(|path| path.mtu.size()).min();
         let base = self.config.max_datagram.min(self.peer_parameters.max_udp_payload);
         // Overheads are reckoned for ids below 2^30; larger ones take four bytes more, twice.
-        let SymbolId(next) = self.send.next_symbol();
+        let ordinals = self.send.iter().map(|send| send.next_symbol().ordinal());
+        let next = ordinals.max().unwrap_or_default();
         let larger = if next >= (1 << 30) - (1 << 16) { 8 } else { 0 };
         symbol_room(narrowest.unwrap_or(base)).saturating_sub(larger)
     }
@@ -81,16 +81,20 @@ impl Connection {
         if self.send.measure() <= most {
             return;
         }
-        let (send, streams) = (&mut self.send, &mut self.streams);
         let mut released = Vec::new();
-        send.release_oversized(
-            most,
-            |view| released.push(*view),
-            |class, symbol, was_sent| {
-                streams.take_back(class, symbol, was_sent);
-            },
-        );
-        self.streams.on_floor(self.send.floor());
+        for send in self.send.iter_mut() {
+            let streams = &mut self.streams;
+            send.release_oversized(
+                most,
+                |view| released.push(*view),
+                |class, symbol, was_sent| {
+                    streams.take_back(class, symbol, was_sent);
+                },
+            );
+        }
+        for send in self.send.iter() {
+            self.streams.on_floor(send.floor());
+        }
         for view in released {
             let (first, count) = (view.first, u64::from(view.sources));
             if count > 0 {

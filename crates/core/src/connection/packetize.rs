@@ -1,6 +1,6 @@
 //! Turns application bytes into source symbols, and opens and closes blocks.
 
-use anabranch_policy::view::{BlockId, BlockView, TrafficClass};
+use anabranch_policy::view::{BlockId, BlockView, SymbolSpace, TrafficClass};
 use anabranch_types::Time;
 
 use super::Connection;
@@ -37,22 +37,23 @@ impl Connection {
         loop {
             let before = self.streams.pending();
             let class = before.class?;
-            if self.symbol_credit() == 0 {
+            let space = self.send.of_class(class);
+            if self.symbol_credit(space) == 0 {
                 return None;
             }
             self.open_block_for(now, class);
-            if room.is_some_and(|room| self.longest_fresh(before.bytes) > room) {
+            if room.is_some_and(|room| self.longest_fresh(space, before.bytes) > room) {
                 return None;
             }
             let streams = &mut self.streams;
-            let cut = self.send.push(|id, buffer| streams.fill_symbol(class, id, buffer));
+            let cut = self.send[space].push(|id, buffer| streams.fill_symbol(class, id, buffer));
             if let Some((taken, full)) = cut {
                 self.was_drained = false;
-                if self.send.slides() {
-                    self.slide(now);
+                if self.send[space].slides() {
+                    self.slide(now, space);
                 }
-                if full || self.is_known_last() {
-                    self.close_block(now);
+                if full || self.is_known_last(space) {
+                    self.close_block(now, space);
                 }
                 return Some(taken);
             }
@@ -66,112 +67,127 @@ impl Connection {
 
     /// Whether the symbol just made is to be told as its block's last, though the block is not full, because no other can
     /// follow soon.
-    fn is_known_last(&self) -> bool {
+    fn is_known_last(&self, space: SymbolSpace) -> bool {
         self.peer_parameters.whole_blocks
-            && !self.send.slides()
-            && (self.streams.is_idle() || self.symbol_credit() == 0)
+            && !self.send[space].slides()
+            && (!self.is_waiting(space) || self.symbol_credit(space) == 0)
     }
 
-    /// Bound on the length of the next source symbol, when `pending` bytes of one stream wait.
-    fn longest_fresh(&self, pending: u64) -> usize {
-        let size = self.send.open_symbol_size().unwrap_or(u16::MAX);
+    /// Whether data waits that goes into a space.
+    #[inline]
+    fn is_waiting(&self, space: SymbolSpace) -> bool {
+        self.send.classes(space).any(|class| self.streams.is_waiting(class))
+    }
+
+    /// Bound on the length of the next source symbol of a space, when `pending` bytes of one stream wait.
+    fn longest_fresh(&self, space: SymbolSpace, pending: u64) -> usize {
+        let size = self.send[space].open_symbol_size().unwrap_or(u16::MAX);
         let waiting =
             usize::try_from(pending).map_or(usize::MAX, |n| n.saturating_add(STREAM_HEAD));
         waiting.min(usize::from(size))
     }
 
-    /// Sees to it that the open block takes data of the class.
+    /// Sees to it that the open block of the class's space takes data of the class.
     fn open_block_for(&mut self, now: Time, class: TrafficClass) {
+        let space = self.send.of_class(class);
         let capacity = self.symbol_capacity();
         let least = self.streams.least_symbol(class).min(capacity);
         // A block holds data of one class: more urgent data closes a less urgent block. So does a path
         // that is too narrow for the symbols planned, and a datagram that is too long for them.
         let unfit = |size: u16| size > capacity || size < least;
-        if self.send.open_symbol_size().is_some_and(unfit)
-            || self.send.open_block().is_some_and(|view| view.class != class)
+        let send = &self.send[space];
+        if send.open_symbol_size().is_some_and(unfit)
+            || send.open_block().is_some_and(|view| view.class != class)
         {
-            self.close_early(now);
+            self.close_early(now, space);
         }
-        if self.send.open_block().is_none() {
+        if self.send[space].open_block().is_none() {
             let shape = self.ask_redundancy(now, class, |policy, view| policy.next_block(view));
             let size = shape.symbol_size.max(least).clamp(1, capacity);
-            self.send.open(now, class, shape.sources, size);
+            self.send[space].open(now, class, shape.sources, size);
         }
     }
 
     /// A symbol joined the open block of a code that slides: repairs may follow it at once.
-    fn slide(&mut self, now: Time) {
-        let Some(&block) = self.send.open_block() else { return };
+    fn slide(&mut self, now: Time, space: SymbolSpace) {
+        let Some(&block) = self.send[space].open_block() else { return };
         let (repairs, coverage) = self.ask_redundancy(now, block.class, |policy, view| {
             (policy.after_source(&block, view), policy.coverage(&block))
         });
-        self.send.set_coverage(block.id, coverage);
-        self.send.add_repairs(block.id, repairs);
+        self.send[space].set_coverage(block.id, coverage);
+        self.send[space].add_repairs(block.id, repairs);
     }
 
-    /// Closes the open block and plans its proactive repairs.
-    pub(super) fn close_block(&mut self, now: Time) {
-        let Some(id) = self.send.close() else { return };
+    /// Closes the open block of a space and plans its proactive repairs.
+    pub(super) fn close_block(&mut self, now: Time, space: SymbolSpace) {
+        let Some(id) = self.send[space].close() else { return };
         self.plan(now, id);
         self.changed();
     }
 
     /// Closes the open block although it is not full. It is provisioned immediately: if none of its packets
     /// is in flight any more, no acknowledgement or loss will trigger that later.
-    fn close_early(&mut self, now: Time) {
-        let id = self.send.open_block().map(|view| view.id);
-        self.close_block(now);
+    fn close_early(&mut self, now: Time, space: SymbolSpace) {
+        let id = self.send[space].open_block().map(|view| view.id);
+        self.close_block(now, space);
         if let Some(id) = id {
             self.provision(now, id);
         }
     }
 
     fn plan(&mut self, now: Time, id: BlockId) {
-        let Some(&block) = self.send.views().last().filter(|view| view.id == id) else { return };
-        if !self.send.makes_repairs() {
+        let send = &self.send[id.space()];
+        let Some(&block) = send.views().last().filter(|view| view.id == id) else { return };
+        if !send.makes_repairs() {
             return;
         }
         let (repairs, loss) = self.ask_redundancy(now, block.class, |policy, view| {
             (policy.proactive(&block, view), view.loss.mean)
         });
         let loss_permille = (loss * 1000.0) as u16;
-        self.send.plan_repairs(id, repairs);
-        let (first, sources) = (block.first.0, block.sources);
+        self.send[id.space()].plan_repairs(id, repairs);
+        let (first, sources) = (block.first, block.sources);
         self.observe(now, Observation::BlockClosed { first, sources, repairs, loss_permille });
     }
 
-    /// Closes the unfilled block if no more data waits, or none may be sent, unless its policy wants it to stay open for
-    /// a while.
+    /// Closes each space's unfilled block if no more data waits, or none may be sent, unless its policy wants it to stay
+    /// open for a while.
     #[inline]
-    pub(super) fn flush_block(&mut self, now: Time) {
-        if self.send.open_block().is_some_and(|view| view.sources > 0)
-            && (self.streams.is_idle() || self.symbol_credit() == 0)
-            && self.lingers_until(now).is_none_or(|until| until <= now)
-        {
-            self.close_early(now);
+    pub(super) fn flush_blocks(&mut self, now: Time) {
+        for space in self.send.names() {
+            if self.send[space].open_block().is_some_and(|view| view.sources > 0)
+                && (!self.is_waiting(space) || self.symbol_credit(space) == 0)
+                && self.lingers_until(now, space).is_none_or(|until| until <= now)
+            {
+                self.close_early(now, space);
+            }
         }
     }
 
     /// Until when the open block stays open, though nothing waits; `None` if there is none, or no use in waiting. The
     /// policy is asked once after each symbol.
-    fn lingers_until(&mut self, now: Time) -> Option<Time> {
-        let block = *self.send.open_block()?;
-        if !self.send.makes_repairs() || self.symbol_credit() == 0 {
+    fn lingers_until(&mut self, now: Time, space: SymbolSpace) -> Option<Time> {
+        let send = &self.send[space];
+        let block = *send.open_block()?;
+        if !send.makes_repairs() || self.symbol_credit(space) == 0 {
             return None;
         }
-        let mut linger = self.linger.filter(|linger| linger.is_about(&block));
+        let mut linger = self.linger[space as usize].filter(|linger| linger.is_about(&block));
         if linger.is_none() {
             let until = self
                 .ask_redundancy(now, block.class, |policy, view| policy.open_until(&block, view));
             linger = Some(Linger { block: block.id, sources: block.sources, until });
-            self.linger = linger;
+            self.linger[space as usize] = linger;
         }
         linger.map(|linger| linger.until)
     }
 
     /// When a block that has stayed open is closed.
     pub(super) fn linger_ends(&self) -> Option<Time> {
-        let block = self.send.open_block().filter(|_| self.streams.is_idle())?;
-        self.linger.filter(|linger| linger.is_about(block)).map(|linger| linger.until)
+        let ends = self.send.names().filter_map(|space| {
+            let block = self.send[space].open_block().filter(|_| !self.is_waiting(space))?;
+            self.linger[space as usize].filter(|linger| linger.is_about(block))
+        });
+        ends.map(|linger| linger.until).min()
     }
 }

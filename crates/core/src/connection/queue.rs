@@ -22,12 +22,14 @@ impl Connection {
         match work {
             Work::Fresh | Work::Ahead => self.next_source_symbol(now, room),
             Work::Block(id) | Work::Copy(id) | Work::Repair(id)
-                if room.is_some_and(|room| self.send.longest(id) > room) =>
+                if room.is_some_and(|room| self.send[id.space()].longest(id) > room) =>
             {
                 None
             }
             Work::Repair(_) if self.resends() => None,
-            _ => self.send.take(work, slot.0),
+            Work::Block(id) | Work::Copy(id) | Work::Repair(id) => {
+                self.send[id.space()].take(work, slot.0)
+            }
         }
     }
 
@@ -44,7 +46,7 @@ impl Connection {
         for _ in 0..pick.count {
             let Some(symbol) = self.take_for(now, pick.work, slot, None) else { break };
             let not_before = pick.not_before;
-            self.send.enqueue(symbol.carried, slot.0);
+            self.send[symbol.carried.space()].enqueue(symbol.carried, slot.0);
             self.paths[slot].queue.push(now, QueuedSymbol { symbol, not_before, reason });
         }
         let assigned = self.paths[slot].queue.len() > before;
@@ -59,7 +61,7 @@ impl Connection {
         let mut any = false;
         for _ in 0..count {
             let Some(symbol) = self.next_source_symbol(now, None) else { break };
-            self.send.make_due(symbol.carried);
+            self.send[symbol.carried.space()].make_due(symbol.carried);
             any = true;
         }
         if any {
@@ -70,7 +72,8 @@ impl Connection {
 
     /// Puts a symbol that found no room in a packet first in the path's queue.
     pub(super) fn put_first(&mut self, slot: PathIndex, assigned: QueuedSymbol) {
-        self.send.enqueue(assigned.symbol.carried, slot.0);
+        let carried = assigned.symbol.carried;
+        self.send[carried.space()].enqueue(carried, slot.0);
         self.paths[slot].queue.push_front(assigned);
     }
 
@@ -79,7 +82,8 @@ impl Connection {
     pub(super) fn next_assigned(&mut self, now: Time, slot: PathIndex) -> Option<QueuedSymbol> {
         self.paths[slot].queue.ripen(now);
         while let Some(assigned) = self.paths[slot].queue.pop_front() {
-            if let Some(symbol) = self.send.dequeue(assigned.symbol.carried, slot.0) {
+            let carried = assigned.symbol.carried;
+            if let Some(symbol) = self.send[carried.space()].dequeue(carried, slot.0) {
                 return Some(QueuedSymbol { symbol, ..assigned });
             }
         }
@@ -90,7 +94,8 @@ impl Connection {
     pub(super) fn take_back(&mut self, slot: PathIndex, keep: usize) {
         while self.paths[slot].queue.len() > keep {
             let Some(assigned) = self.paths[slot].queue.pop_back() else { break };
-            self.send.take_back(assigned.symbol.carried, slot.0);
+            let carried = assigned.symbol.carried;
+            self.send[carried.space()].take_back(carried, slot.0);
         }
         self.changed();
     }

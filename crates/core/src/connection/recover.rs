@@ -16,7 +16,7 @@ impl Connection {
     /// A symbol's packet was declared lost.
     pub(super) fn symbol_lost(&mut self, now: Time, slot: PathIndex, carried: Carried) {
         let block = carried.block();
-        let open = self.send.open_block().is_some_and(|view| view.id == block);
+        let open = self.send[carried.space()].open_block().is_some_and(|view| view.id == block);
         let event = RecoveryEvent::Lost { block, open, path: self.paths[slot].id };
         let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, Some(carried));
@@ -34,7 +34,7 @@ impl Connection {
             RecoveryAction::Repair if !self.resends() => {}
             RecoveryAction::Repair | RecoveryAction::Resend => {
                 if let Some(carried) = carried {
-                    self.send.make_due(carried);
+                    self.send[carried.space()].make_due(carried);
                 }
             }
             RecoveryAction::Reinject(path) => {
@@ -67,7 +67,7 @@ impl Connection {
         let Some((number, packet)) = sent.oldest_with_symbols() else { return };
         let mut nth = 0;
         while let Some(carried) = sent.symbol(number, &packet, nth) {
-            self.send.make_due_copy(carried);
+            self.send[carried.space()].make_due_copy(carried);
             nth += 1;
         }
     }
@@ -186,7 +186,7 @@ impl Connection {
             packets += u32::from(packet.carried.is_some());
             let mut nth = 0;
             while let Some(carried) = self.paths[slot].sent.symbol(*number, &packet, nth) {
-                self.send.on_resolved(carried, slot.0, false);
+                self.send[carried.space()].on_resolved(carried, slot.0, false);
                 self.symbol_lost(now, slot, carried);
                 self.touch(carried.block());
                 nth += 1;

@@ -85,12 +85,14 @@ impl Connection {
 
     /// What the decoder lacks, and what it has recovered.
     fn write_ranks(&mut self, packet: &mut PacketBuilder<'_>) {
-        let deficits = self.receive.deficits().take(MAX_RANKS);
-        let recovered = self.receive.recovered().take(MAX_RANKS).map(|first| (first, 0));
-        let entries =
-            deficits.chain(recovered).map(|(first, missing)| RankEntry { first, missing });
-        let first = self.receive.first_missing();
-        let _ = packet.append_small(|w| RankFrame::encode_entries(first, entries, w));
+        for (_, blocks) in self.receive.iter() {
+            let deficits = blocks.deficits().take(MAX_RANKS);
+            let recovered = blocks.recovered().take(MAX_RANKS).map(|first| (first, 0));
+            let entries =
+                deficits.chain(recovered).map(|(first, missing)| RankEntry { first, missing });
+            let first = blocks.first_missing();
+            let _ = packet.append_small(|w| RankFrame::encode_entries(first, entries, w));
+        }
     }
 
     /// Control frames that wait for the packet's path, then those that may go on any.

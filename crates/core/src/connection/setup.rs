@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_policy::view::SymbolSpace;
 use anabranch_policy::{
     AckPolicy, Axis, LossEstimator, PolicyError, RecoveryPolicy, RedundancyPolicy, Scheduler,
 };
@@ -19,6 +20,7 @@ use super::{Connection, Scratch, close, mtu, statistics};
 use crate::coding::code;
 use crate::coding::receive::ReceiveBlocks;
 use crate::coding::send::SendBlocks;
+use crate::coding::spaces::{ReceiveSpaces, SendSpaces};
 use crate::config::TransportConfig;
 use crate::crypto::{PublicKey, Randomness, Session};
 use crate::profiles::Profile;
@@ -75,25 +77,39 @@ impl Policies {
     }
 }
 
-/// Both halves of coding: a side codes what the other decodes.
+/// Both halves of coding: a side codes what the other decodes. Live data has a symbol space of its own if `separates_live`
+/// and the peer agrees.
 fn coding(
     config: &TransportConfig,
     profile: &Profile,
     peer: &TransportParameters,
-) -> Result<(SendBlocks, ReceiveBlocks), PolicyError> {
+    separates_live: bool,
+) -> Result<(SendSpaces, ReceiveSpaces), PolicyError> {
     let codes = peer.codes.as_deref();
     let own = &profile.policy(Axis::Code).name;
     let decoded = peer.max_block > 0 && code::is_decoded(codes, own);
     let code = if decoded { profile.make()? } else { code::none() };
     let largest = config.largest_datagram().min(peer.max_udp_payload);
     let capacity = usize::from(mtu::symbol_room(largest));
-    let mut send = SendBlocks::new(code, capacity, peer.max_block);
-    send.limit_history(peer.max_symbols.min(config.send_symbols) / 4);
+    let mut main = SendBlocks::new(code, capacity, peer.max_block);
+    main.limit_history(peer.max_symbols.min(config.send_symbols) / 4);
+    let separate = separates_live
+        && main.makes_repairs()
+        && !main.slides()
+        && peer.max_live_symbols > 0
+        && code::live_data_is_decoded(codes);
+    let live = separate.then(|| {
+        let blocks = SendBlocks::new(code::of_live_data(), capacity, peer.max_block);
+        let mut blocks = blocks.in_space(SymbolSpace::Live);
+        blocks.limit_history(peer.max_live_symbols.min(config.live_send_symbols()) / 4);
+        blocks
+    });
     let capacity = usize::from(config.largest_datagram());
     let code = code::of_peer(profile.registry(), codes);
     let receive = ReceiveBlocks::new(code, capacity, config.receive_symbols);
     let receive = if config.whole_blocks { receive.in_whole_blocks() } else { receive };
-    Ok((send, receive))
+    let receive = ReceiveSpaces::new(receive, capacity, config.live_receive_symbols());
+    Ok((SendSpaces::new(main, live), receive))
 }
 
 /// Streams within the limits of both sides.
@@ -113,7 +129,8 @@ impl Connection {
         let Setup { config, profile, peer_parameters, now, mut random, .. } = setup;
         let asked_for = peer_parameters.ack_profile.as_deref().and_then(Profile::named);
         let policies = Policies::build(&profile, asked_for.as_ref().unwrap_or(&profile))?;
-        let (send, receive) = coding(&config, &profile, &peer_parameters)?;
+        let separates_live = policies.redundancy.separates_live();
+        let (send, receive) = coding(&config, &profile, &peer_parameters, separates_live)?;
         let silence = Silence::new(config.heartbeat);
         Ok(Connection {
             identity: Identity { role, peer, local_id, remote_id },
@@ -128,7 +145,10 @@ impl Connection {
             addresses: Addresses::default(),
             send,
             receive,
-            credit: SymbolCredit::new(peer_parameters.max_symbols),
+            credit: [
+                SymbolCredit::new(SymbolSpace::Main, peer_parameters.max_symbols),
+                SymbolCredit::new(SymbolSpace::Live, peer_parameters.max_live_symbols),
+            ],
             peer_parameters,
             unprovisioned: Vec::new(),
             control: VecDeque::new(),
@@ -140,7 +160,7 @@ impl Connection {
             last_received: now,
             silence,
             was_drained: true,
-            linger: None,
+            linger: Default::default(),
             rng: Rng::new(random.next_u64()),
             random,
             observer: None,

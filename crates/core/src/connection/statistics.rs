@@ -1,12 +1,13 @@
 //! Statistics of a connection and its paths.
 
-use anabranch_policy::view::{LossView, PathState, RttView, SymbolId};
+use anabranch_policy::view::{LossView, PathState, RttView, SymbolId, SymbolSpace};
 use anabranch_types::{Bitrate, PathId, Time};
 
 use core::ops::Range;
 
 use super::Connection;
-use crate::coding::send::{BlockRecord, Totals};
+use crate::coding::receive::ReceiveBlocks;
+use crate::coding::send::{BlockRecord, SendBlocks, Totals};
 use crate::path::{PathAddress, PathCounters};
 use crate::stream::StreamProgress;
 use crate::wire::StreamId;
@@ -126,13 +127,18 @@ impl Connection {
         ConnectionStats {
             paths: paths.collect(),
             sent: self.send.totals(),
-            decoded: self.receive.decoded(),
-            out_of_order: self.receive.out_of_order(),
-            repeated_bytes: self.receive.repeated_bytes(),
+            decoded: self.received(ReceiveBlocks::decoded),
+            out_of_order: self.received(ReceiveBlocks::out_of_order),
+            repeated_bytes: self.received(ReceiveBlocks::repeated_bytes),
             dropped: self.dropped,
             started: self.started,
             key_renewals: self.keys.renewals(),
         }
+    }
+
+    /// The sum of a count of all that is received.
+    fn received(&self, count: impl Fn(&ReceiveBlocks) -> u64) -> u64 {
+        self.receive.iter().map(|(_, blocks)| count(blocks)).sum()
     }
 
     /// How far a stream has come on this side; `None` if there is none such, or none such any more.
@@ -148,27 +154,27 @@ impl Connection {
     /// Counts the packets of each coding block that opens on this side from now on, for
     /// [`take_block_records`](Self::take_block_records).
     pub fn watch_blocks(&mut self) {
-        self.send.watch_blocks();
+        self.send.iter_mut().for_each(SendBlocks::watch_blocks);
     }
 
     /// The coding blocks that were recovered, and whose packets' fates have all become known since this was last
     /// called. None unless blocks are [watched](Self::watch_blocks).
     pub fn take_block_records(&mut self) -> Vec<BlockRecord> {
-        self.send.take_records()
+        self.send.iter_mut().flat_map(SendBlocks::take_records).collect()
     }
 
-    /// The source symbol that this side makes next: those below have been sent, or are about to be.
+    /// The source symbol that this side makes next, of the main space: those below have been sent, or are about to be.
     pub fn unsent_symbol(&self) -> SymbolId {
-        self.send.next_symbol()
+        self.send[SymbolSpace::Main].next_symbol()
     }
 
-    /// The source symbol after the highest of the peer's that is known of.
+    /// The source symbol after the highest of the peer's that is known of, of the main space.
     pub fn reached_symbol(&self) -> SymbolId {
-        self.receive.reached()
+        self.receive.main().reached()
     }
 
-    /// Whether a source symbol of the peer's has arrived or been decoded.
+    /// Whether a source symbol of the peer's, of the main space, has arrived or been decoded.
     pub fn holds_symbol(&self, symbol: SymbolId) -> bool {
-        self.receive.holds(symbol)
+        self.receive.main().holds(symbol)
     }
 }

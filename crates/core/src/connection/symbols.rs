@@ -92,7 +92,7 @@ impl Connection {
             && let Some(carried) = self.paths[slot].sent.symbol(number, &oldest, nth)
         {
             if let Carried::Source(..) = carried
-                && let Some(symbol) = self.send.again(carried)
+                && let Some(symbol) = self.send[carried.space()].again(carried)
             {
                 written |= self.write_symbol(&symbol, packet);
             }
@@ -105,8 +105,9 @@ impl Connection {
     fn write_due(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let slot = packet.slot;
         let block = self.send.views().iter().find(|view| view.has_work());
-        let Some(work) = block.map(|view| Work::Block(view.id)) else { return false };
-        let Some(symbol) = self.send.take(work, slot.0) else { return false };
+        let Some(id) = block.map(|view| view.id) else { return false };
+        let taken = self.send[id.space()].take(Work::Block(id), slot.0);
+        let Some(symbol) = taken else { return false };
         let written = self.write_symbol(&symbol, packet);
         if !written {
             let (not_before, reason) = (Time::ZERO, "due, but the probe was full");
@@ -151,7 +152,7 @@ impl Connection {
             return None;
         }
         // The symbol just written may have been the last, so that its block's repairs are next.
-        self.flush_block(now);
+        self.flush_blocks(now);
         self.next_symbol(now, slot, Room::Beside(room))
     }
 
@@ -238,7 +239,7 @@ impl Connection {
             Carried::Source(..) => "source",
         };
         let path = self.paths[slot].id;
-        let symbol = sent.symbol.coverage.first.0;
+        let symbol = sent.symbol.coverage.first;
         self.observe(now, Observation::Scheduled { path, what, symbol, reason: sent.reason });
     }
 
@@ -255,9 +256,10 @@ impl Connection {
         // Without its length, a symbol is the packet's last frame.
         let least_room = SYMBOL_HEAD + length + LEAST_ROOM;
         let prefix = packet.symbols_left > 1 && packet.room() >= least_room;
-        let floor = self.send.oldest_needed().min(symbol.coverage.first);
+        let space = symbol.carried.space();
+        let send = &mut self.send[space];
+        let floor = send.oldest_needed().min(symbol.coverage.first);
         let tells_ends = self.peer_parameters.whole_blocks;
-        let send = &mut self.send;
         let written = packet.append(|writer| {
             match symbol.carried {
                 Carried::Source(_, symbol) => {
@@ -275,14 +277,14 @@ impl Connection {
             send.write(symbol, payload).map_err(|_| NoSpace)
         });
         let Ok(written) = written else { return false };
-        self.credit.on_told(floor);
+        self.credit[space as usize].on_told(floor);
         packet.ack_eliciting = true;
         packet.symbols_left = if prefix { packet.symbols_left - 1 } else { 0 };
         match packet.carried {
             None => packet.carried = Some(symbol.carried),
             Some(_) => self.paths[packet.slot].sent.carry_beside(symbol.carried),
         }
-        packet.early &= self.send.on_written(written, packet.slot.0);
+        packet.early &= self.send[space].on_written(written, packet.slot.0);
         self.changed();
         true
     }

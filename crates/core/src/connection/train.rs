@@ -5,6 +5,7 @@
 //! none due. So each further packet only takes a symbol, and all are sealed at the end.
 
 use anabranch_policy::scheduler::{Pick, Reason, Work};
+use anabranch_policy::view::SymbolSpace;
 use anabranch_types::Time;
 
 use super::Connection;
@@ -64,23 +65,25 @@ impl Connection {
 
     /// Whether the open block goes on, so that there is nothing to be done before the scheduler is asked.
     fn has_more(&self) -> bool {
-        !self.streams.is_idle() && self.symbol_credit() > 0
+        !self.streams.is_idle() && self.symbol_credit(self.next_space()) > 0
     }
 
     /// Whether it makes no difference when the picked symbols are cut: all are of the open block, they neither fill
     /// it nor use up what waits or may be sent, and so no policy is asked anything in between.
     pub(super) fn can_grant(&self, pick: &Pick) -> bool {
-        let Some(block) = self.send.open_block() else { return false };
+        let space = self.next_space();
+        let send = &self.send[space];
+        let Some(block) = send.open_block() else { return false };
         let pending = self.streams.pending();
         let count = u64::from(pick.count);
-        let size = u64::from(self.send.open_symbol_size().unwrap_or_default());
+        let size = u64::from(send.open_symbol_size().unwrap_or_default());
         pick.work == Work::Fresh
-            && !self.send.slides()
+            && !send.slides()
             && pending.class == Some(block.class)
             && pending.bytes > count * size
             && self.streams.least_symbol(block.class) == 0
             && block.sources.saturating_add(pick.count) < block.planned
-            && self.symbol_credit() > count
+            && self.symbol_credit(space) > count
             && size <= u64::from(self.symbol_capacity())
     }
 
@@ -88,10 +91,12 @@ impl Connection {
     #[inline]
     fn next_granted(&mut self, slot: PathIndex) -> Option<(OutgoingSymbol, Reason)> {
         let reason = self.paths[slot].queue.take_granted()?;
-        let class = self.send.open_block().map(|block| block.class);
+        // Whatever slides is not granted, as live data in its own space is not.
+        let send = &mut self.send[SymbolSpace::Main];
+        let class = send.open_block().map(|block| block.class);
         let streams = &mut self.streams;
-        let cut = class
-            .and_then(|class| self.send.push(|id, buffer| streams.fill_symbol(class, id, buffer)));
+        let cut =
+            class.and_then(|class| send.push(|id, buffer| streams.fill_symbol(class, id, buffer)));
         let Some((symbol, _)) = cut else {
             self.paths[slot].queue.end_grant();
             return None;
@@ -117,7 +122,7 @@ impl Connection {
     /// The train has ended: what the scheduler gave the path beyond it waits in the path's queue.
     fn assign_granted(&mut self, now: Time, slot: PathIndex) {
         while let Some((symbol, reason)) = self.next_granted(slot) {
-            self.send.enqueue(symbol.carried, slot.0);
+            self.send[symbol.carried.space()].enqueue(symbol.carried, slot.0);
             self.paths[slot].queue.push(now, granted(symbol, reason));
             self.changed();
         }

@@ -12,7 +12,7 @@ use anabranch_types::Time;
 
 use super::Connection;
 use super::paths::{PathIndex, PathTable};
-use crate::coding::send::SendBlocks;
+use crate::coding::spaces::SendSpaces;
 use crate::stream::Streams;
 
 impl Connection {
@@ -23,8 +23,11 @@ impl Connection {
 
     fn fresh(&self) -> FreshView {
         let pending = self.streams.pending();
-        let symbol_size = self.send.open_symbol_size().unwrap_or(self.symbol_capacity());
-        let credit = self.symbol_credit();
+        let class = pending.class.unwrap_or_default();
+        let space = self.send.of_class(class);
+        let send = &self.send[space];
+        let symbol_size = send.open_symbol_size().unwrap_or(self.symbol_capacity());
+        let credit = self.symbol_credit(space);
         let each = u64::from(symbol_size.max(1));
         let wanted = pending.bytes.div_ceil(each);
         let symbols = wanted.min(credit);
@@ -34,14 +37,13 @@ impl Connection {
             (0, _) => Some(Blocked::DecoderCredit),
             _ => None,
         };
-        let class = pending.class.unwrap_or_default();
         let in_stream = self.streams.credit(class).div_ceil(each);
         let credit = credit.min(in_stream);
-        let unrecovered = self.send.next_symbol().0.saturating_sub(self.send.floor().0);
+        let unrecovered = send.next_symbol().0.saturating_sub(send.floor().0);
         FreshView {
             symbols: symbols.min(u64::from(u32::MAX)) as u32,
             beyond: beyond.min(u64::from(u32::MAX)) as u32,
-            next: self.send.next_symbol(),
+            next: send.next_symbol(),
             more: pending.more,
             class,
             symbol_size,
@@ -170,10 +172,9 @@ impl Connection {
 
     /// Asks the redundancy policy what a closed block still needs, and makes that much due.
     pub(super) fn provision(&mut self, now: Time, id: BlockId) {
-        let Ok(index) = self.send.views().binary_search_by_key(&id, |view| view.id) else {
-            return;
-        };
-        let block = self.send.views()[index];
+        let views = self.send[id.space()].views();
+        let Ok(index) = views.binary_search_by_key(&id, |view| view.id) else { return };
+        let block = views[index];
         if !block.closed || self.resends() {
             return;
         }
@@ -182,34 +183,38 @@ impl Connection {
         });
         if more > 0 {
             let rtt = self.quickest_rtt();
-            self.send.add_due(now, id, more, rtt);
+            self.send[id.space()].add_due(now, id, more, rtt);
             self.changed();
-            let first = block.first.0;
+            let first = block.first;
             self.observe(now, crate::observe::Observation::RepairsDue { first, count: more });
         }
     }
 }
 
 /// What the redundancy policy is shown.
-struct Surroundings<'a> {
+struct Surroundings<'a, 'b> {
     paths: &'a PathTable,
-    send: &'a SendBlocks,
-    streams: &'a Streams,
+    send: &'b SendSpaces,
+    streams: &'b Streams,
     loss: LossView,
     max_symbol_size: u16,
 }
 
-impl<'a> Surroundings<'a> {
+impl<'a> Surroundings<'a, '_> {
     fn at(&self, now: Time, class: TrafficClass) -> RedundancyView<'a> {
-        let totals = self.send.totals();
+        let space = self.send.of_class(class);
+        let send = &self.send[space];
+        let totals = send.totals();
+        let waits = self.send.classes(space).any(|class| self.streams.is_waiting(class));
         RedundancyView {
             now,
             paths: self.paths.views(),
             loss: self.loss,
-            max_symbols: self.send.max_symbols(),
+            max_symbols: send.max_symbols(),
             max_symbol_size: self.max_symbol_size,
-            flushing: self.streams.pending().bytes == 0,
+            flushing: !waits,
             class,
+            slides: send.slides(),
             sources_sent: totals.sources,
             repairs_unneeded: totals.repairs_unneeded,
         }

@@ -113,9 +113,11 @@ impl Connection {
         let mut usable = self.paths.indices().filter(usable).peekable();
         usable.peek()?;
         let has_room = usable.any(|slot| self.paths[slot].cwnd_open());
-        let due = self.send.views().iter().any(|view| view.has_work());
-        let no_credit = self.symbol_credit() == 0;
-        let refused = self.credit.left(self.send.next_symbol()) == 0;
+        let mut blocks = self.send.iter().flat_map(|send| send.views());
+        let due = blocks.any(|view| view.has_work());
+        let space = self.next_space();
+        let no_credit = self.symbol_credit(space) == 0;
+        let refused = self.credit[space as usize].left(self.send[space].next_symbol()) == 0;
         match self.streams.pending().blocked {
             Some(Blocked::Application) if !due => Some(waits::APPLICATION),
             Some(Blocked::FlowControl | Blocked::DecoderCredit) if !due => Some(self.creditor()),

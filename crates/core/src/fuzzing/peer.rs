@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_policy::view::{SymbolId, SymbolSpace, TrafficClass};
 use anabranch_types::PathId;
 use core::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::wire::fuzzing::{specimens, with_mutants};
 use crate::wire::{SourceFrame, StreamId, SymbolFrame};
 
 /// A source symbol with stream data.
-fn symbol(id: u64, offset: u64, data: &[u8]) -> Vec<u8> {
+fn symbol(symbol: SymbolId, offset: u64, data: &[u8]) -> Vec<u8> {
     let frame = SymbolFrame::Stream { stream: StreamId(0), offset, fin: false, data };
     let payload = &written(|writer| frame.encode(writer).expect("the data is short"));
-    let (symbol, floor) = (SymbolId(id), SymbolId(0));
+    let floor = symbol.space().symbol(0);
     let frame = SourceFrame { symbol, floor, payload, last: false };
     written(|writer| frame.encode_to_end(writer).expect("the symbol is short"))
 }
@@ -36,10 +36,10 @@ pub fn peer(data: &[u8]) {
     // Some supply an id for one path only, and the victim waits for those of others.
     theirs.connection_ids = if choice < 128 { Vec::new() } else { vec![Rogue::id(1)] };
     let mut rogue = Rogue::connect(transport, profile, &theirs);
-    let mut next_symbol = 0;
+    let mut next_symbols = [0; SymbolSpace::ALL.len()];
     let mut widest = BTreeMap::new();
     while let Ok(operation) = script.u8() {
-        if play(&mut rogue, operation, &mut next_symbol, &mut script).is_none() {
+        if play(&mut rogue, operation, &mut next_symbols, &mut script).is_none() {
             break;
         }
         audit(&mut rogue, &mut widest);
@@ -51,7 +51,7 @@ pub fn peer(data: &[u8]) {
 fn play(
     rogue: &mut Rogue,
     operation: u8,
-    next_symbol: &mut u64,
+    next_symbols: &mut [u64; SymbolSpace::ALL.len()],
     script: &mut Reader<'_>,
 ) -> Option<()> {
     let path = u32::from(operation & 3);
@@ -69,13 +69,16 @@ fn play(
             rogue.answer();
         }
         4 => {
-            let data = [*next_symbol as u8; 100];
-            rogue.send(path, &symbol(*next_symbol, *next_symbol * 100, &data));
-            *next_symbol += 1;
+            let space = SymbolSpace::ALL[usize::from(operation >> 5) % 2];
+            let next = &mut next_symbols[space as usize];
+            let data = [*next as u8; 100];
+            rogue.send(path, &symbol(space.symbol(*next), *next * 100, &data));
+            *next += 1;
         }
         5 => {
             let connection = rogue.connection()?;
-            let stream = connection.open_stream(TrafficClass::Bulk).unwrap_or(StreamId(1));
+            let class = TrafficClass::ALL[usize::from(operation >> 5) % 3];
+            let stream = connection.open_stream(class).unwrap_or(StreamId(1));
             let _ = connection.write(stream, &[7; 20_000]);
             let _ = connection.send_datagram(&[8; 100], TrafficClass::Interactive);
         }

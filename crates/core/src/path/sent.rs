@@ -1,6 +1,6 @@
 //! Packets in flight on one path, and their fates.
 
-use anabranch_policy::view::{BlockId, SymbolId};
+use anabranch_policy::view::{BlockId, SymbolId, SymbolSpace};
 use anabranch_types::Time;
 use core::ops::{Range, RangeInclusive};
 use std::collections::VecDeque;
@@ -27,6 +27,12 @@ impl Carried {
         match self {
             Carried::Source(block, _) | Carried::Repair(block, _) => block,
         }
+    }
+
+    /// The symbol space it belongs to.
+    #[inline]
+    pub fn space(self) -> SymbolSpace {
+        self.block().space()
     }
 }
 

@@ -148,6 +148,12 @@ impl Streams {
         waiting.fold(0, |all, waiting| all | waiting) == 0
     }
 
+    /// Whether anything of the class can be put into symbols now.
+    #[inline]
+    pub fn is_waiting(&self, class: TrafficClass) -> bool {
+        self.classes[class as usize].waiting(self.sent < self.sent_limit) != 0
+    }
+
     /// Bytes of streams of `class` that the peer's credit admits beyond those sent: the connection's, and
     /// the stream's own where one alone has a turn.
     pub fn credit(&self, class: TrafficClass) -> u64 {
@@ -193,20 +199,6 @@ impl Streams {
             self.fill_datagrams(class, &mut writer);
         }
         writer.finish()
-    }
-
-    /// Everything below `floor` has been recovered by the peer.
-    pub fn on_floor(&mut self, floor: SymbolId) {
-        while let Some((symbol, id)) = self.ends.first().copied() {
-            if symbol >= floor {
-                break;
-            }
-            self.ends.pop_first();
-            if let Some(stream) = self.streams.get_mut(&id) {
-                stream.send.done = true;
-                self.notify(id, EventSet::ACKED);
-            }
-        }
     }
 
     fn fill_datagrams(&mut self, class: TrafficClass, writer: &mut SymbolWriter<'_>) {
@@ -286,6 +278,7 @@ impl Streams {
         if writer.stream(at, fin, piece as usize, |target| send.take(target)).is_err() {
             return false;
         }
+        send.newest[symbol.space() as usize] = Some(symbol);
         self.sent += piece;
         self.unsent -= piece;
         if fin || sendable.data == piece {
@@ -301,7 +294,7 @@ impl Streams {
             stream.notify(id, EventSet::WRITABLE, &mut self.eventful);
         }
         if fin {
-            self.ends.insert((self.end_symbol(id, symbol), id));
+            self.note_end(id);
         }
         true
     }

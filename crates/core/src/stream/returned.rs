@@ -8,9 +8,6 @@ use super::streams::Streams;
 use crate::wire::symbol::stream_data_room;
 use crate::wire::{StreamId, SymbolFrame, SymbolFrames, SymbolWriter};
 
-/// Symbol under which a stream's end is noted while bytes of the stream wait here.
-const LATER: SymbolId = SymbolId(u64::MAX);
-
 /// Stream frames of one class that are to be sent in other symbols.
 #[derive(Debug, Default)]
 pub(super) struct Returned {
@@ -61,7 +58,6 @@ impl Streams {
                     if open.is_none_or(|stream| stream.send.reset.is_some() || stream.send.done) {
                         continue;
                     }
-                    self.postpone_end(stream, LATER);
                     let piece = Piece { stream, offset, fin, bytes: data.into(), taken: 0 };
                     self.classes[class as usize].returned.push(piece);
                 }
@@ -107,28 +103,8 @@ impl Streams {
             }
             if let Some(piece) = returned.pieces.pop_front() {
                 returned.cost -= u64::from(piece.bytes.is_empty());
-                self.end_follows(piece.stream, symbol);
+                self.note_carried(piece.stream, symbol);
             }
-        }
-    }
-
-    /// The symbol under which the end of a stream is noted that `symbol` carries.
-    pub(super) fn end_symbol(&self, stream: StreamId, symbol: SymbolId) -> SymbolId {
-        let waits = self.classes.iter().any(|queue| queue.returned.holds(stream));
-        if waits { LATER } else { symbol }
-    }
-
-    /// Bytes of the stream are in `symbol` now: before it arrives, the stream is not complete.
-    fn end_follows(&mut self, stream: StreamId, symbol: SymbolId) {
-        let symbol = self.end_symbol(stream, symbol);
-        self.postpone_end(stream, symbol);
-    }
-
-    fn postpone_end(&mut self, stream: StreamId, symbol: SymbolId) {
-        let noted = self.ends.iter().find(|(_, id)| *id == stream).copied();
-        if let Some(entry) = noted {
-            self.ends.remove(&entry);
-            self.ends.insert((symbol, stream));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The sending side of one stream.
 
-use anabranch_policy::view::TrafficClass;
+use anabranch_policy::view::{SymbolId, SymbolSpace, TrafficClass};
 
 use super::ring::Ring;
 use super::segments::Segments;
@@ -25,6 +25,8 @@ pub(super) struct SendSide {
     limit: u64,
     /// The application has written its last byte.
     finished: bool,
+    /// Of each symbol space: the newest symbol that carries bytes of the stream, until the peer is known to have it.
+    pub(super) newest: [Option<SymbolId>; SymbolSpace::ALL.len()],
     /// A symbol carries the end.
     pub(super) fin_sent: bool,
     /// Given up, for this reason.
@@ -73,6 +75,7 @@ impl SendSide {
             written: 0,
             limit,
             finished: false,
+            newest: [None; SymbolSpace::ALL.len()],
             fin_sent: false,
             reset: None,
             stopped: None,

@@ -3,7 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_policy::view::{SymbolId, SymbolSpace, TrafficClass};
 use bytes::Bytes;
 
 use super::control::{ControlQueue, DueSet};
@@ -103,8 +103,11 @@ pub struct Streams {
     /// Bytes in send buffers, sendable or not.
     pub(super) unsent: u64,
     pub(super) classes: [ClassQueue; 3],
-    /// Streams whose end a symbol carries, until the peer has recovered that symbol.
+    /// Streams whose end a symbol carries, with the newest symbol of each space that carries bytes of them, until the
+    /// peer has recovered that symbol.
     pub(super) ends: BTreeSet<(SymbolId, StreamId)>,
+    /// Of each space: all symbols below have been recovered by the peer.
+    pub(super) floors: [SymbolId; SymbolSpace::ALL.len()],
     pub(super) control: ControlQueue,
     /// Streams with events waiting, each once.
     pub(super) eventful: VecDeque<StreamId>,
@@ -197,6 +200,7 @@ impl Streams {
             unsent: 0,
             classes: [class(), class(), class()],
             ends: BTreeSet::new(),
+            floors: SymbolSpace::ALL.map(|space| space.symbol(0)),
             control: ControlQueue::new(&limits),
             eventful: VecDeque::new(),
             notices: Notices::default(),

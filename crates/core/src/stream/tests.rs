@@ -1,4 +1,4 @@
-use anabranch_policy::view::{Blocked, SymbolId, TrafficClass};
+use anabranch_policy::view::{Blocked, SymbolId, SymbolSpace, TrafficClass};
 
 use super::fuzzing::{Shelf, audit};
 use super::*;

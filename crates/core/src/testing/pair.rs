@@ -22,6 +22,9 @@ use crate::wire::{CloseCode, StreamId};
 /// The streams' bytes repeat after this many: a prime, so that no lost or repeated block goes unnoticed.
 const PERIOD: usize = 65_521;
 
+/// A class's turn begins after so many bytes.
+const TURN: u64 = 10_000;
+
 /// One of the two, with its application: a stream of known bytes each way.
 #[derive(Debug)]
 pub struct End {
@@ -33,6 +36,8 @@ pub struct End {
     pub opened: Option<Time>,
     /// Its stream, which the first to write opens.
     pub stream: Option<StreamId>,
+    /// The classes of what it writes, which take turns.
+    pub classes: &'static [TrafficClass],
     /// Bytes that the application has yet to write; `u64::MAX` never ends.
     pub unwritten: u64,
     /// Bytes written.
@@ -116,6 +121,7 @@ impl<N: Network> Pair<N> {
             handle: None,
             opened: None,
             stream: None,
+            classes: &[TrafficClass::Bulk],
             unwritten: 0,
             written: 0,
             read: 0,
@@ -340,9 +346,13 @@ impl<N: Network> Pair<N> {
         let Some(connection) = end.handle.and_then(|handle| end.endpoint.connection(handle)) else {
             return 0;
         };
-        let open = || connection.open_stream(TrafficClass::Bulk).ok();
-        end.stream = end.stream.or_else(open);
+        let turn = (end.written / TURN) as usize % end.classes.len();
+        let class = end.classes[turn];
+        end.stream = end.stream.or_else(|| connection.open_stream(class).ok());
         let Some(stream) = end.stream else { return 0 };
+        if end.classes.len() > 1 {
+            connection.set_stream_class(stream, class).expect("the stream is open");
+        }
         let before = meter();
         let mut written = 0;
         while written < most {

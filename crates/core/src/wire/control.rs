@@ -1,13 +1,14 @@
 //! Small frames that are queued again when the packet that carried them is lost.
 
-use anabranch_policy::view::SymbolId;
+use anabranch_policy::view::{SymbolId, SymbolSpace};
 use anabranch_types::PathId;
 use core::net::{IpAddr, SocketAddr};
 
-use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer, varint_len};
+use super::codec::{NoSpace, Reader, WireError, Writer, varint_len};
 use super::frame::kind;
 use super::header::ConnectionId;
 use super::id::StreamId;
+use super::symbol::symbol;
 use crate::crypto::{REKEY_LEN, RekeyMessage};
 
 /// Most streams a MAX_STREAMS may allow: more have no identifiers below 2^62.
@@ -56,7 +57,9 @@ pub enum ControlFrame {
     },
     /// Credit for symbols.
     MaxSymbols {
-        /// Symbol ids below it are accepted.
+        /// Of which space.
+        space: SymbolSpace,
+        /// Symbols of smaller ordinals are accepted.
         limit: u64,
     },
     /// Streams that the receiver of the frame may open in all.
@@ -133,8 +136,10 @@ impl ControlFrame {
         let fields = match *self {
             ControlFrame::Ping => 0,
             ControlFrame::AckFloor { path, floor } => varint_len(path.0.into()) + varint_len(floor),
-            ControlFrame::Abandon { first, count } => varint_len(first.0) + varint_len(count),
-            ControlFrame::MaxData { limit } | ControlFrame::MaxSymbols { limit } => {
+            ControlFrame::Abandon { first, count } => {
+                varint_len(first.ordinal()) + varint_len(count)
+            }
+            ControlFrame::MaxData { limit } | ControlFrame::MaxSymbols { limit, .. } => {
                 varint_len(limit)
             }
             ControlFrame::MaxStreamData { stream, limit } => {
@@ -171,13 +176,16 @@ impl ControlFrame {
                 fields(writer, kind::ACK_FLOOR, &[path.0.into(), floor])
             }
             ControlFrame::Abandon { first, count } => {
-                fields(writer, kind::ABANDON, &[first.0, count])
+                let kind = kind::about(kind::ABANDON, first.space());
+                fields(writer, kind, &[first.ordinal(), count])
             }
             ControlFrame::MaxData { limit } => fields(writer, kind::MAX_DATA, &[limit]),
             ControlFrame::MaxStreamData { stream, limit } => {
                 fields(writer, kind::MAX_STREAM_DATA, &[stream.0, limit])
             }
-            ControlFrame::MaxSymbols { limit } => fields(writer, kind::MAX_SYMBOLS, &[limit]),
+            ControlFrame::MaxSymbols { space, limit } => {
+                fields(writer, kind::about(kind::MAX_SYMBOLS, space), &[limit])
+            }
             ControlFrame::MaxStreams { count } => fields(writer, kind::MAX_STREAMS, &[count]),
             ControlFrame::PathChallenge { data } => {
                 writer.u8(kind::PATH_CHALLENGE)?;
@@ -225,12 +233,10 @@ impl ControlFrame {
             kind::ACK_FLOOR => {
                 ControlFrame::AckFloor { path: path(reader)?, floor: reader.varint()? }
             }
-            kind::ABANDON => abandon(reader)?,
             kind::MAX_DATA => ControlFrame::MaxData { limit: reader.varint()? },
             kind::MAX_STREAM_DATA => {
                 ControlFrame::MaxStreamData { stream: stream(reader)?, limit: reader.varint()? }
             }
-            kind::MAX_SYMBOLS => ControlFrame::MaxSymbols { limit: reader.varint()? },
             kind::MAX_STREAMS => ControlFrame::MaxStreams {
                 count: reader.varint_up_to(MAX_STREAM_COUNT, "stream count")?,
             },
@@ -256,9 +262,19 @@ impl ControlFrame {
                 let (path, id) = (path(reader)?, u32::from_be_bytes(reader.array()?));
                 ControlFrame::NewConnectionId { path, id: ConnectionId(id) }
             }
-            other => return Err(WireError::UnknownFrame(other)),
+            _ => return ControlFrame::decode_of_space(kind, reader),
         };
         Ok(frame)
+    }
+
+    /// Reads the fields of a frame about symbols.
+    fn decode_of_space(kind: u8, reader: &mut Reader<'_>) -> Result<ControlFrame, WireError> {
+        let (plain, space) = kind::split(kind);
+        match plain {
+            kind::ABANDON => abandon(reader, space),
+            kind::MAX_SYMBOLS => Ok(ControlFrame::MaxSymbols { space, limit: reader.varint()? }),
+            _ => Err(WireError::UnknownFrame(kind)),
+        }
     }
 }
 
@@ -291,13 +307,13 @@ fn address(reader: &mut Reader<'_>) -> Result<SocketAddr, WireError> {
     Ok(SocketAddr::new(ip, port))
 }
 
-fn abandon(reader: &mut Reader<'_>) -> Result<ControlFrame, WireError> {
-    let first = reader.varint()?;
+fn abandon(reader: &mut Reader<'_>, space: SymbolSpace) -> Result<ControlFrame, WireError> {
+    let first = symbol(reader, space)?;
     let count = reader.varint()?;
-    if count == 0 || count - 1 > MAX_VARINT - first {
+    if count == 0 || count > SymbolSpace::SYMBOLS - first.ordinal() {
         return Err(WireError::Value("symbol count"));
     }
-    Ok(ControlFrame::Abandon { first: SymbolId(first), count })
+    Ok(ControlFrame::Abandon { first, count })
 }
 
 fn path_status(reader: &mut Reader<'_>) -> Result<ControlFrame, WireError> {

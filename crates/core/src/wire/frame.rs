@@ -1,5 +1,7 @@
 //! The frames of a data packet, and the iterator that reads them.
 
+use anabranch_policy::view::SymbolSpace;
+
 use super::close::CloseFrame;
 use super::codec::{NoSpace, Reader, WireError, Writer};
 use super::control::ControlFrame;
@@ -8,6 +10,8 @@ use super::symbol::{RepairFrame, SourceFrame};
 
 /// Frame types (`docs/spec/wire-0.md`, Frames).
 pub(super) mod kind {
+    use anabranch_policy::view::SymbolSpace;
+
     pub(crate) const PADDING: u8 = 0x00;
     pub(crate) const PING: u8 = 0x01;
     pub(crate) const ACK: u8 = 0x02;
@@ -37,6 +41,26 @@ pub(super) mod kind {
     pub(crate) const STREAM: u8 = 0x20;
     pub(crate) const STREAM_FINAL: u8 = 0x21;
     pub(crate) const DATAGRAM: u8 = 0x22;
+
+    /// The same frame is about symbols of live data.
+    const LIVE: u8 = 0x40;
+
+    /// The type of a frame that is about symbols of `space`.
+    #[inline]
+    pub(crate) const fn about(kind: u8, space: SymbolSpace) -> u8 {
+        match space {
+            SymbolSpace::Main => kind,
+            SymbolSpace::Live => kind | LIVE,
+        }
+    }
+
+    /// The space that a frame is about, if it is of a kind that is about symbols, and its type without that.
+    pub(crate) const fn split(kind: u8) -> (u8, SymbolSpace) {
+        match kind & LIVE {
+            0 => (kind, SymbolSpace::Main),
+            _ => (kind ^ LIVE, SymbolSpace::Live),
+        }
+    }
 }
 
 /// One frame of a data packet.
@@ -190,7 +214,9 @@ pub(super) fn skip_padding(reader: &mut Reader<'_>) -> usize {
 fn decode<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
     match reader.u8()? {
         // What most packets consist of.
-        kind::SYMBOL_TO_END => SourceFrame::decode(reader, true, false).map(Frame::Symbol),
+        kind::SYMBOL_TO_END => {
+            SourceFrame::decode(reader, SymbolSpace::Main, true).map(Frame::Symbol)
+        }
         kind => decode_other(kind, reader),
     }
 }
@@ -199,14 +225,24 @@ fn decode_other<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, Wire
     let frame = match kind {
         kind::PADDING => Frame::Padding { length: skip_padding(reader) },
         kind::ACK => Frame::Ack(AckFrame::decode(reader)?),
-        kind::RANK => Frame::Rank(RankFrame::decode(reader)?),
-        kind::SYMBOL => Frame::Symbol(SourceFrame::decode(reader, false, false)?),
-        kind::LAST_SYMBOL => Frame::Symbol(SourceFrame::decode(reader, false, true)?),
-        kind::LAST_SYMBOL_TO_END => Frame::Symbol(SourceFrame::decode(reader, true, true)?),
-        kind::REPAIR => Frame::Repair(RepairFrame::decode(reader, false)?),
-        kind::REPAIR_TO_END => Frame::Repair(RepairFrame::decode(reader, true)?),
+        kind::LAST_SYMBOL => Frame::Symbol(SourceFrame::decode_last(reader, false)?),
+        kind::LAST_SYMBOL_TO_END => Frame::Symbol(SourceFrame::decode_last(reader, true)?),
         kind::CLOSE => Frame::Close(CloseFrame::decode(reader)?),
-        other => Frame::Control(ControlFrame::decode(other, reader)?),
+        kind => decode_of_space(kind, reader)?,
+    };
+    Ok(frame)
+}
+
+/// Reads a frame that may be about symbols of either space, or a control frame.
+fn decode_of_space<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
+    let (plain, space) = kind::split(kind);
+    let frame = match plain {
+        kind::RANK => Frame::Rank(RankFrame::decode(reader, space)?),
+        kind::SYMBOL => Frame::Symbol(SourceFrame::decode(reader, space, false)?),
+        kind::SYMBOL_TO_END => Frame::Symbol(SourceFrame::decode(reader, space, true)?),
+        kind::REPAIR => Frame::Repair(RepairFrame::decode(reader, space, false)?),
+        kind::REPAIR_TO_END => Frame::Repair(RepairFrame::decode(reader, space, true)?),
+        _ => Frame::Control(ControlFrame::decode(kind, reader)?),
     };
     Ok(frame)
 }

@@ -1,7 +1,7 @@
 //! Bodies and seeds of the fuzz targets for the wire format. The tests run the bodies over the committed corpora; a
 //! body panics where the code breaks a promise.
 
-use anabranch_policy::view::SymbolId;
+use anabranch_policy::view::{SymbolId, SymbolSpace};
 use anabranch_types::PathId;
 
 use super::codec::{MAX_VARINT, Writer};
@@ -89,7 +89,7 @@ pub fn specimens() -> Vec<Vec<u8>> {
         ControlFrame::Abandon { first: SymbolId(300), count: 64 },
         ControlFrame::MaxData { limit: 1 << 20 },
         ControlFrame::MaxStreamData { stream, limit: 1 << 14 },
-        ControlFrame::MaxSymbols { limit: 4096 },
+        ControlFrame::MaxSymbols { space: SymbolSpace::Main, limit: 4096 },
         ControlFrame::MaxStreams { count: 100 },
         ControlFrame::PathChallenge { data: *b"question" },
         ControlFrame::PathResponse { data: *b"question" },
@@ -116,7 +116,29 @@ pub fn specimens() -> Vec<Vec<u8>> {
         written(|writer| close.encode(writer)),
     ];
     out.extend(control.map(|frame| written(|writer| frame.encode(writer))));
+    out.extend(live_specimens());
     out
+}
+
+/// One of every frame that is about symbols of live data.
+fn live_specimens() -> [Vec<u8>; 7] {
+    let symbol = |ordinal| SymbolSpace::Live.symbol(ordinal);
+    let source =
+        SourceFrame { symbol: symbol(300), floor: symbol(290), payload: b"abc", last: false };
+    let (first, floor) = (symbol(300), symbol(299));
+    let repair = RepairFrame { first, floor, count: 32, key: 5, payload: b"xyz" };
+    let entry = RankEntry { first, missing: 3 };
+    let credit = ControlFrame::MaxSymbols { space: SymbolSpace::Live, limit: 4096 };
+    let abandon = ControlFrame::Abandon { first, count: 64 };
+    [
+        written(|writer| RankFrame::encode_entries(first, [entry], writer).map(|_| ())),
+        written(|writer| source.encode(writer)),
+        written(|writer| source.encode_to_end(writer)),
+        written(|writer| repair.encode(writer)),
+        written(|writer| repair.encode_to_end(writer)),
+        written(|writer| credit.encode(writer)),
+        written(|writer| abandon.encode(writer)),
+    ]
 }
 
 /// One of every symbol frame.
@@ -169,6 +191,7 @@ pub fn transport_parameter_seeds() -> Vec<Vec<u8>> {
         check: Some(77),
         connection_ids: (1..9).map(ConnectionId).collect(),
         whole_blocks: true,
+        max_live_symbols: 2048,
     };
     let list = parameters.encode();
     with_mutants(vec![list.clone(), [list.as_slice(), &list].concat(), Vec::new()])

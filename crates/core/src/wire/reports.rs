@@ -2,12 +2,13 @@
 
 use core::ops::RangeInclusive;
 
-use anabranch_policy::view::SymbolId;
+use anabranch_policy::view::{SymbolId, SymbolSpace};
 use anabranch_types::PathId;
 
-use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer};
+use super::codec::{NoSpace, Reader, WireError, Writer};
 use super::control::path;
 use super::frame::kind;
+use super::symbol::symbol;
 
 /// Most ranges of packet numbers in an ACK.
 pub const MAX_ACK_RANGES: usize = 64;
@@ -236,8 +237,8 @@ impl<'a> RankFrame<'a> {
         writer: &mut Writer<'_>,
     ) -> Result<usize, NoSpace> {
         let count_at = writer.whole(|writer| {
-            writer.u8(kind::RANK)?;
-            writer.varint(first.0)?;
+            writer.u8(kind::about(kind::RANK, first.space()))?;
+            writer.varint(first.ordinal())?;
             let count_at = writer.position();
             writer.u8(0)?;
             Ok(count_at)
@@ -266,8 +267,11 @@ impl<'a> RankFrame<'a> {
         })
     }
 
-    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<RankFrame<'a>, WireError> {
-        let first = SymbolId(reader.varint()?);
+    pub(super) fn decode(
+        reader: &mut Reader<'a>,
+        space: SymbolSpace,
+    ) -> Result<RankFrame<'a>, WireError> {
+        let first = symbol(reader, space)?;
         let count = reader.varint_up_to(MAX_RANK_ENTRIES as u64, "RANK entry count")?;
         let mut walk = RankEntries { reader: *reader, first, left: count as usize };
         let entries = walk;
@@ -289,7 +293,8 @@ pub struct RankEntries<'a> {
 
 impl RankEntries<'_> {
     fn step(&mut self) -> Result<RankEntry, WireError> {
-        let offset = self.reader.varint_up_to(MAX_VARINT - self.first.0, "RANK offset")?;
+        let most = SymbolSpace::SYMBOLS - 1 - self.first.ordinal();
+        let offset = self.reader.varint_up_to(most, "RANK offset")?;
         let missing = self.reader.varint_up_to(u16::MAX.into(), "RANK deficit")?;
         self.left = self.left.saturating_sub(1);
         Ok(RankEntry { first: SymbolId(self.first.0 + offset), missing: missing as u16 })

@@ -1,6 +1,6 @@
 //! Symbols: the frames that carry them, and the frames inside them.
 
-use anabranch_policy::view::SymbolId;
+use anabranch_policy::view::{SymbolId, SymbolSpace};
 
 use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer, varint_len};
 use super::frame::{kind, skip_padding};
@@ -59,13 +59,14 @@ impl<'a> SourceFrame<'a> {
         writer: &mut Writer<'_>,
     ) -> Result<(), NoSpace> {
         writer.whole(|writer| {
+            let space = self.symbol.space();
             writer.u8(match (self.last, length) {
-                (false, Some(_)) => kind::SYMBOL,
-                (false, None) => kind::SYMBOL_TO_END,
+                (false, Some(_)) => kind::about(kind::SYMBOL, space),
+                (false, None) => kind::about(kind::SYMBOL_TO_END, space),
                 (true, Some(_)) => kind::LAST_SYMBOL,
                 (true, None) => kind::LAST_SYMBOL_TO_END,
             })?;
-            writer.varint(self.symbol.0)?;
+            writer.varint(self.symbol.ordinal())?;
             writer.varint(self.symbol.0.saturating_sub(self.floor.0))?;
             length.map_or(Ok(()), |length| writer.varint(length as u64))
         })
@@ -79,18 +80,27 @@ impl<'a> SourceFrame<'a> {
     /// Bytes that [`encode_to_end`](Self::encode_to_end) writes.
     pub fn encoded_len_to_end(&self) -> usize {
         let distance = self.symbol.0.saturating_sub(self.floor.0);
-        1 + varint_len(self.symbol.0) + varint_len(distance) + self.payload.len()
+        1 + varint_len(self.symbol.ordinal()) + varint_len(distance) + self.payload.len()
     }
 
     #[inline]
     pub(super) fn decode(
         reader: &mut Reader<'a>,
+        space: SymbolSpace,
         to_end: bool,
-        last: bool,
     ) -> Result<SourceFrame<'a>, WireError> {
-        let (symbol, floor) = ids(reader)?;
+        let (symbol, floor) = ids(reader, space)?;
         let payload = if to_end { reader.rest()? } else { reader.prefixed()? };
-        Ok(SourceFrame { symbol, floor, payload, last })
+        Ok(SourceFrame { symbol, floor, payload, last: false })
+    }
+
+    /// Reads one that is the last of its block.
+    pub(super) fn decode_last(
+        reader: &mut Reader<'a>,
+        to_end: bool,
+    ) -> Result<SourceFrame<'a>, WireError> {
+        let frame = SourceFrame::decode(reader, SymbolSpace::Main, to_end)?;
+        Ok(SourceFrame { last: true, ..frame })
     }
 }
 
@@ -134,8 +144,9 @@ impl<'a> RepairFrame<'a> {
         writer: &mut Writer<'_>,
     ) -> Result<(), NoSpace> {
         writer.whole(|writer| {
-            writer.u8(if length.is_some() { kind::REPAIR } else { kind::REPAIR_TO_END })?;
-            writer.varint(self.first.0)?;
+            let kind = if length.is_some() { kind::REPAIR } else { kind::REPAIR_TO_END };
+            writer.u8(kind::about(kind, self.first.space()))?;
+            writer.varint(self.first.ordinal())?;
             writer.varint(self.first.0.saturating_sub(self.floor.0))?;
             writer.varint(self.count.into())?;
             writer.varint(self.key.into())?;
@@ -150,7 +161,7 @@ impl<'a> RepairFrame<'a> {
 
     /// Bytes that [`encode_to_end`](Self::encode_to_end) writes.
     pub fn encoded_len_to_end(&self) -> usize {
-        1 + varint_len(self.first.0)
+        1 + varint_len(self.first.ordinal())
             + varint_len(self.first.0.saturating_sub(self.floor.0))
             + varint_len(self.count.into())
             + varint_len(self.key.into())
@@ -159,11 +170,12 @@ impl<'a> RepairFrame<'a> {
 
     pub(super) fn decode(
         reader: &mut Reader<'a>,
+        space: SymbolSpace,
         to_end: bool,
     ) -> Result<RepairFrame<'a>, WireError> {
-        let (first, floor) = ids(reader)?;
+        let (first, floor) = ids(reader, space)?;
         let count = reader.varint_up_to(u16::MAX.into(), "repair count")? as u16;
-        if count == 0 || u64::from(count) - 1 > MAX_VARINT - first.0 {
+        if count == 0 || u64::from(count) > SymbolSpace::SYMBOLS - first.ordinal() {
             return Err(WireError::Value("repair count"));
         }
         let key = reader.varint_up_to(MAX_REPAIR_KEY.into(), "repair key")? as u32;
@@ -173,10 +185,17 @@ impl<'a> RepairFrame<'a> {
 }
 
 #[inline]
-fn ids(reader: &mut Reader<'_>) -> Result<(SymbolId, SymbolId), WireError> {
-    let symbol = reader.varint()?;
-    let floor = symbol.checked_sub(reader.varint()?).ok_or(WireError::Value("symbol floor"))?;
-    Ok((SymbolId(symbol), SymbolId(floor)))
+fn ids(reader: &mut Reader<'_>, space: SymbolSpace) -> Result<(SymbolId, SymbolId), WireError> {
+    let symbol = symbol(reader, space)?;
+    let floor = symbol.ordinal().checked_sub(reader.varint()?);
+    Ok((symbol, space.symbol(floor.ok_or(WireError::Value("symbol floor"))?)))
+}
+
+/// A symbol of `space`.
+#[inline]
+pub(super) fn symbol(reader: &mut Reader<'_>, space: SymbolSpace) -> Result<SymbolId, WireError> {
+    let ordinal = reader.varint_up_to(SymbolSpace::SYMBOLS - 1, "symbol id")?;
+    Ok(space.symbol(ordinal))
 }
 
 /// One frame inside a source symbol.

@@ -1,7 +1,7 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use anabranch_policy::view::SymbolId;
+use anabranch_policy::view::{SymbolId, SymbolSpace};
 use anabranch_types::PathId;
 use proptest::prelude::*;
 

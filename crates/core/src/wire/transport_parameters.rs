@@ -36,6 +36,7 @@ mod id {
     pub(super) const CHECK: u64 = 12;
     pub(super) const CONNECTION_IDS: u64 = 13;
     pub(super) const WHOLE_BLOCKS: u64 = 14;
+    pub(super) const MAX_LIVE_SYMBOLS: u64 = 15;
 }
 
 /// Transport parameters of one side. The defaults are what their absence means.
@@ -73,6 +74,9 @@ pub struct TransportParameters {
     pub connection_ids: Vec<ConnectionId>,
     /// This side gives the application blocks as a whole, and wants to be told where they end.
     pub whole_blocks: bool,
+    /// Ordinals of symbols in the space of live data below it are accepted at the start; 0: there is no such space, and
+    /// live data comes among the other symbols.
+    pub max_live_symbols: u64,
 }
 
 impl Default for TransportParameters {
@@ -92,6 +96,7 @@ impl Default for TransportParameters {
             check: None,
             connection_ids: Vec::new(),
             whole_blocks: false,
+            max_live_symbols: 0,
         }
     }
 }
@@ -116,6 +121,7 @@ impl TransportParameters {
             (id::MAX_PATHS, self.max_paths.clamp(1, MAX_PATHS).into(), 1),
             (id::MAX_ACK_DELAY, ack_delay, defaults.max_ack_delay.as_micros() as u64),
             (id::IDLE_TIMEOUT, idle, 0),
+            (id::MAX_LIVE_SYMBOLS, self.max_live_symbols, 0),
         ];
         for (id, value, default) in numbers {
             if value != default {
@@ -153,7 +159,7 @@ impl TransportParameters {
         while !list.is_empty() {
             let id = list.varint()?;
             let mut value = Reader::new(list.prefixed()?);
-            if id == 0 || id > id::WHOLE_BLOCKS {
+            if id == 0 || id > id::MAX_LIVE_SYMBOLS {
                 continue;
             }
             if seen & 1 << id != 0 {
@@ -206,6 +212,7 @@ impl TransportParameters {
                 self.check = u32::try_from(id).ok();
             }
             id::WHOLE_BLOCKS => self.whole_blocks = true,
+            id::MAX_LIVE_SYMBOLS => self.max_live_symbols = value.varint()?,
             _ => self.connection_ids = connection_ids(value)?,
         }
         Ok(())

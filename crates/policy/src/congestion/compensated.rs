@@ -27,7 +27,7 @@ use core::time::Duration;
 use crate::congestion::coupling::flow_share;
 use crate::congestion::cwnd::MAX_CWND;
 use crate::congestion::marked::MarkBound;
-use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::congestion::{AckEvent, CongestionController, RateSample, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 use answer::Answer;
@@ -232,9 +232,11 @@ impl Compensated {
         if self.delay.level_beyond() > queue && self.rate.bps() > 0.0 {
             self.startup.end_by_delay(event, &self.delay, self.rate.delivery());
             self.enter(event, Phase::Drain);
-        } else if round_over
-            && !event.rate.is_some_and(|sample| sample.app_limited)
-            && self.startup.is_full(self.rate.delivery())
+            return;
+        }
+        // Short trains, too, show the rate of a bottleneck that takes longer for them than the sender.
+        let shows = |sample: RateSample| !sample.app_limited || self.rate.is_stretched();
+        if round_over && event.rate.is_none_or(shows) && self.startup.is_full(self.rate.delivery())
         {
             self.enter(event, Phase::Drain);
         }
@@ -384,7 +386,7 @@ impl CongestionController for Compensated {
             self.delay.end_round();
         }
         self.response.on_ack(event);
-        self.startup.on_ack(event);
+        self.startup.on_ack(event, round_over);
         self.rival.set_share(flow_share(event, siblings));
         self.answer_congestion(event, round_over);
         self.advance(event, round_over);

@@ -3,16 +3,19 @@
 //! A repair that is sent before it is known to be needed either saves its block a second round or is wasted. A bulk
 //! block gets another repair as long as few are wasted for each round saved. Where a round trip matters more (the end of
 //! the data, a block that has waited a round trip already), more may be wasted, as long as all wasted repairs stay within
-//! a share of the data. A block of an urgent class gets as many as it takes for a small chance of a second round. A
-//! block of live data that comes little by little stays open for a part of a round trip, so that several symbols share
-//! these repairs.
+//! a share of the data. A block of an urgent class gets as many as it takes for a small chance of a second round.
+//!
+//! Live data has a sliding window of its own where the peer offers one ([`Sliding`]). Where it has none, a block of live
+//! data that comes little by little stays open for a part of a round trip, so that several symbols share these repairs.
 
 use anabranch_types::{Time, math};
 use core::time::Duration;
 
+use crate::code::Coverage;
 use crate::redundancy::equations::k_min;
 use crate::redundancy::interval::Interval;
-use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
+use crate::redundancy::sliding::Sliding;
+use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView, whole};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, LossView, MAX_PATHS, TrafficClass};
 
@@ -26,6 +29,7 @@ pub const ENTRY: Entry = Entry {
         option("sources", "source symbols in a bulk block, at most", "128"),
         option("urgent-failure", "chance that an urgent block needs a further round", "0.005"),
         option("linger", "round trips that a live block waits for more data, at most", "0.33"),
+        option("live", "sliding: live data has a sliding window of its own; or blocks", "sliding"),
     ],
 };
 
@@ -69,6 +73,10 @@ pub struct Budget {
     linger: f64,
     /// From one moment at which no live data waits to the next.
     pauses: Interval,
+    /// Repairs of live data that has a sliding window.
+    sliding: Sliding,
+    /// Live data shall have one.
+    separates_live: bool,
 }
 
 /// Builds the policy from its options.
@@ -79,6 +87,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
         urgent_failure: options.real("urgent-failure", 1e-9..=0.5)?,
         linger: options.real("linger", 0.0..=4.0)?,
         pauses: Interval::default(),
+        sliding: Sliding::automatic(),
+        separates_live: options.choice("live", &[("sliding", true), ("blocks", false)])?,
     }))
 }
 
@@ -180,8 +190,20 @@ fn sources_within(rounds: f64, round: Duration, view: &RedundancyView<'_>) -> u1
     (rounds * bytes / f64::from(view.max_symbol_size.max(1))) as u16
 }
 
+/// Whether the data is live and has a sliding window.
+fn is_sliding(view: &RedundancyView<'_>) -> bool {
+    view.slides && view.class == TrafficClass::Live
+}
+
 impl RedundancyPolicy for Budget {
+    fn separates_live(&self) -> bool {
+        self.separates_live
+    }
+
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
+        if is_sliding(view) {
+            return self.sliding.next_block(view);
+        }
         let sources = match view.class {
             TrafficClass::Bulk => {
                 let within = sources_within(BLOCK_ROUNDS, longest_round(view), view);
@@ -199,7 +221,7 @@ impl RedundancyPolicy for Budget {
 
     /// A live block stays open if more data is expected soon, so that several symbols share repairs.
     fn open_until(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> Time {
-        if block.class != TrafficClass::Live {
+        if block.class != TrafficClass::Live || is_sliding(view) {
             return view.now;
         }
         let until = block.opened + view.quickest_round().mul_f64(self.linger);
@@ -208,7 +230,21 @@ impl RedundancyPolicy for Budget {
         if next.is_some_and(|next| next <= until) { until } else { view.now }
     }
 
+    fn after_source(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        if is_sliding(view) { self.sliding.after_source(block, view) } else { 0 }
+    }
+
+    fn coverage(&self, block: &BlockView) -> Coverage {
+        match block.class {
+            TrafficClass::Live => self.sliding.coverage(block),
+            TrafficClass::Bulk | TrafficClass::Interactive => whole(block),
+        }
+    }
+
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        if is_sliding(view) {
+            return self.sliding.proactive(block, view);
+        }
         let room = view.max_symbols.saturating_sub(block.sources);
         let wanted = match block.class {
             TrafficClass::Bulk => {
@@ -226,6 +262,9 @@ impl RedundancyPolicy for Budget {
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16 {
+        if is_sliding(view) {
+            return self.sliding.still_needed(block, hypothetical, view);
+        }
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
         let certain = block.shortfall().saturating_sub(handed);
         let urgent = view.flushing || block.class != TrafficClass::Bulk;

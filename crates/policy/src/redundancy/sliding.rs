@@ -28,6 +28,8 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
+/// Newest symbols that a repair covers, unless it is chosen otherwise.
+const REACH: u16 = 64;
 /// Chance that the repairs of a round trip's symbols do not suffice, at the automatic rate. Bulk data then waits for a
 /// second round, which is cheaper than further repairs.
 const BULK_FAILURE: f64 = 0.1;
@@ -72,6 +74,20 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
         together: options.integer("together", 1..=64)? as u16,
         owed: 0.0,
     }))
+}
+
+impl Sliding {
+    /// At the automatic rate, with the defaults of the other options.
+    pub(super) fn automatic() -> Self {
+        Sliding {
+            rate: Rate::Automatic(Automatic::default()),
+            reach: REACH,
+            sources: REACH,
+            symbol: u16::MAX,
+            together: 1,
+            owed: 0.0,
+        }
+    }
 }
 
 /// The rate that follows the loss, and what it follows from.

@@ -29,6 +29,7 @@ fn view(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_> {
         max_symbol_size: 1250,
         flushing: false,
         class: TrafficClass::Bulk,
+        slides: false,
         sources_sent: 0,
         repairs_unneeded: 0,
     }

@@ -32,6 +32,7 @@ pub fn view(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_>
         max_symbol_size: 700,
         flushing: false,
         class: TrafficClass::Bulk,
+        slides: false,
         sources_sent: 0,
         repairs_unneeded: 0,
     }

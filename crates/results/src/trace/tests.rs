@@ -1,4 +1,5 @@
 use anabranch_core::observe::Observation;
+use anabranch_policy::view::SymbolId;
 use anabranch_types::{PathId, Time};
 
 use super::*;
@@ -64,7 +65,7 @@ fn decisions_are_a_sequence_of_json_texts_for_each_path() {
         |cwnd| Observation::Congestion { path: PathId(1), cwnd, pacing_bps: 0, phase: "slow" };
     observer.observe(at, &congestion(3000));
     observer.observe(at, &congestion(6000));
-    observer.observe(at, &Observation::RepairsDue { first: 9, count: 2 });
+    observer.observe(at, &Observation::RepairsDue { first: SymbolId(9), count: 2 });
     drop(observer);
     qlog.finish().unwrap();
     let texts = |name: &str| -> Vec<serde_json::Value> {
@@ -94,7 +95,7 @@ fn a_connection_can_be_one_file_in_which_paths_stay_apart() {
         let event = Observation::Congestion { path, cwnd: 3000, pacing_bps: 0, phase };
         observer.observe(Time::ZERO, &event);
     }
-    observer.observe(Time::ZERO, &Observation::RepairsDue { first: 9, count: 2 });
+    observer.observe(Time::ZERO, &Observation::RepairsDue { first: SymbolId(9), count: 2 });
     qlog.finish().unwrap();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     let text = std::fs::read_to_string(directory.path().join("send-1.sqlog")).unwrap();

@@ -150,7 +150,7 @@ impl Rig for Core {
         let log = self.log.0.lock().expect("no case goes on after a panic");
         let departure = |(at, observation): &(Time, Observation)| match observation {
             Observation::Scheduled { path, symbol, .. } => {
-                Some(Departure { path: path.0, symbol: *symbol, at: *at })
+                Some(Departure { path: path.0, symbol: symbol.ordinal(), at: *at })
             }
             _ => None,
         };

@@ -1,24 +1,36 @@
-//! The credit for symbols: how far ahead of the sender's floor they may be.
+//! The symbols that are accepted: of which space, and how far ahead of the sender's floor.
+
+use anabranch_policy::view::{SymbolId, SymbolSpace};
 
 use super::ReceiveBlocks;
 
 impl ReceiveBlocks {
+    /// The same with the numbers of another symbol space. Nothing may have arrived.
+    #[must_use]
+    pub fn in_space(mut self, space: SymbolSpace) -> Self {
+        self.base = space.symbol(0).0;
+        (self.floor, self.first_missing) = (self.base, self.base);
+        self.limit = self.base + self.credit;
+        self
+    }
+
     /// Holds at most `credit` symbols from now on, which are no fewer than before.
     pub fn raise_credit(&mut self, credit: u64) {
         self.credit = self.credit.max(credit);
     }
 
-    /// A new limit worth announcing: a quarter of the credit has been freed.
+    /// A new limit worth announcing, an ordinal: a quarter of the credit has been freed.
     pub fn new_limit(&mut self) -> Option<u64> {
         let limit = self.base + self.credit;
         (limit >= self.limit + self.credit / 4).then(|| {
             self.limit = limit;
-            limit
+            self.limit()
         })
     }
 
-    /// The limit in force.
+    /// The limit in force, an ordinal.
     pub fn limit(&self) -> u64 {
-        self.limit
+        let first = SymbolId(self.base).space().symbol(0);
+        self.limit - first.0
     }
 }

@@ -213,6 +213,45 @@ fn stop_sending_lets_a_sent_end_stand() {
     assert_eq!(events(&mut streams), [StreamEvent::Acked(id)]);
 }
 
+/// A stream whose class changed has symbols in two spaces, and the peer has it all when it has the last of each.
+#[test]
+fn a_stream_in_two_spaces_is_acknowledged_when_both_are() {
+    let live = SymbolSpace::Live.symbol(0);
+    for live_first in [true, false] {
+        let mut streams = initiator();
+        let id = streams.open(BULK).unwrap();
+        streams.write(id, &[1; 150]).unwrap();
+        fill(&mut streams, BULK, 0, 100);
+        fill(&mut streams, BULK, 1, 100);
+        streams.set_class(id, TrafficClass::Live).unwrap();
+        streams.write(id, b"end").unwrap();
+        streams.finish(id).unwrap();
+        fill(&mut streams, TrafficClass::Live, live.0, 100);
+        let floors = [SymbolId(2), SymbolSpace::Live.symbol(1)];
+        streams.on_floor(SymbolId(1));
+        streams.on_floor(floors[usize::from(live_first)]);
+        assert_eq!(events(&mut streams), []);
+        streams.on_floor(floors[usize::from(!live_first)]);
+        assert_eq!(events(&mut streams), [StreamEvent::Acked(id)]);
+    }
+}
+
+/// What the peer had before the end was written is not waited for.
+#[test]
+fn a_stream_waits_for_no_space_of_which_the_peer_has_all() {
+    let mut streams = initiator();
+    let id = streams.open(BULK).unwrap();
+    streams.write(id, b"bulk").unwrap();
+    fill(&mut streams, BULK, 0, 100);
+    streams.on_floor(SymbolId(1));
+    streams.set_class(id, TrafficClass::Live).unwrap();
+    streams.finish(id).unwrap();
+    fill(&mut streams, TrafficClass::Live, SymbolSpace::Live.symbol(0).0, 100);
+    assert_eq!(events(&mut streams), []);
+    streams.on_floor(SymbolSpace::Live.symbol(1));
+    assert_eq!(events(&mut streams), [StreamEvent::Acked(id)]);
+}
+
 #[test]
 fn unknown_streams() {
     let mut streams = initiator();

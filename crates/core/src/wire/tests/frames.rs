@@ -2,7 +2,7 @@ use super::*;
 use crate::wire::reports::{MAX_ACK_RANGES, MAX_RANK_ENTRIES};
 
 /// Every frame of version 0, in the order of [`specimens`]. A change here changes the wire.
-const GOLDEN: [&str; 27] = [
+const GOLDEN: [&str; 34] = [
     "000000",
     "01",
     "020343ea0102030441f40900010202000843d700",
@@ -30,7 +30,19 @@ const GOLDEN: [&str; 27] = [
     "150620010db80000000000000000000000011151",
     "16015a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a",
     "1703deadbeef",
+    "44412c010003",
+    "45412c0a03616263",
+    "46412c0a616263",
+    "47412c0120050378797a",
+    "48412c01200578797a",
+    "4c5000",
+    "49412c4040",
 ];
+
+/// Whether a frame reaches to the end of its packet.
+fn is_to_end(frame: &[u8]) -> bool {
+    matches!(frame[0], 0x06 | 0x08 | 0x19 | 0x46 | 0x48)
+}
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -51,7 +63,7 @@ fn parse(bytes: &[u8]) -> Vec<Result<Frame<'_>, WireError>> {
 #[test]
 fn every_truncation_is_an_error() {
     for whole in specimens() {
-        if matches!(whole[0], 0x00 | 0x06 | 0x08 | 0x19) {
+        if whole[0] == 0 || is_to_end(&whole) {
             continue; // padding and frames to the end have no end of their own
         }
         assert!(matches!(parse(&whole)[..], [Ok(_)]), "{whole:02x?}");
@@ -72,7 +84,7 @@ fn every_truncation_is_an_error() {
 
 #[test]
 fn frames_to_the_end_lose_only_payload() {
-    for whole in specimens().into_iter().filter(|bytes| matches!(bytes[0], 0x06 | 0x08 | 0x19)) {
+    for whole in specimens().into_iter().filter(|bytes| is_to_end(bytes)) {
         let head = whole.len() - 3;
         for length in 1..whole.len() {
             match parse(&whole[..length])[..] {
@@ -89,19 +101,19 @@ fn frames_to_the_end_lose_only_payload() {
 
 #[test]
 fn a_packet_of_everything() {
-    let to_end = |bytes: &Vec<u8>| matches!(bytes[0], 0x06 | 0x08 | 0x19);
     let packet: Vec<u8> =
-        specimens().into_iter().filter(|bytes| !to_end(bytes)).flatten().collect();
+        specimens().into_iter().filter(|bytes| !is_to_end(bytes)).flatten().collect();
     let frames = parse(&packet);
-    assert_eq!(frames.len(), GOLDEN.len() - 3);
+    assert_eq!(frames.len(), GOLDEN.len() - 5);
     assert!(frames.iter().all(Result::is_ok));
     let eliciting = frames.iter().flatten().filter(|frame| frame.is_ack_eliciting()).count();
-    assert_eq!(eliciting, frames.len() - 4, "all but PADDING, ACK, RANK, CLOSE");
+    assert_eq!(eliciting, frames.len() - 5, "all but PADDING, ACK, both RANKs, CLOSE");
 }
 
 #[test]
 fn unknown_and_misplaced_types() {
-    for kind in (0x1a..=0xff).chain([0x20, 0x21, 0x22]) {
+    let about_live_data = [0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4c];
+    for kind in (0x1a..=0xff).filter(|kind| !about_live_data.contains(kind)) {
         assert_eq!(parse(&[kind, 0, 0, 0]), [Err(WireError::UnknownFrame(kind))]);
     }
     for kind in (0x01..=0x1f).chain(0x23..=0xff) {
@@ -146,7 +158,7 @@ fn symbols_are_as_long_as_their_frames_are_many() {
 
 #[test]
 fn values_out_of_range() {
-    let cases: [(&[u8], &str); 18] = [
+    let cases: [(&[u8], &str); 21] = [
         (&[0x02, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 64, 0], "ACK range count"),
         (&[0x02, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10], "ACK range"),
         (&[0x02, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 0], "ACK range"),
@@ -155,10 +167,13 @@ fn values_out_of_range() {
         (&[0x04, 0, 33], "RANK entry count"),
         (&[0x04, 0, 1, 0, 0x80, 1, 0, 0], "RANK deficit"),
         (&[0x05, 3, 4, 0], "symbol floor"),
+        (&[0x05, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "symbol id"),
+        (&[0x45, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "symbol id"),
         (&[0x07, 3, 0, 0, 0, 0], "repair count"),
         (&[0x07, 3, 0, 0x80, 1, 0, 0, 0, 0], "repair count"),
         (&[0x07, 3, 0, 1, 0xc0, 0, 0, 0, 0x40, 0, 0, 0, 0], "repair key"),
         (&[0x09, 3, 0], "symbol count"),
+        (&[0x49, 1, 0xe0, 0, 0, 0, 0, 0, 0, 0], "symbol count"),
         (&[0x10, 0, 0, 2], "path status"),
         (&[0x14, 0, 2, 0], "close origin"),
         (&[0x15, 5, 192, 0, 2, 7, 1, 1], "address family"),
@@ -172,15 +187,17 @@ fn values_out_of_range() {
 }
 
 #[test]
-fn sums_beyond_a_varint() {
+fn sums_beyond_the_range() {
     let top = [0xff; 8];
     let stream = [&[0x20, 0][..], &top, &[1, 7]].concat();
     assert_eq!(SymbolFrames::new(&stream).next(), Some(Err(WireError::Value("stream offset"))));
-    let repair = [&[0x07][..], &top, &[0, 2, 0, 0]].concat();
+    let last = (SymbolSpace::SYMBOLS - 1).to_be_bytes();
+    let last: [u8; 8] = core::array::from_fn(|at| last[at] | if at == 0 { 0xc0 } else { 0 });
+    let repair = [&[0x07][..], &last, &[0, 2, 0, 0]].concat();
     assert_eq!(parse(&repair), [Err(WireError::Value("repair count"))]);
-    let abandon = [&[0x09][..], &top, &[2]].concat();
+    let abandon = [&[0x09][..], &last, &[2]].concat();
     assert_eq!(parse(&abandon), [Err(WireError::Value("symbol count"))]);
-    let rank = [&[0x04][..], &top, &[1, 1, 0]].concat();
+    let rank = [&[0x04][..], &last, &[1, 1, 0]].concat();
     assert_eq!(parse(&rank), [Err(WireError::Value("RANK offset"))]);
     let streams = [0x0d, 0xd0, 0, 0, 0, 0, 0, 0, 1];
     assert_eq!(parse(&streams), [Err(WireError::Value("stream count"))]);
@@ -265,18 +282,29 @@ fn overheads_cover_ids_below_2_to_the_30() {
     assert_eq!(repair.encoded_len_to_end(), REPAIR_OVERHEAD);
 }
 
+fn space() -> impl Strategy<Value = SymbolSpace> {
+    prop::sample::select(&SymbolSpace::ALL[..])
+}
+
+fn symbol() -> impl Strategy<Value = SymbolId> {
+    let ordinal = varint().prop_map(|number| number % SymbolSpace::SYMBOLS);
+    (space(), ordinal).prop_map(|(space, ordinal)| space.symbol(ordinal))
+}
+
 fn control() -> impl Strategy<Value = ControlFrame> {
     let path = any::<u32>().prop_map(PathId);
     let stream = varint().prop_map(StreamId);
     prop_oneof![
         Just(ControlFrame::Ping),
         (path.clone(), varint()).prop_map(|(path, floor)| ControlFrame::AckFloor { path, floor }),
-        (0..1_u64 << 61, 1..1_u64 << 61)
-            .prop_map(|(first, count)| ControlFrame::Abandon { first: SymbolId(first), count }),
+        (symbol(), 0.0..1.0).prop_map(|(first, share)| {
+            let most = SymbolSpace::SYMBOLS - first.ordinal();
+            ControlFrame::Abandon { first, count: ((most as f64 * share) as u64).clamp(1, most) }
+        }),
         varint().prop_map(|limit| ControlFrame::MaxData { limit }),
         (stream.clone(), varint())
             .prop_map(|(stream, limit)| ControlFrame::MaxStreamData { stream, limit }),
-        varint().prop_map(|limit| ControlFrame::MaxSymbols { limit }),
+        (space(), varint()).prop_map(|(space, limit)| ControlFrame::MaxSymbols { space, limit }),
         (0..=1_u64 << 60).prop_map(|count| ControlFrame::MaxStreams { count }),
         any::<[u8; 8]>().prop_map(|data| ControlFrame::PathChallenge { data }),
         any::<[u8; 8]>().prop_map(|data| ControlFrame::PathResponse { data }),
@@ -341,19 +369,23 @@ proptest! {
 
     #[test]
     fn symbols_round_trip(
-        ids in (varint(), varint()),
+        symbol in symbol(),
+        before in varint(),
         shape in (1..=u16::MAX, 0..=MAX_REPAIR_KEY),
         last in any::<bool>(),
         payload in prop::collection::vec(any::<u8>(), 0..1500),
     ) {
-        let (symbol, floor) = (SymbolId(ids.0.max(ids.1)), SymbolId(ids.0.min(ids.1)));
+        let space = symbol.space();
+        let floor = space.symbol(symbol.ordinal().saturating_sub(before));
+        let last = last && space == SymbolSpace::Main;
         let source = SourceFrame { symbol, floor, payload: &payload, last };
         let bytes = encode(&Frame::Symbol(source));
         prop_assert_eq!(bytes.len(), source.encoded_len());
         prop_assert_eq!(parse(&bytes), [Ok(Frame::Symbol(source))]);
 
         let (count, key) = shape;
-        let first = SymbolId(symbol.0.min(MAX_VARINT - u64::from(count)));
+        let first = symbol.ordinal().min(SymbolSpace::SYMBOLS - u64::from(count));
+        let first = space.symbol(first);
         let floor = floor.min(first);
         let repair = RepairFrame { first, floor, count, key, payload: &payload };
         let bytes = encode(&Frame::Repair(repair));
@@ -374,7 +406,7 @@ proptest! {
 
     /// Mutated valid packets get further into the decoder than random bytes.
     #[test]
-    fn no_mutation_panics(index in 0..21_usize, at: prop::sample::Index, value: u8) {
+    fn no_mutation_panics(index in 0..specimens().len(), at: prop::sample::Index, value: u8) {
         let mut bytes = specimens()[index].clone();
         let at = at.index(bytes.len());
         bytes[at] = value;

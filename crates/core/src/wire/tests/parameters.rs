@@ -6,8 +6,10 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
     let times = (0..1_u64 << 24, prop::option::of(1..=MAX_VARINT));
     let names = (prop::option::of("[a-z:é,]{0,32}"), prop::option::of("[a-z -]{0,256}"));
     let ids = prop::collection::btree_set(any::<u32>(), 0..=16);
-    let all = (credits, sizes, times, names, (any::<Option<u32>>(), ids, any::<bool>()));
-    all.prop_map(|(credits, sizes, times, (ack_profile, codes), (check, ids, whole_blocks))| {
+    let rest = (any::<Option<u32>>(), ids, any::<bool>(), varint());
+    let all = (credits, sizes, times, names, rest);
+    all.prop_map(|(credits, sizes, times, (ack_profile, codes), rest)| {
+        let (check, ids, whole_blocks, max_live_symbols) = rest;
         TransportParameters {
             max_data: credits.0,
             max_stream_data: credits.1,
@@ -23,6 +25,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
             check,
             connection_ids: ids.into_iter().map(ConnectionId).collect(),
             whole_blocks,
+            max_live_symbols,
         }
     })
 }

@@ -70,8 +70,9 @@ impl Compensated {
         let mut rate = Bitrate::from_bps(self.rate.bps() as u64);
         let smoothed = event.rtt.smoothed;
         if self.phase == Phase::Startup && event.rtt.samples > 0 && !self.startup.is_probe() {
-            // First samples come from single packets and say little: never pace below the window.
-            rate = rate.max(Bitrate::from_transfer(self.cwnd, smoothed));
+            // First samples come from single packets and say little: never pace below the window, as far as it is in use.
+            let used = self.cwnd.min(self.startup.proven().max(self.initial * self.packet));
+            rate = rate.max(Bitrate::from_transfer(used, smoothed));
         } else if self.phase == Phase::Compete {
             rate = Bitrate::from_transfer(self.cwnd, smoothed).mul_f64(1.2);
         }

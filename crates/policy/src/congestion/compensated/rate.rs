@@ -12,6 +12,16 @@ const DOUBT: f64 = 1.15;
 /// The least of several rates over the largest, if they are the same but for chance.
 const SETTLED: f64 = 0.95;
 
+/// Packets that take so much longer to arrive than to leave were sent faster than the bottleneck takes them.
+const STRETCHED: f64 = 1.25;
+
+/// Seconds in which the packets of one round trip left, and in which they arrived.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spans {
+    departure: f64,
+    arrival: f64,
+}
+
 /// What the samples of one round trip add up to, bytes and seconds. Single samples are as noisy as the delay is,
 /// and the mean of their rates would be too low: each is of the longer of its two intervals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +67,10 @@ pub(super) struct Rate {
     /// The largest rate of a round trip since it was last confirmed.
     best: f64,
     now: Round,
+    /// Those of all samples, also of those that say nothing about the rate because there was little to send.
+    spans: Spans,
+    /// The same of the last finished round trip.
+    last_spans: Spans,
     /// Finished round trips, the newest first: their rates, and what was delivered.
     rates: [f64; ROUNDS],
     deliveries: [f64; ROUNDS],
@@ -83,11 +97,19 @@ impl Rate {
             self.end_round(random, least);
         }
         self.add(&sample, least, starting);
+        self.spans.departure += sample.departure.as_secs_f64();
+        self.spans.arrival += sample.arrival.as_secs_f64();
         round_over
+    }
+
+    /// Whether the packets of the last round trip were sent faster than they arrived.
+    pub(super) fn is_stretched(&self) -> bool {
+        self.last_spans.arrival > STRETCHED * self.last_spans.departure
     }
 
     fn end_round(&mut self, random: f64, least: f64) {
         let round = core::mem::take(&mut self.now);
+        self.last_spans = core::mem::take(&mut self.spans);
         if round.seconds() > 0.0 {
             self.rates = [round.rate(random), self.rates[0], self.rates[1]];
             self.deliveries = [round.delivery(), self.deliveries[0], self.deliveries[1]];

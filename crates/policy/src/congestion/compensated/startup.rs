@@ -16,6 +16,9 @@ pub(super) const GAIN: f64 = 2.77;
 /// Gain, and window as a multiple of what the path holds at its longest delay, of a startup that probing has begun. The
 /// path has a rate then, and what is beyond it until losses are known fills short buffers many times over.
 const PROBE_GAIN: f64 = 1.8;
+/// What may be sent as fast as the window admits, as a multiple of what was in flight: more than the window grows by in a
+/// round trip, so that it limits nobody who fills the window.
+const PROVEN: u64 = 4;
 /// Growth of what is delivered in a round trip below which it counts as none, and how many such rounds end startup.
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
@@ -57,6 +60,8 @@ pub(super) struct Startup {
     resumed: u32,
     /// Whether probing has begun it.
     is_probe: bool,
+    /// Most bytes in flight in this round trip and in the last.
+    in_flight: [u64; 2],
 }
 
 impl Startup {
@@ -104,7 +109,17 @@ impl Startup {
         }
     }
 
-    pub(super) fn on_ack(&mut self, event: &AckEvent) {
+    /// Bytes in flight that the sender may fill a round trip with. Who had less to send than the window admits has not
+    /// shown that the path takes it all.
+    pub(super) fn proven(&self) -> u64 {
+        PROVEN.saturating_mul(self.in_flight[0].max(self.in_flight[1]))
+    }
+
+    pub(super) fn on_ack(&mut self, event: &AckEvent, round_over: bool) {
+        if round_over {
+            self.in_flight = [0, self.in_flight[0]];
+        }
+        self.in_flight[0] = self.in_flight[0].max(event.prior_in_flight);
         self.full_packets = self.full_packets.saturating_add(event.acked_packets);
         if let Some(end) = &mut self.end {
             end.packets.acked += f64::from(event.acked_packets);

@@ -9,7 +9,8 @@ use super::random::Random;
 use super::rate::Rate;
 use super::rival::Rival;
 use super::startup::Startup;
-use crate::congestion::{AckEvent, RateSample};
+use crate::congestion::{self, AckEvent, CongestionController, RateSample};
+use crate::registry::PolicySpec;
 use crate::view::RttView;
 
 const PACKET: u64 = 1250;
@@ -67,13 +68,50 @@ fn random_loss_does_not_lower_the_rate_and_a_full_queues_does() {
     assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
 }
 
+/// A controller after ten round trips, in each of which 40 packets were sent in a quarter of it and arrived in `arrival`,
+/// with no more to send. So many bytes were in flight.
+fn with_little_to_send(arrival: Duration, prior_in_flight: u64) -> Box<dyn CongestionController> {
+    let spec = PolicySpec::new("compensated");
+    let mut controller = congestion::build(&spec, PACKET).expect("its options have defaults");
+    for number in 0..10 {
+        let event = round(number, 0);
+        let rate = event.rate.map(|sample| RateSample {
+            departure: RTT / 4,
+            arrival,
+            app_limited: true,
+            ..sample
+        });
+        let event =
+            AckEvent { rate, acked_packets: 40, prior_in_flight, app_limited: true, ..event };
+        controller.on_ack(&event, &[]);
+    }
+    controller
+}
+
+#[test]
+fn trains_that_arrive_slower_than_they_left_end_startup() {
+    let phase = |arrival| with_little_to_send(arrival, 40 * PACKET).phase();
+    assert_ne!(phase(RTT / 2), "startup");
+    assert_eq!(phase(RTT / 4), "startup", "the bottleneck may be as fast as they were sent");
+}
+
+#[test]
+fn a_window_that_is_not_in_use_says_nothing_about_the_rate() {
+    let pacing = |in_flight| {
+        let controller = with_little_to_send(RTT / 4, in_flight * PACKET);
+        controller.pacing_rate().expect("a rate is known").as_bps()
+    };
+    assert_eq!(pacing(160), pacing(400), "what the rate fills a round trip with was in flight");
+    assert!(pacing(4) < pacing(400) / 2, "{} {}", pacing(4), pacing(400));
+}
+
 /// Of a window of ten packets half may arrive, or a fifth, or all.
 #[test]
 fn a_few_packets_do_not_show_that_startup_is_over() {
     let mut startup = Startup::default();
     startup.begin(1e6, false);
     let mut arrive = |packets| {
-        startup.on_ack(&AckEvent { acked_packets: packets, ..ack(0.0, 0.0) });
+        startup.on_ack(&AckEvent { acked_packets: packets, ..ack(0.0, 0.0) }, false);
         startup.is_full(1e6)
     };
     assert!((0..6).all(|_| !arrive(5)));
@@ -367,7 +405,7 @@ fn a_window_that_no_loss_has_set_ends_with_the_competition() {
 
 #[test]
 fn a_road_that_varies_is_no_queue_of_ours() {
-    let mut control = crate::congestion::build(&"compensated".parse().unwrap(), PACKET).unwrap();
+    let mut control = congestion::build(&"compensated".parse().unwrap(), PACKET).unwrap();
     let mut own_queue_after = |times: core::ops::Range<u32>, queue: fn(u32) -> f64| {
         for at in times {
             let mut event = ack(1000.0 + f64::from(at), queue(at));
@@ -412,7 +450,7 @@ fn a_delay_that_grows_no_more_was_no_queue() {
 fn startup_does_not_go_on_where_much_was_lost_or_for_ever() {
     let (mut startup, mut delay) = ended(30.0);
     assert!(startup.delivers_more(16e6) && !startup.delivers_more(14e6));
-    startup.on_ack(&AckEvent { acked_packets: 8, lost_packets: 2, ..ack(200.0, 30.0) });
+    startup.on_ack(&AckEvent { acked_packets: 8, lost_packets: 2, ..ack(200.0, 30.0) }, false);
     assert!(!startup.resume(&mut delay));
 
     let (mut startup, mut delay) = ended(30.0);

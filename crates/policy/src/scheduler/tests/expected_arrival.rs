@@ -29,6 +29,7 @@ impl State {
             max_symbol_size: 1400,
             flushing: false,
             class: TrafficClass::Bulk,
+            slides: false,
             sources_sent: 0,
             repairs_unneeded: 0,
         };

@@ -93,6 +93,7 @@ fn takes_the_loss(paths: &[PathView], asking: PathId, random: &mut Rng) -> bool 
         max_symbol_size: 1400,
         flushing: false,
         class: TrafficClass::Bulk,
+        slides: false,
         sources_sent: 0,
         repairs_unneeded: 0,
     };

@@ -7,6 +7,7 @@ use core::time::Duration;
 use serde_json::{Value, json};
 
 use super::Acknowledged;
+use crate::trace::Symbol;
 
 /// An event's name and its data.
 pub(super) type Event = (&'static str, Value);
@@ -119,7 +120,7 @@ pub(super) fn told_elsewhere(path: PathId, acknowledged: &[Acknowledged]) -> Vec
 fn decision(observation: &Observation) -> Option<(Option<PathId>, Event)> {
     Some(match *observation {
         Observation::Scheduled { path, what, symbol, reason } => {
-            let data = json!({ "what": what, "symbol": symbol, "reason": reason });
+            let data = json!({ "what": what, "symbol": Symbol::from(symbol), "reason": reason });
             (Some(path), ("anabranch:scheduled", data))
         }
         Observation::Held { path, until, reason } => {
@@ -131,7 +132,7 @@ fn decision(observation: &Observation) -> Option<(Option<PathId>, Event)> {
         }
         Observation::BlockClosed { first, sources, repairs, loss_permille } => {
             let data = json!({
-                "first_symbol": first,
+                "first_symbol": Symbol::from(first),
                 "sources": sources,
                 "repairs": repairs,
                 "loss": f64::from(loss_permille) / 1000.0,
@@ -139,6 +140,7 @@ fn decision(observation: &Observation) -> Option<(Option<PathId>, Event)> {
             (None, ("anabranch:block_closed", data))
         }
         Observation::RepairsDue { first, count } => {
+            let first = Symbol::from(first);
             (None, ("anabranch:repairs_due", json!({ "first_symbol": first, "count": count })))
         }
         Observation::Lost { path, packets } => {

@@ -60,7 +60,7 @@ pub struct Block {
 pub fn departures(observed: &[(Time, Observation)]) -> Vec<Sent> {
     let sent = |(at, observation): &(Time, Observation)| match observation {
         Observation::Scheduled { path, what, symbol, .. } => {
-            Some(Sent { at: *at, path: path.0, what, first: *symbol })
+            Some(Sent { at: *at, path: path.0, what, first: symbol.ordinal() })
         }
         _ => None,
     };
@@ -74,11 +74,11 @@ pub fn blocks(observed: &[(Time, Observation)]) -> BTreeMap<u64, Block> {
     for (_, observation) in observed {
         match observation {
             Observation::BlockClosed { first, sources, repairs, .. } => {
-                let block = blocks.entry(*first).or_default();
+                let block = blocks.entry(first.ordinal()).or_default();
                 (block.sources, block.planned) = (*sources, *repairs);
             }
             Observation::RepairsDue { first, count } => {
-                blocks.entry(*first).or_default().due.push(*count);
+                blocks.entry(first.ordinal()).or_default().due.push(*count);
             }
             _ => {}
         }

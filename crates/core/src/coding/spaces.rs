@@ -1,0 +1,182 @@
+//! The symbol spaces of a connection: that of the main code, and that of live data where both ends want one.
+
+use core::ops::{Index, IndexMut};
+
+use anabranch_policy::view::{BlockView, SymbolSpace, TrafficClass};
+
+use super::code;
+use super::receive::{CodingViolation, ReceiveBlocks};
+use super::send::{SendBlocks, Totals};
+
+/// What a side sends. Indexed by the space; a space that there is not stands for the main one.
+#[derive(Debug)]
+pub struct SendSpaces {
+    main: SendBlocks,
+    live: Option<Box<SendBlocks>>,
+    /// For [`Self::views`]; reused.
+    views: Vec<BlockView>,
+}
+
+impl SendSpaces {
+    /// Those of `main`, and of `live` if that is separate.
+    pub fn new(main: SendBlocks, live: Option<SendBlocks>) -> Self {
+        SendSpaces { main, live: live.map(Box::new), views: Vec::new() }
+    }
+
+    /// The space of data of a class.
+    #[inline]
+    pub fn of_class(&self, class: TrafficClass) -> SymbolSpace {
+        match class {
+            TrafficClass::Live if self.live.is_some() => SymbolSpace::Live,
+            _ => SymbolSpace::Main,
+        }
+    }
+
+    /// The classes of which data goes into a space.
+    #[inline]
+    pub fn classes(&self, space: SymbolSpace) -> impl Iterator<Item = TrafficClass> + '_ {
+        TrafficClass::ALL.into_iter().filter(move |class| self.of_class(*class) == space)
+    }
+
+    /// All there are, by their values.
+    pub fn iter(&self) -> impl Iterator<Item = &SendBlocks> {
+        core::iter::once(&self.main).chain(self.live.as_deref())
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut SendBlocks> {
+        core::iter::once(&mut self.main).chain(self.live.as_deref_mut())
+    }
+
+    /// The names of those there are.
+    pub fn names(&self) -> impl Iterator<Item = SymbolSpace> + use<> {
+        SymbolSpace::ALL.into_iter().take(1 + usize::from(self.live.is_some()))
+    }
+
+    /// The blocks of all spaces, by rising id.
+    #[inline]
+    pub fn views(&mut self) -> &[BlockView] {
+        match &self.live {
+            Some(live) if !live.is_empty() => {
+                self.views.clear();
+                self.views.extend_from_slice(self.main.views());
+                self.views.extend_from_slice(live.views());
+                &self.views
+            }
+            _ => self.main.views(),
+        }
+    }
+
+    /// The sum of the totals.
+    pub fn totals(&self) -> Totals {
+        self.iter().map(SendBlocks::totals).fold(Totals::default(), |sum, totals| sum + totals)
+    }
+
+    /// Whether everything sent has been recovered.
+    pub fn is_empty(&self) -> bool {
+        self.iter().all(SendBlocks::is_empty)
+    }
+
+    /// A bound on the length of every symbol that is still needed, of whatever space.
+    #[inline]
+    pub fn widest(&self) -> u16 {
+        self.iter().map(SendBlocks::widest).max().unwrap_or_default()
+    }
+
+    /// Makes [`widest`](Self::widest) exact, and returns it.
+    pub fn measure(&mut self) -> u16 {
+        self.iter_mut().map(SendBlocks::measure).max().unwrap_or_default()
+    }
+}
+
+impl Index<SymbolSpace> for SendSpaces {
+    type Output = SendBlocks;
+
+    #[inline]
+    fn index(&self, space: SymbolSpace) -> &SendBlocks {
+        match (space, &self.live) {
+            (SymbolSpace::Live, Some(live)) => live,
+            _ => &self.main,
+        }
+    }
+}
+
+impl IndexMut<SymbolSpace> for SendSpaces {
+    #[inline]
+    fn index_mut(&mut self, space: SymbolSpace) -> &mut SendBlocks {
+        match (space, &mut self.live) {
+            (SymbolSpace::Live, Some(live)) => live,
+            _ => &mut self.main,
+        }
+    }
+}
+
+/// What a side receives.
+#[derive(Debug)]
+pub struct ReceiveSpaces {
+    main: ReceiveBlocks,
+    /// Made when the first symbol of it arrives.
+    live: Option<Box<ReceiveBlocks>>,
+    symbol_capacity: usize,
+    /// Symbols of live data that are held at most; 0 if it has no space of its own.
+    live_credit: u64,
+}
+
+impl ReceiveSpaces {
+    /// Those of `main`, and `live_credit` symbols of live data of at most `symbol_capacity` bytes.
+    pub fn new(main: ReceiveBlocks, symbol_capacity: usize, live_credit: u64) -> Self {
+        ReceiveSpaces { main, live: None, symbol_capacity, live_credit }
+    }
+
+    /// The main space.
+    pub fn main(&self) -> &ReceiveBlocks {
+        &self.main
+    }
+
+    /// A space, if anything of it may have arrived.
+    #[inline]
+    pub fn get_mut(&mut self, space: SymbolSpace) -> Option<&mut ReceiveBlocks> {
+        match space {
+            SymbolSpace::Main => Some(&mut self.main),
+            SymbolSpace::Live => self.live.as_deref_mut(),
+        }
+    }
+
+    /// A space of which something arrives.
+    ///
+    /// # Errors
+    /// If there is no such space.
+    #[inline]
+    pub fn open(&mut self, space: SymbolSpace) -> Result<&mut ReceiveBlocks, CodingViolation> {
+        match space {
+            SymbolSpace::Main => Ok(&mut self.main),
+            SymbolSpace::Live if self.live_credit == 0 => Err(CodingViolation::Credit),
+            SymbolSpace::Live => {
+                let (capacity, credit) = (self.symbol_capacity, self.live_credit);
+                let new = || ReceiveBlocks::new(code::of_live_data(), capacity, credit);
+                Ok(self.live.get_or_insert_with(|| Box::new(new().in_space(space))))
+            }
+        }
+    }
+
+    /// All of which anything has arrived, and the main one, with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (SymbolSpace, &ReceiveBlocks)> {
+        let all = core::iter::once(&self.main).chain(self.live.as_deref());
+        SymbolSpace::ALL.into_iter().zip(all)
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (SymbolSpace, &mut ReceiveBlocks)> {
+        let all = core::iter::once(&mut self.main).chain(self.live.as_deref_mut());
+        SymbolSpace::ALL.into_iter().zip(all)
+    }
+
+    /// Holds at most so many symbols from now on, and so many of live data in its own space; no fewer than before.
+    pub fn raise_credit(&mut self, main: u64, live: u64) {
+        self.main.raise_credit(main);
+        self.live_credit = self.live_credit.max(live);
+        if let Some(blocks) = &mut self.live {
+            blocks.raise_credit(live);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Tells when the peer has everything of a stream that has ended.
+
+use anabranch_policy::view::{SymbolId, SymbolSpace};
+
+use super::events::EventSet;
+use super::streams::Streams;
+use crate::wire::StreamId;
+
+impl Streams {
+    /// The newest symbol of its space that carries bytes of a stream, whose end is in a symbol too, is this one.
+    pub(super) fn note_carried(&mut self, id: StreamId, symbol: SymbolId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let newest = stream.send.newest[symbol.space() as usize].replace(symbol);
+        if stream.send.fin_sent {
+            newest.map(|before| self.ends.remove(&(before, id)));
+            self.ends.insert((symbol, id));
+        }
+    }
+
+    /// The end of a stream is in a symbol: what it waits for are the newest symbols of it.
+    pub(super) fn note_end(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        for (newest, floor) in stream.send.newest.iter_mut().zip(self.floors) {
+            *newest = newest.filter(|symbol| *symbol >= floor);
+            self.ends.extend(newest.map(|symbol| (symbol, id)));
+        }
+    }
+
+    /// Everything below `floor` in its space has been recovered by the peer.
+    pub fn on_floor(&mut self, floor: SymbolId) {
+        let space = floor.space();
+        self.floors[space as usize] = floor;
+        let below = (space.symbol(0), StreamId(0))..(floor, StreamId(0));
+        while let Some(end) = self.ends.range(below.clone()).next().copied() {
+            self.ends.remove(&end);
+            self.on_recovered(end.1, space);
+        }
+    }
+
+    /// The peer has all that was sent of a stream in this space.
+    fn on_recovered(&mut self, id: StreamId, space: SymbolSpace) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.send.newest[space as usize] = None;
+        let waits = stream.send.newest.iter().any(Option::is_some)
+            || self.classes.iter().any(|queue| queue.returned.holds(id));
+        if !waits {
+            stream.send.done = true;
+            self.notify(id, EventSet::ACKED);
+        }
+    }
+}

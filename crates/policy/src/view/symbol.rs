@@ -1,0 +1,76 @@
+//! How coding blocks and source symbols are numbered.
+
+/// Ordinal of a coding block within its symbol space. Rises, never reused. Those of [`SymbolSpace::Live`] come after all
+/// of [`SymbolSpace::Main`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub u64);
+
+/// Number of a source symbol within a connection. Within a symbol space it rises by one per symbol, never reused; those
+/// of [`SymbolSpace::Live`] come after all of [`SymbolSpace::Main`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SymbolId(pub u64);
+
+/// A numbering of source symbols, with an erasure code of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SymbolSpace {
+    /// Coded by the connection's code.
+    #[default]
+    Main,
+    /// Live data, where it has its own: coded by `sliding-window`.
+    Live,
+}
+
+/// Symbols and blocks from this number on are of [`SymbolSpace::Live`].
+const LIVE: u64 = 1 << 61;
+
+impl SymbolSpace {
+    /// Both of them, each at the place of its value.
+    pub const ALL: [SymbolSpace; 2] = [SymbolSpace::Main, SymbolSpace::Live];
+
+    /// Most symbols that it numbers.
+    pub const SYMBOLS: u64 = LIVE;
+
+    const fn base(self) -> u64 {
+        match self {
+            SymbolSpace::Main => 0,
+            SymbolSpace::Live => LIVE,
+        }
+    }
+
+    const fn of(number: u64) -> Self {
+        if number < LIVE { SymbolSpace::Main } else { SymbolSpace::Live }
+    }
+
+    /// The symbol with this ordinal, below [`SYMBOLS`](Self::SYMBOLS).
+    #[inline]
+    pub const fn symbol(self, ordinal: u64) -> SymbolId {
+        SymbolId(self.base() + ordinal)
+    }
+
+    /// The first block.
+    pub const fn first_block(self) -> BlockId {
+        BlockId(self.base())
+    }
+}
+
+impl SymbolId {
+    /// The space in which it is numbered.
+    #[inline]
+    pub const fn space(self) -> SymbolSpace {
+        SymbolSpace::of(self.0)
+    }
+
+    /// How many symbols of its space come before it.
+    #[inline]
+    pub const fn ordinal(self) -> u64 {
+        self.0 - self.space().base()
+    }
+}
+
+impl BlockId {
+    /// The space of its symbols.
+    #[inline]
+    pub const fn space(self) -> SymbolSpace {
+        SymbolSpace::of(self.0)
+    }
+}

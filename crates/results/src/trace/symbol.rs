@@ -1,0 +1,37 @@
+//! How files tell of a symbol.
+
+use core::fmt;
+
+use anabranch_policy::view::{SymbolId, SymbolSpace};
+use serde::{Deserialize, Serialize};
+
+/// A symbol by its ordinal: `7`, or `{"live": 7}` where live data has a symbol space of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Symbol {
+    /// Of the main space.
+    Main(u64),
+    /// Of that of live data.
+    Live {
+        /// Its ordinal.
+        live: u64,
+    },
+}
+
+impl From<SymbolId> for Symbol {
+    fn from(id: SymbolId) -> Self {
+        match id.space() {
+            SymbolSpace::Main => Symbol::Main(id.ordinal()),
+            SymbolSpace::Live => Symbol::Live { live: id.ordinal() },
+        }
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Symbol::Main(ordinal) => write!(f, "symbol {ordinal}"),
+            Symbol::Live { live } => write!(f, "live symbol {live}"),
+        }
+    }
+}
