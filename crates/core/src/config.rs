@@ -20,10 +20,10 @@ pub struct TransportConfig {
     /// Longest IP packet that path MTU discovery tries, bytes; 68–65 535. The default is Ethernet's.
     /// `None`: every packet has at most `max_datagram` bytes, whatever the path.
     pub mtu_limit: Option<u16>,
-    /// Source symbols held above the sender's floor: the decoder credit.
+    /// Source symbols held above the sender's floor: the decoder credit. A quarter of as many live symbols come on top.
     pub receive_symbols: u64,
     /// Source symbols kept until the peer has them, counted from the oldest that it lacks; its own credit
-    /// may be less.
+    /// may be less. A quarter of as many live symbols come on top.
     pub send_symbols: u64,
     /// Stream and flow-control limits.
     pub streams: StreamLimits,

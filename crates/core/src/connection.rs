@@ -52,7 +52,7 @@ use crate::crypto::{PublicKey, Randomness};
 use crate::observe::{Observation, Observer};
 use crate::path::PathAddress;
 use crate::profiles::Profile;
-use crate::stream::{ReadOutcome, StreamError, Streams};
+use crate::stream::{Pending, ReadOutcome, StreamError, Streams};
 use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, StreamId, TransportParameters};
 
 use attention::Attention;
@@ -341,9 +341,21 @@ impl Connection {
         self.paths.indexed().any(|(other, path)| other != slot && path.is_usable())
     }
 
+    /// What could be put into symbols: data for whose space the peer grants credit goes before data that lacks it.
+    fn pending(&self) -> Pending {
+        if self.send.has_live() {
+            let has_credit = |class| self.symbol_credit(self.send.of_class(class)) > 0;
+            let pending = self.streams.pending_of(has_credit);
+            if pending.class.is_some() {
+                return pending;
+            }
+        }
+        self.streams.pending()
+    }
+
     /// The symbol space of what is sent next.
     fn next_space(&self) -> SymbolSpace {
-        self.send.of_class(self.streams.pending().class.unwrap_or_default())
+        self.send.of_class(self.pending().class.unwrap_or_default())
     }
 
     /// Symbols of a space that the peer still accepts, as far as we are willing to keep them until it has them.

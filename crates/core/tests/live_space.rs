@@ -7,7 +7,7 @@ use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Network, Pair, Rogue, Sent, written};
 use anabranch_core::wire::{
     CloseCode, ControlFrame, Frame, Frames, RankEntry, RankFrame, RepairFrame, SourceFrame,
-    StreamId, SymbolFrame,
+    StreamId, SymbolFrame, TransportParameters,
 };
 use anabranch_policy::Axis;
 use anabranch_policy::view::{SymbolId, SymbolSpace, TrafficClass};
@@ -118,6 +118,68 @@ fn each_space_has_credit_of_its_own() {
         let sources = departures.count("source", space);
         assert!(sources > 6 * credit, "{space:?}: {sources}");
     }
+}
+
+/// When a live stream has ended, none of its symbols is kept: a path that is too narrow for them carries other data.
+#[test]
+fn nothing_is_kept_of_a_live_stream_that_has_ended() {
+    let mut pair = Pair::new(&Profile::default(), 1, lossy(0.0, 6));
+    transfer(&mut pair, &[TrafficClass::Live], 100_000);
+    assert_eq!(pair.ends[0].connection().unwrap().symbols_held()[0], 0);
+}
+
+/// A peer that grants a live symbol now and then does not hold up the rest.
+#[test]
+fn bulk_data_does_not_wait_for_credit_of_live_data() {
+    let parameters = TransportParameters {
+        max_live_symbols: 1,
+        ..TransportConfig::default().parameters("anabranch")
+    };
+    let mut rogue = Rogue::connect(TransportConfig::default(), "anabranch", &parameters);
+    let connection = rogue.connection().unwrap();
+    for class in [TrafficClass::Live, TrafficClass::Bulk] {
+        let stream = connection.open_stream(class).unwrap();
+        connection.write(stream, &[7; 10_000]).unwrap();
+    }
+    rogue.listen();
+    let mut symbols = Vec::new();
+    while let Some(packet) = rogue.take() {
+        for frame in Frames::new(&packet.frames).map_while(Result::ok) {
+            if let Frame::Symbol(symbol) = frame {
+                symbols.push(symbol.symbol);
+            }
+        }
+    }
+    let live = symbols.iter().filter(|symbol| symbol.space() == LIVE).count();
+    assert!(live == 1 && symbols.len() > 5, "{symbols:?}");
+}
+
+/// A peer may want to be told where blocks end and take live symbols all the same: those end no block.
+#[test]
+fn no_live_symbol_is_told_as_the_last_of_a_block() {
+    let parameters = TransportParameters {
+        whole_blocks: true,
+        ..TransportConfig::default().parameters("anabranch")
+    };
+    let mut rogue = Rogue::connect(TransportConfig::default(), "anabranch", &parameters);
+    let connection = rogue.connection().unwrap();
+    let stream = connection.open_stream(TrafficClass::Live).unwrap();
+    connection.write(stream, &[7; 5_000]).unwrap();
+    // What is not acknowledged is sent again when its block is closed.
+    for _ in 0..10 {
+        rogue.listen();
+        rogue.advance(Duration::from_millis(100));
+    }
+    let mut live = 0;
+    while let Some(packet) = rogue.take() {
+        for frame in Frames::new(&packet.frames).map_while(Result::ok) {
+            if let Frame::Symbol(symbol) = frame {
+                assert!(symbol.symbol.space() == LIVE && !symbol.last, "{:?}", symbol.symbol);
+                live += 1;
+            }
+        }
+    }
+    assert!(live > 4, "{live}");
 }
 
 proptest! {

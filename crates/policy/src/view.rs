@@ -473,7 +473,8 @@ pub struct SchedulerView<'a> {
 }
 
 impl SchedulerView<'_> {
-    /// The oldest symbol that the receiver is not known to have; those of a block count as one.
+    /// The oldest symbol that the receiver is not known to have, of the main space if any of that is left; those of a
+    /// block count as one.
     pub fn floor(&self) -> SymbolId {
         self.blocks.first().map_or(self.fresh.next, |block| block.first)
     }

@@ -8,7 +8,7 @@ use super::code;
 use super::receive::{CodingViolation, ReceiveBlocks};
 use super::send::{SendBlocks, Totals};
 
-/// What a side sends. Indexed by the space; a space that there is not stands for the main one.
+/// What a side sends. The index is the space; `Live` is the main one where there is no live space.
 #[derive(Debug)]
 pub struct SendSpaces {
     main: SendBlocks,
@@ -38,7 +38,7 @@ impl SendSpaces {
         TrafficClass::ALL.into_iter().filter(move |class| self.of_class(*class) == space)
     }
 
-    /// All there are, by their values.
+    /// All spaces, the main one first.
     pub fn iter(&self) -> impl Iterator<Item = &SendBlocks> {
         core::iter::once(&self.main).chain(self.live.as_deref())
     }
@@ -48,9 +48,15 @@ impl SendSpaces {
         core::iter::once(&mut self.main).chain(self.live.as_deref_mut())
     }
 
-    /// The names of those there are.
+    /// Whether live data has a space.
+    #[inline]
+    pub fn has_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// The names of all spaces.
     pub fn names(&self) -> impl Iterator<Item = SymbolSpace> + use<> {
-        SymbolSpace::ALL.into_iter().take(1 + usize::from(self.live.is_some()))
+        SymbolSpace::ALL.into_iter().take(1 + usize::from(self.has_live()))
     }
 
     /// The blocks of all spaces, by rising id.
@@ -115,17 +121,20 @@ impl IndexMut<SymbolSpace> for SendSpaces {
 #[derive(Debug)]
 pub struct ReceiveSpaces {
     main: ReceiveBlocks,
-    /// Made when the first symbol of it arrives.
+    /// Made when the first frame about it arrives.
     live: Option<Box<ReceiveBlocks>>,
     symbol_capacity: usize,
-    /// Symbols of live data that are held at most; 0 if it has no space of its own.
+    /// Symbols of live data that were announced at the start; 0 if it has no space of its own.
+    live_announced: u64,
+    /// Symbols of live data that are held at most.
     live_credit: u64,
 }
 
 impl ReceiveSpaces {
     /// Those of `main`, and `live_credit` symbols of live data of at most `symbol_capacity` bytes.
     pub fn new(main: ReceiveBlocks, symbol_capacity: usize, live_credit: u64) -> Self {
-        ReceiveSpaces { main, live: None, symbol_capacity, live_credit }
+        let (live, live_announced) = (None, live_credit);
+        ReceiveSpaces { main, live, symbol_capacity, live_announced, live_credit }
     }
 
     /// The main space.
@@ -150,12 +159,15 @@ impl ReceiveSpaces {
     pub fn open(&mut self, space: SymbolSpace) -> Result<&mut ReceiveBlocks, CodingViolation> {
         match space {
             SymbolSpace::Main => Ok(&mut self.main),
-            SymbolSpace::Live if self.live_credit == 0 => Err(CodingViolation::Credit),
-            SymbolSpace::Live => {
-                let (capacity, credit) = (self.symbol_capacity, self.live_credit);
-                let new = || ReceiveBlocks::new(code::of_live_data(), capacity, credit);
-                Ok(self.live.get_or_insert_with(|| Box::new(new().in_space(space))))
-            }
+            SymbolSpace::Live if self.live_announced == 0 => Err(CodingViolation::Credit),
+            SymbolSpace::Live => Ok(self.live.get_or_insert_with(|| {
+                let (code, announced) = (code::of_live_data(), self.live_announced);
+                let blocks = ReceiveBlocks::new(code, self.symbol_capacity, announced);
+                let mut blocks = blocks.in_space(space);
+                // What the credit has grown by since is announced now.
+                blocks.raise_credit(self.live_credit);
+                Box::new(blocks)
+            })),
         }
     }
 
@@ -178,5 +190,32 @@ impl ReceiveSpaces {
         if let Some(blocks) = &mut self.live {
             blocks.raise_credit(live);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sender knows only of the credit at the start. If all that it has grown to were taken for announced, nothing
+    /// would be until a quarter of that is free again, which the sender may not reach.
+    #[test]
+    fn credit_that_grew_before_the_first_live_symbol_is_announced() {
+        let main = ReceiveBlocks::new(code::none(), 100, 4000);
+        let mut spaces = ReceiveSpaces::new(main, 100, 1000);
+        spaces.raise_credit(16_000, 4000);
+        let live = spaces.open(SymbolSpace::Live).unwrap();
+        assert_eq!(live.limit(), 1000);
+        assert_eq!(live.new_limit(), Some(4000));
+        assert_eq!(live.new_limit(), None);
+    }
+
+    #[test]
+    fn a_space_that_was_not_offered_is_not_opened() {
+        let main = ReceiveBlocks::new(code::none(), 100, 4000);
+        let mut spaces = ReceiveSpaces::new(main, 100, 0);
+        spaces.raise_credit(16_000, 0);
+        assert_eq!(spaces.open(SymbolSpace::Live).err(), Some(CodingViolation::Credit));
+        assert_eq!(spaces.iter().count(), 1);
     }
 }

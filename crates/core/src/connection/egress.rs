@@ -123,15 +123,16 @@ impl Connection {
         }
         // Without credit no symbol can carry the new floor, and without it the peer grants no credit: an
         // ABANDON tells it instead.
-        let space = self.next_space();
-        let floor = self.send[space].oldest_needed();
-        if self.credit[space as usize].is_news(floor)
-            && self.symbol_credit(space) == 0
-            && self.streams.pending().bytes > 0
-        {
-            self.credit[space as usize].on_told(floor);
-            let (first, count) = (space.symbol(0), floor.ordinal());
-            self.control.push_back(ControlFrame::Abandon { first, count });
+        for space in self.send.names() {
+            let floor = self.send[space].oldest_needed();
+            if self.credit[space as usize].is_news(floor)
+                && self.symbol_credit(space) == 0
+                && self.is_waiting(space)
+            {
+                self.credit[space as usize].on_told(floor);
+                let (first, count) = (space.symbol(0), floor.ordinal());
+                self.control.push_back(ControlFrame::Abandon { first, count });
+            }
         }
     }
 

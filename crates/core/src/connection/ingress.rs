@@ -216,7 +216,9 @@ impl Connection {
             ControlFrame::Ping => {}
             ControlFrame::Abandon { first, count } => {
                 let mut inflow = Inflow { streams: &mut self.streams, verdict: Ok(()) };
-                self.receive.open(first.space())?.abandon(first, count, &mut inflow);
+                if let Ok(blocks) = self.receive.open(first.space()) {
+                    blocks.abandon(first, count, &mut inflow);
+                }
             }
             ControlFrame::AckFloor { path, floor } => {
                 if let Some(about) = self.paths.open(path) {

@@ -35,7 +35,7 @@ impl Connection {
         room: Option<usize>,
     ) -> Option<OutgoingSymbol> {
         loop {
-            let before = self.streams.pending();
+            let before = self.pending();
             let class = before.class?;
             let space = self.send.of_class(class);
             if self.symbol_credit(space) == 0 {
@@ -58,7 +58,7 @@ impl Connection {
                 return Some(taken);
             }
             // A datagram that no symbol holds any more was dropped, and what follows it is next.
-            let after = self.streams.pending();
+            let after = self.pending();
             if (after.class, after.bytes) == (before.class, before.bytes) {
                 return None;
             }
@@ -75,7 +75,7 @@ impl Connection {
 
     /// Whether data waits that goes into a space.
     #[inline]
-    fn is_waiting(&self, space: SymbolSpace) -> bool {
+    pub(super) fn is_waiting(&self, space: SymbolSpace) -> bool {
         self.send.classes(space).any(|class| self.streams.is_waiting(class))
     }
 
@@ -92,7 +92,7 @@ impl Connection {
         let space = self.send.of_class(class);
         let capacity = self.symbol_capacity();
         let least = self.streams.least_symbol(class).min(capacity);
-        // A block holds data of one class: more urgent data closes a less urgent block. So does a path
+        // A block holds data of one class: more urgent data closes a less urgent block of the same space. So does a path
         // that is too narrow for the symbols planned, and a datagram that is too long for them.
         let unfit = |size: u16| size > capacity || size < least;
         let send = &self.send[space];

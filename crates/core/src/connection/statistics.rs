@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::Connection;
 use crate::coding::receive::ReceiveBlocks;
-use crate::coding::send::{BlockRecord, SendBlocks, Totals};
+use crate::coding::send::{BlockRecord, Totals};
 use crate::path::{PathAddress, PathCounters};
 use crate::stream::StreamProgress;
 use crate::wire::StreamId;
@@ -151,16 +151,16 @@ impl Connection {
         self.streams.holds(stream, range)
     }
 
-    /// Counts the packets of each coding block that opens on this side from now on, for
+    /// Counts the packets of each coding block of the main space that opens on this side from now on, for
     /// [`take_block_records`](Self::take_block_records).
     pub fn watch_blocks(&mut self) {
-        self.send.iter_mut().for_each(SendBlocks::watch_blocks);
+        self.send[SymbolSpace::Main].watch_blocks();
     }
 
     /// The coding blocks that were recovered, and whose packets' fates have all become known since this was last
     /// called. None unless blocks are [watched](Self::watch_blocks).
     pub fn take_block_records(&mut self) -> Vec<BlockRecord> {
-        self.send.iter_mut().flat_map(SendBlocks::take_records).collect()
+        self.send[SymbolSpace::Main].take_records()
     }
 
     /// The source symbol that this side makes next, of the main space: those below have been sent, or are about to be.

@@ -2,7 +2,7 @@
 
 use anabranch_policy::code::Coverage;
 use anabranch_policy::scheduler::{Pick, Pull, Reason, Work};
-use anabranch_policy::view::PathState;
+use anabranch_policy::view::{PathState, SymbolSpace};
 use anabranch_types::Time;
 
 use super::Connection;
@@ -263,7 +263,7 @@ impl Connection {
         let written = packet.append(|writer| {
             match symbol.carried {
                 Carried::Source(_, symbol) => {
-                    let last = tells_ends && send.ends_block(symbol);
+                    let last = tells_ends && space == SymbolSpace::Main && send.ends_block(symbol);
                     SourceFrame { symbol, floor, payload: &[], last }
                         .encode_head(prefix.then_some(length), writer)?;
                 }

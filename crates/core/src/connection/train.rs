@@ -74,7 +74,7 @@ impl Connection {
         let space = self.next_space();
         let send = &self.send[space];
         let Some(block) = send.open_block() else { return false };
-        let pending = self.streams.pending();
+        let pending = self.pending();
         let count = u64::from(pick.count);
         let size = u64::from(send.open_symbol_size().unwrap_or_default());
         pick.work == Work::Fresh

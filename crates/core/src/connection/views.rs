@@ -6,7 +6,8 @@ use anabranch_policy::Scheduler;
 use anabranch_policy::redundancy::{RedundancyPolicy, RedundancyView};
 use anabranch_policy::scheduler::{Pull, SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{
-    BlockId, Blocked, Demand, FreshView, LossView, MAX_PATHS, SchedulerView, TrafficClass,
+    BlockId, Blocked, Demand, FreshView, LossView, MAX_PATHS, SchedulerView, SymbolSpace,
+    TrafficClass,
 };
 use anabranch_types::Time;
 
@@ -22,7 +23,7 @@ impl Connection {
     }
 
     fn fresh(&self) -> FreshView {
-        let pending = self.streams.pending();
+        let pending = self.pending();
         let class = pending.class.unwrap_or_default();
         let space = self.send.of_class(class);
         let send = &self.send[space];
@@ -31,7 +32,11 @@ impl Connection {
         let each = u64::from(symbol_size.max(1));
         let wanted = pending.bytes.div_ceil(each);
         let symbols = wanted.min(credit);
-        let beyond = pending.beyond.div_ceil(each).min(credit - symbols);
+        let left = match space {
+            SymbolSpace::Main => credit - symbols,
+            SymbolSpace::Live => self.symbol_credit(SymbolSpace::Main),
+        };
+        let beyond = pending.beyond.div_ceil(each).min(left);
         let blocked = match (symbols, wanted) {
             (0, 0) => Some(pending.blocked.unwrap_or(Blocked::Application)),
             (0, _) => Some(Blocked::DecoderCredit),

@@ -118,7 +118,7 @@ impl Connection {
         let space = self.next_space();
         let no_credit = self.symbol_credit(space) == 0;
         let refused = self.credit[space as usize].left(self.send[space].next_symbol()) == 0;
-        match self.streams.pending().blocked {
+        match self.pending().blocked {
             Some(Blocked::Application) if !due => Some(waits::APPLICATION),
             Some(Blocked::FlowControl | Blocked::DecoderCredit) if !due => Some(self.creditor()),
             None if !due && refused => Some(self.creditor()),

@@ -114,8 +114,14 @@ impl ClassQueue {
 impl Streams {
     /// What could be put into symbols now. Constant time.
     pub fn pending(&self) -> Pending {
+        self.pending_of(|_| true)
+    }
+
+    /// The same, were there only the classes for which `counts` holds.
+    pub fn pending_of(&self, counts: impl Fn(TrafficClass) -> bool) -> Pending {
         let credit = self.sent_limit.saturating_sub(self.sent);
-        let mut queues = TrafficClass::ALL.into_iter().zip(&self.classes);
+        let queues = TrafficClass::ALL.into_iter().zip(&self.classes);
+        let mut queues = queues.filter(|(class, _)| counts(*class));
         let next = queues.find_map(|(class, queue)| {
             let bytes = queue.sendable(credit);
             (bytes > 0).then_some((class, queue, bytes))

@@ -7,7 +7,8 @@ use super::streams::Streams;
 use crate::wire::StreamId;
 
 impl Streams {
-    /// The newest symbol of its space that carries bytes of a stream, whose end is in a symbol too, is this one.
+    /// `symbol` is the newest of its space with bytes of a stream. If the stream's end has been sent, the stream waits for
+    /// this symbol.
     pub(super) fn note_carried(&mut self, id: StreamId, symbol: SymbolId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let newest = stream.send.newest[symbol.space() as usize].replace(symbol);

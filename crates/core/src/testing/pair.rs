@@ -38,6 +38,8 @@ pub struct End {
     pub stream: Option<StreamId>,
     /// The classes of what it writes, which take turns.
     pub classes: &'static [TrafficClass],
+    /// The class of the last of it.
+    class: TrafficClass,
     /// Bytes that the application has yet to write; `u64::MAX` never ends.
     pub unwritten: u64,
     /// Bytes written.
@@ -122,6 +124,7 @@ impl<N: Network> Pair<N> {
             opened: None,
             stream: None,
             classes: &[TrafficClass::Bulk],
+            class: TrafficClass::Bulk,
             unwritten: 0,
             written: 0,
             read: 0,
@@ -348,9 +351,9 @@ impl<N: Network> Pair<N> {
         };
         let turn = (end.written / TURN) as usize % end.classes.len();
         let class = end.classes[turn];
-        end.stream = end.stream.or_else(|| connection.open_stream(class).ok());
+        end.stream = end.stream.or_else(|| connection.open_stream(TrafficClass::Bulk).ok());
         let Some(stream) = end.stream else { return 0 };
-        if end.classes.len() > 1 {
+        if core::mem::replace(&mut end.class, class) != class {
             connection.set_stream_class(stream, class).expect("the stream is open");
         }
         let before = meter();

@@ -22,7 +22,7 @@ impl ReceiveBlocks {
     /// A new limit worth announcing, an ordinal: a quarter of the credit has been freed.
     pub fn new_limit(&mut self) -> Option<u64> {
         let limit = self.base + self.credit;
-        (limit >= self.limit + self.credit / 4).then(|| {
+        (limit >= self.limit + (self.credit / 4).max(1)).then(|| {
             self.limit = limit;
             self.limit()
         })

@@ -216,35 +216,51 @@ impl SendBlocks {
 
     /// Removes blocks that the receiver is known to have recovered; `each` hears of every one.
     pub fn retire(&mut self, mut each: impl FnMut(&BlockView)) {
-        let any_symbols_suffice = self.limits.any_symbols_suffice;
-        let mut index = 0;
+        let oldest = (0..self.views.len()).take_while(|index| self.is_retired(*index)).count();
+        for index in 0..oldest {
+            let view = self.views[index];
+            each(&view);
+            if let Some(block) = self.blocks.pop_front() {
+                self.let_go(&view, block);
+            }
+        }
+        self.views.drain(..oldest);
+        // Sliding repairs cover runs of symbols without gaps.
+        let mut index = if self.slides() { self.views.len() } else { 0 };
         while index < self.views.len() {
-            let view = &self.views[index];
-            let recovered = self.blocks[index].is_recovered(view.sources, any_symbols_suffice);
-            if !(view.closed && recovered) {
-                if self.slides() {
-                    // Repairs cover runs of symbols without gaps.
-                    break;
-                }
+            if !self.is_retired(index) {
                 index += 1;
                 continue;
             }
-            each(view);
-            let (id, first, sources) = (view.id, view.first, view.sources);
-            if let Some(tally) = &mut self.tally {
-                tally.recovered(id, sources);
-            }
-            self.views.remove(index);
+            let view = self.views.remove(index);
+            each(&view);
             if let Some(block) = self.blocks.remove(index) {
-                let late = block.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();
-                self.totals.repairs_unneeded += late as u64;
-                for (symbol, source) in (first.0..).zip(&block.sources) {
-                    self.undecided.keep(SymbolId(symbol), source.state.early);
-                }
-                self.trail(id, &block);
-                self.recycle(block);
+                self.let_go(&view, block);
             }
         }
+        // Nothing is left that a repair could be about.
+        if oldest > 0 && self.views.is_empty() {
+            self.forget_history();
+        }
+    }
+
+    fn is_retired(&self, index: usize) -> bool {
+        let (view, block) = (&self.views[index], &self.blocks[index]);
+        view.closed && block.is_recovered(view.sources, self.limits.any_symbols_suffice)
+    }
+
+    /// The receiver has recovered a block, which has left the lists.
+    fn let_go(&mut self, view: &BlockView, block: Block) {
+        if let Some(tally) = &mut self.tally {
+            tally.recovered(view.id, view.sources);
+        }
+        let late = block.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();
+        self.totals.repairs_unneeded += late as u64;
+        for (symbol, source) in (view.first.0..).zip(&block.sources) {
+            self.undecided.keep(SymbolId(symbol), source.state.early);
+        }
+        self.trail(view.id, &block);
+        self.recycle(block);
     }
 
     /// The fates of a block's packets still count although the block is gone.

@@ -48,7 +48,10 @@ impl SendBlocks {
             self.trail(view.id, &block);
             self.recycle(block);
         }
-        self.forget_history();
+        // What is left may still cover the history.
+        if all {
+            self.forget_history();
+        }
         self.measure();
     }
 }

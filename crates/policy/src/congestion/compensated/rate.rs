@@ -15,9 +15,13 @@ const SETTLED: f64 = 0.95;
 /// Packets that take so much longer to arrive than to leave were sent faster than the bottleneck takes them.
 const STRETCHED: f64 = 1.25;
 
-/// Seconds in which the packets of one round trip left, and in which they arrived.
+/// So many packets at least: of fewer, jitter decides how long they take.
+const LEAST_TRAIN: u32 = 8;
+
+/// Packets of one round trip, the seconds in which they left, and those in which they arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spans {
+    packets: u32,
     departure: f64,
     arrival: f64,
 }
@@ -97,6 +101,7 @@ impl Rate {
             self.end_round(random, least);
         }
         self.add(&sample, least, starting);
+        self.spans.packets = self.spans.packets.saturating_add(event.acked_packets);
         self.spans.departure += sample.departure.as_secs_f64();
         self.spans.arrival += sample.arrival.as_secs_f64();
         round_over
@@ -104,7 +109,8 @@ impl Rate {
 
     /// Whether the packets of the last round trip were sent faster than they arrived.
     pub(super) fn is_stretched(&self) -> bool {
-        self.last_spans.arrival > STRETCHED * self.last_spans.departure
+        let Spans { packets, departure, arrival } = self.last_spans;
+        packets >= LEAST_TRAIN && arrival > STRETCHED * departure
     }
 
     fn end_round(&mut self, random: f64, least: f64) {

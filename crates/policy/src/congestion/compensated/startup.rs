@@ -109,8 +109,8 @@ impl Startup {
         }
     }
 
-    /// Bytes in flight that the sender may fill a round trip with. Who had less to send than the window admits has not
-    /// shown that the path takes it all.
+    /// Bytes that startup may pace over a round trip: a multiple of the most that was in flight in this round trip or the
+    /// last. Nothing shows that the path carries a larger window, which was never filled.
     pub(super) fn proven(&self) -> u64 {
         PROVEN.saturating_mul(self.in_flight[0].max(self.in_flight[1]))
     }
