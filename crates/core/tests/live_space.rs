@@ -128,6 +128,13 @@ fn nothing_is_kept_of_a_live_stream_that_has_ended() {
     assert_eq!(pair.ends[0].connection().unwrap().symbols_held()[0], 0);
 }
 
+/// Passes on every frame of the victim that the rogue has not taken yet.
+fn hear(rogue: &mut Rogue, mut each: impl FnMut(Frame<'_>)) {
+    while let Some(packet) = rogue.take() {
+        Frames::new(&packet.frames).map_while(Result::ok).for_each(&mut each);
+    }
+}
+
 /// A peer that grants a live symbol now and then does not hold up the rest.
 #[test]
 fn bulk_data_does_not_wait_for_credit_of_live_data() {
@@ -143,13 +150,11 @@ fn bulk_data_does_not_wait_for_credit_of_live_data() {
     }
     rogue.listen();
     let mut symbols = Vec::new();
-    while let Some(packet) = rogue.take() {
-        for frame in Frames::new(&packet.frames).map_while(Result::ok) {
-            if let Frame::Symbol(symbol) = frame {
-                symbols.push(symbol.symbol);
-            }
+    hear(&mut rogue, |frame| {
+        if let Frame::Symbol(symbol) = frame {
+            symbols.push(symbol.symbol);
         }
-    }
+    });
     let live = symbols.iter().filter(|symbol| symbol.space() == LIVE).count();
     assert!(live == 1 && symbols.len() > 5, "{symbols:?}");
 }
@@ -171,14 +176,12 @@ fn no_live_symbol_is_told_as_the_last_of_a_block() {
         rogue.advance(Duration::from_millis(100));
     }
     let mut live = 0;
-    while let Some(packet) = rogue.take() {
-        for frame in Frames::new(&packet.frames).map_while(Result::ok) {
-            if let Frame::Symbol(symbol) = frame {
-                assert!(symbol.symbol.space() == LIVE && !symbol.last, "{:?}", symbol.symbol);
-                live += 1;
-            }
+    hear(&mut rogue, |frame| {
+        if let Frame::Symbol(symbol) = frame {
+            assert!(symbol.symbol.space() == LIVE && !symbol.last, "{:?}", symbol.symbol);
+            live += 1;
         }
-    }
+    });
     assert!(live > 4, "{live}");
 }
 
@@ -295,12 +298,10 @@ fn the_spaces_of_a_receiver_know_nothing_of_each_other() {
     rogue.advance(Duration::from_millis(100));
     rogue.listen();
     let mut ranks = Vec::new();
-    while let Some(packet) = rogue.take() {
-        for frame in Frames::new(&packet.frames).map_while(Result::ok) {
-            if let Frame::Rank(rank) = frame {
-                ranks.push(rank.first);
-            }
+    hear(&mut rogue, |frame| {
+        if let Frame::Rank(rank) = frame {
+            ranks.push(rank.first);
         }
-    }
+    });
     assert!(ranks.contains(&SymbolId(0)) && ranks.contains(&LIVE.symbol(1)), "{ranks:?}");
 }
