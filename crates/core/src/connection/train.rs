@@ -91,7 +91,7 @@ impl Connection {
     #[inline]
     fn next_granted(&mut self, slot: PathIndex) -> Option<(OutgoingSymbol, Reason)> {
         let reason = self.paths[slot].queue.take_granted()?;
-        // Whatever slides is not granted, as live data in its own space is not.
+        // Symbols of a code that slides are never granted, so what is granted is of the main space.
         let send = &mut self.send[SymbolSpace::Main];
         let class = send.open_block().map(|block| block.class);
         let streams = &mut self.streams;

@@ -117,7 +117,7 @@ impl Streams {
         self.pending_of(|_| true)
     }
 
-    /// The same, were there only the classes for which `counts` holds.
+    /// The same of the classes that `counts` picks.
     pub fn pending_of(&self, counts: impl Fn(TrafficClass) -> bool) -> Pending {
         let credit = self.sent_limit.saturating_sub(self.sent);
         let queues = TrafficClass::ALL.into_iter().zip(&self.classes);

@@ -15,7 +15,7 @@ const SETTLED: f64 = 0.95;
 /// Packets that take so much longer to arrive than to leave were sent faster than the bottleneck takes them.
 const STRETCHED: f64 = 1.25;
 
-/// So many packets at least: of fewer, jitter decides how long they take.
+/// Fewer packets than this show nothing: jitter decides how long they take to arrive.
 const LEAST_TRAIN: u32 = 8;
 
 /// Packets of one round trip, the seconds in which they left, and those in which they arrived.
@@ -71,7 +71,7 @@ pub(super) struct Rate {
     /// The largest rate of a round trip since it was last confirmed.
     best: f64,
     now: Round,
-    /// Those of all samples, also of those that say nothing about the rate because there was little to send.
+    /// Those of all samples, of which `now` leaves out those of a sender with little to send.
     spans: Spans,
     /// The same of the last finished round trip.
     last_spans: Spans,
