@@ -355,6 +355,9 @@ impl Connection {
 
     /// The symbol space of what is sent next.
     fn next_space(&self) -> SymbolSpace {
+        if !self.send.has_live() {
+            return SymbolSpace::Main;
+        }
         self.send.of_class(self.pending().class.unwrap_or_default())
     }
 

@@ -16,7 +16,7 @@ pub fn of_live_data() -> Box<dyn ErasureCode> {
     Box::new(sliding_window::SlidingWindow)
 }
 
-/// Whether a side with the `announcement` decodes that.
+/// Whether a side with the `announcement` decodes the code of live data.
 pub fn live_data_is_decoded(announcement: Option<&str>) -> bool {
     is_decoded(announcement, sliding_window::ENTRY.name)
 }

@@ -151,7 +151,7 @@ impl SendBlocks {
         }
     }
 
-    /// The same with the numbers of another symbol space. Nothing may have been opened.
+    /// The same for symbols of another space. No block may have been opened.
     #[must_use]
     pub fn in_space(mut self, space: SymbolSpace) -> Self {
         (self.next_block, self.next_symbol) = (space.first_block().0, space.symbol(0).0);

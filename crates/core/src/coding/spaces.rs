@@ -18,12 +18,12 @@ pub struct SendSpaces {
 }
 
 impl SendSpaces {
-    /// Those of `main`, and of `live` if that is separate.
+    /// `live` holds what is sent of live data, if that has a space of its own.
     pub fn new(main: SendBlocks, live: Option<SendBlocks>) -> Self {
         SendSpaces { main, live: live.map(Box::new), views: Vec::new() }
     }
 
-    /// The space of data of a class.
+    /// The space that data of a class goes into.
     #[inline]
     pub fn of_class(&self, class: TrafficClass) -> SymbolSpace {
         match class {
@@ -59,7 +59,7 @@ impl SendSpaces {
         SymbolSpace::ALL.into_iter().take(1 + usize::from(self.has_live()))
     }
 
-    /// The blocks of all spaces, by rising id.
+    /// The blocks of all spaces that are not recovered, by rising id.
     #[inline]
     pub fn views(&mut self) -> &[BlockView] {
         match &self.live {
@@ -73,7 +73,7 @@ impl SendSpaces {
         }
     }
 
-    /// The sum of the totals.
+    /// The totals of all spaces added up.
     pub fn totals(&self) -> Totals {
         self.iter().map(SendBlocks::totals).fold(Totals::default(), |sum, totals| sum + totals)
     }
@@ -124,14 +124,15 @@ pub struct ReceiveSpaces {
     /// Made when the first frame about it arrives.
     live: Option<Box<ReceiveBlocks>>,
     symbol_capacity: usize,
-    /// Symbols of live data that were announced at the start; 0 if it has no space of its own.
+    /// Live symbols that the peer was told at the start it may send; 0: there is no space for them.
     live_announced: u64,
-    /// Symbols of live data that are held at most.
+    /// Live symbols that are held at most. The credit may have grown before the first of them arrives.
     live_credit: u64,
 }
 
 impl ReceiveSpaces {
-    /// Those of `main`, and `live_credit` symbols of live data of at most `symbol_capacity` bytes.
+    /// `live_credit` live symbols of at most `symbol_capacity` bytes are accepted at the start; 0: there is no space for
+    /// them.
     pub fn new(main: ReceiveBlocks, symbol_capacity: usize, live_credit: u64) -> Self {
         let (live, live_announced) = (None, live_credit);
         ReceiveSpaces { main, live, symbol_capacity, live_announced, live_credit }
@@ -142,7 +143,7 @@ impl ReceiveSpaces {
         &self.main
     }
 
-    /// A space, if anything of it may have arrived.
+    /// A space, unless it is that of live data and no frame about it has arrived.
     #[inline]
     pub fn get_mut(&mut self, space: SymbolSpace) -> Option<&mut ReceiveBlocks> {
         match space {
@@ -151,10 +152,10 @@ impl ReceiveSpaces {
         }
     }
 
-    /// A space of which something arrives.
+    /// The space that a frame is about which has arrived.
     ///
     /// # Errors
-    /// If there is no such space.
+    /// If this side accepts no symbols of that space.
     #[inline]
     pub fn open(&mut self, space: SymbolSpace) -> Result<&mut ReceiveBlocks, CodingViolation> {
         match space {
@@ -164,26 +165,25 @@ impl ReceiveSpaces {
                 let (code, announced) = (code::of_live_data(), self.live_announced);
                 let blocks = ReceiveBlocks::new(code, self.symbol_capacity, announced);
                 let mut blocks = blocks.in_space(space);
-                // What the credit has grown by since is announced now.
+                // By how much the credit has grown since is announced next.
                 blocks.raise_credit(self.live_credit);
                 Box::new(blocks)
             })),
         }
     }
 
-    /// All of which anything has arrived, and the main one, with their names.
-    pub fn iter(&self) -> impl Iterator<Item = (SymbolSpace, &ReceiveBlocks)> {
-        let all = core::iter::once(&self.main).chain(self.live.as_deref());
-        SymbolSpace::ALL.into_iter().zip(all)
+    /// The main space, and that of live data once a frame about it has arrived.
+    pub fn iter(&self) -> impl Iterator<Item = &ReceiveBlocks> {
+        core::iter::once(&self.main).chain(self.live.as_deref())
     }
 
     /// The same, to be changed.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (SymbolSpace, &mut ReceiveBlocks)> {
-        let all = core::iter::once(&mut self.main).chain(self.live.as_deref_mut());
-        SymbolSpace::ALL.into_iter().zip(all)
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ReceiveBlocks> {
+        core::iter::once(&mut self.main).chain(self.live.as_deref_mut())
     }
 
-    /// Holds at most so many symbols from now on, and so many of live data in its own space; no fewer than before.
+    /// From now on holds at most `main` symbols of the main space, and `live` of that of live data; never fewer than
+    /// before.
     pub fn raise_credit(&mut self, main: u64, live: u64) {
         self.main.raise_credit(main);
         self.live_credit = self.live_credit.max(live);

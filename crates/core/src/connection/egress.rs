@@ -116,8 +116,9 @@ impl Connection {
         {
             self.control.push_back(frame);
         }
-        for (space, blocks) in self.receive.iter_mut() {
+        for blocks in self.receive.iter_mut() {
             if let Some(limit) = blocks.new_limit() {
+                let space = blocks.space();
                 self.control.push_back(ControlFrame::MaxSymbols { space, limit });
             }
         }

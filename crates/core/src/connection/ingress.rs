@@ -88,7 +88,7 @@ impl Connection {
             self.emit(Event::Established);
         }
         let out_of_order = self.paths[slot].received.on_packet(now, number, ecn);
-        self.receive.iter_mut().for_each(|(_, blocks)| blocks.on_packet(packet.len()));
+        self.receive.iter_mut().for_each(|blocks| blocks.on_packet(packet.len()));
         let eliciting = match self.apply(now, slot, address, &packet[HEADER_LEN..end]) {
             Ok(eliciting) => eliciting,
             Err(broken) => {

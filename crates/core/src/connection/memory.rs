@@ -4,6 +4,7 @@ use anabranch_types::Time;
 use core::mem::size_of;
 
 use super::{CloseReason, Connection};
+use crate::coding::receive::ReceiveBlocks;
 use crate::coding::send::SendBlocks;
 use crate::path::sent::SentPacket;
 use crate::wire::CloseCode;
@@ -43,15 +44,15 @@ impl Connection {
         let packets: usize = self.paths.iter().map(|path| path.sent.room()).sum();
         let packets = (packets * size_of::<SentPacket>()) as u64;
         let sent: u64 = self.send.iter().map(SendBlocks::memory).sum();
-        let received: u64 = self.receive.iter().map(|(_, blocks)| blocks.memory()).sum();
+        let received: u64 = self.receive.iter().map(ReceiveBlocks::memory).sum();
         self.streams.memory() + received + sent + packets
     }
 
     /// Symbols and repairs whose bytes are held: those sent, and those received. Checks that no others are counted.
     #[cfg(any(test, feature = "testing"))]
     pub fn symbols_held(&self) -> [usize; 2] {
-        let received = self.receive.iter().map(|(_, blocks)| blocks.held());
-        [self.send.iter().map(SendBlocks::held).sum(), received.sum()]
+        let received = self.receive.iter().map(ReceiveBlocks::held).sum();
+        [self.send.iter().map(SendBlocks::held).sum(), received]
     }
 
     /// What [`memory`](Self::memory) says, if it has changed by a quarter of a megabyte since the last time. Drivers call
@@ -93,7 +94,7 @@ impl Connection {
         let reason = "connections with this peer took too much memory";
         self.start_close(now, CloseReason::local(CloseCode::MEMORY, reason));
         self.streams.release();
-        self.receive.iter_mut().for_each(|(_, blocks)| blocks.release());
+        self.receive.iter_mut().for_each(ReceiveBlocks::release);
         self.send.iter_mut().for_each(SendBlocks::release);
     }
 }

@@ -91,9 +91,7 @@ impl Connection {
                     streams.take_back(class, symbol, was_sent);
                 },
             );
-        }
-        for send in self.send.iter() {
-            self.streams.on_floor(send.floor());
+            streams.on_floor(send.floor());
         }
         for view in released {
             let (first, count) = (view.first, u64::from(view.sources));

@@ -85,7 +85,7 @@ impl Connection {
 
     /// What the decoder lacks, and what it has recovered.
     fn write_ranks(&mut self, packet: &mut PacketBuilder<'_>) {
-        for (_, blocks) in self.receive.iter() {
+        for blocks in self.receive.iter() {
             let deficits = blocks.deficits().take(MAX_RANKS);
             let recovered = blocks.recovered().take(MAX_RANKS).map(|first| (first, 0));
             let entries =

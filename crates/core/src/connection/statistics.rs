@@ -136,9 +136,9 @@ impl Connection {
         }
     }
 
-    /// The sum of a count of all that is received.
+    /// What a count of the receiver's comes to over all spaces.
     fn received(&self, count: impl Fn(&ReceiveBlocks) -> u64) -> u64 {
-        self.receive.iter().map(|(_, blocks)| count(blocks)).sum()
+        self.receive.iter().map(count).sum()
     }
 
     /// How far a stream has come on this side; `None` if there is none such, or none such any more.

@@ -68,11 +68,10 @@ impl Connection {
         !self.streams.is_idle() && self.symbol_credit(self.next_space()) > 0
     }
 
-    /// Whether it makes no difference when the picked symbols are cut: all are of the open block, they neither fill
-    /// it nor use up what waits or may be sent, and so no policy is asked anything in between.
+    /// Whether it makes no difference when the picked symbols are cut: all are of the main space's open block, they neither
+    /// fill it nor use up what waits or may be sent, and so no policy is asked anything in between.
     pub(super) fn can_grant(&self, pick: &Pick) -> bool {
-        let space = self.next_space();
-        let send = &self.send[space];
+        let send = &self.send[SymbolSpace::Main];
         let Some(block) = send.open_block() else { return false };
         let pending = self.pending();
         let count = u64::from(pick.count);
@@ -83,7 +82,7 @@ impl Connection {
             && pending.bytes > count * size
             && self.streams.least_symbol(block.class) == 0
             && block.sources.saturating_add(pick.count) < block.planned
-            && self.symbol_credit(space) > count
+            && self.symbol_credit(SymbolSpace::Main) > count
             && size <= u64::from(self.symbol_capacity())
     }
 

@@ -115,10 +115,11 @@ impl Connection {
         let has_room = usable.any(|slot| self.paths[slot].cwnd_open());
         let mut blocks = self.send.iter().flat_map(|send| send.views());
         let due = blocks.any(|view| view.has_work());
-        let space = self.next_space();
+        let pending = self.pending();
+        let space = self.send.of_class(pending.class.unwrap_or_default());
         let no_credit = self.symbol_credit(space) == 0;
         let refused = self.credit[space as usize].left(self.send[space].next_symbol()) == 0;
-        match self.pending().blocked {
+        match pending.blocked {
             Some(Blocked::Application) if !due => Some(waits::APPLICATION),
             Some(Blocked::FlowControl | Blocked::DecoderCredit) if !due => Some(self.creditor()),
             None if !due && refused => Some(self.creditor()),

@@ -18,7 +18,8 @@ impl Streams {
         }
     }
 
-    /// The end of a stream is in a symbol: what it waits for are the newest symbols of it.
+    /// The end of a stream is in a symbol. The peer has the whole stream once it has the newest symbol of each space that
+    /// carries bytes of it.
     pub(super) fn note_end(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         for (newest, floor) in stream.send.newest.iter_mut().zip(self.floors) {

@@ -42,7 +42,7 @@ pub(super) mod kind {
     pub(crate) const STREAM_FINAL: u8 = 0x21;
     pub(crate) const DATAGRAM: u8 = 0x22;
 
-    /// The same frame is about symbols of live data.
+    /// Set in the type of a frame that is about live symbols.
     const LIVE: u8 = 0x40;
 
     /// The type of a frame that is about symbols of `space`.
@@ -54,7 +54,8 @@ pub(super) mod kind {
         }
     }
 
-    /// The space that a frame is about, if it is of a kind that is about symbols, and its type without that.
+    /// The type without the mark of live symbols, and the space that the mark stands for. Meaningless for frames that are
+    /// not about symbols.
     pub(crate) const fn split(kind: u8) -> (u8, SymbolSpace) {
         match kind & LIVE {
             0 => (kind, SymbolSpace::Main),

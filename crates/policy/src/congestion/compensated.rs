@@ -234,7 +234,7 @@ impl Compensated {
             self.enter(event, Phase::Drain);
             return;
         }
-        // Short trains, too, show the rate of a bottleneck that takes longer for them than the sender.
+        // A train that arrives slower than it left shows the bottleneck's rate, although little was sent.
         let shows = |sample: RateSample| !sample.app_limited || self.rate.is_stretched();
         if round_over && event.rate.is_none_or(shows) && self.startup.is_full(self.rate.delivery())
         {

@@ -75,7 +75,7 @@ pub struct Budget {
     pauses: Interval,
     /// Repairs of live data that has a sliding window.
     sliding: Sliding,
-    /// Live data shall have one.
+    /// Live data is to have a sliding window.
     separates_live: bool,
 }
 

@@ -13,10 +13,10 @@ pub struct SymbolId(pub u64);
 /// A numbering of source symbols, with an erasure code of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SymbolSpace {
-    /// Coded by the connection's code.
+    /// All data that has no space of its own; coded by the code that the profile chooses.
     #[default]
     Main,
-    /// Live data, where it has its own: coded by `sliding-window`.
+    /// Live data, where both ends want it apart; coded by `sliding-window`.
     Live,
 }
 
@@ -27,7 +27,7 @@ impl SymbolSpace {
     /// Both of them, each at the place of its value.
     pub const ALL: [SymbolSpace; 2] = [SymbolSpace::Main, SymbolSpace::Live];
 
-    /// Most symbols that it numbers.
+    /// How many symbols a space can number.
     pub const SYMBOLS: u64 = LIVE;
 
     const fn base(self) -> u64 {

@@ -5,7 +5,7 @@ use anabranch_policy::view::{SymbolId, SymbolSpace};
 use super::ReceiveBlocks;
 
 impl ReceiveBlocks {
-    /// The same with the numbers of another symbol space. Nothing may have arrived.
+    /// The same for symbols of another space. Nothing may have arrived.
     #[must_use]
     pub fn in_space(mut self, space: SymbolSpace) -> Self {
         self.base = space.symbol(0).0;
@@ -30,7 +30,11 @@ impl ReceiveBlocks {
 
     /// The limit in force, an ordinal.
     pub fn limit(&self) -> u64 {
-        let first = SymbolId(self.base).space().symbol(0);
-        self.limit - first.0
+        self.limit - self.space().symbol(0).0
+    }
+
+    /// The space of its symbols.
+    pub fn space(&self) -> SymbolSpace {
+        SymbolId(self.base).space()
     }
 }

@@ -238,7 +238,7 @@ impl SendBlocks {
                 self.let_go(&view, block);
             }
         }
-        // Nothing is left that a repair could be about.
+        // The receiver has everything, so that no repair has to cover any of it.
         if oldest > 0 && self.views.is_empty() {
             self.forget_history();
         }

@@ -48,7 +48,7 @@ impl SendBlocks {
             self.trail(view.id, &block);
             self.recycle(block);
         }
-        // What is left may still cover the history.
+        // Repairs of the blocks that stay may cover it.
         if all {
             self.forget_history();
         }

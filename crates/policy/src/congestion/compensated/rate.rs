@@ -18,14 +18,6 @@ const STRETCHED: f64 = 1.25;
 /// Fewer packets than this show nothing: jitter decides how long they take to arrive.
 const LEAST_TRAIN: u32 = 8;
 
-/// Packets of one round trip, the seconds in which they left, and those in which they arrived.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spans {
-    packets: u32,
-    departure: f64,
-    arrival: f64,
-}
-
 /// What the samples of one round trip add up to, bytes and seconds. Single samples are as noisy as the delay is,
 /// and the mean of their rates would be too low: each is of the longer of its two intervals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,10 +63,11 @@ pub(super) struct Rate {
     /// The largest rate of a round trip since it was last confirmed.
     best: f64,
     now: Round,
-    /// Those of all samples, of which `now` leaves out those of a sender with little to send.
-    spans: Spans,
-    /// The same of the last finished round trip.
-    last_spans: Spans,
+    /// All samples of the round trip, where `now` leaves out those of a sender with little to send, and their packets.
+    all: Round,
+    all_packets: u32,
+    /// The packets of the last finished round trip were sent faster than they arrived.
+    is_stretched: bool,
     /// Finished round trips, the newest first: their rates, and what was delivered.
     rates: [f64; ROUNDS],
     deliveries: [f64; ROUNDS],
@@ -101,21 +94,21 @@ impl Rate {
             self.end_round(random, least);
         }
         self.add(&sample, least, starting);
-        self.spans.packets = self.spans.packets.saturating_add(event.acked_packets);
-        self.spans.departure += sample.departure.as_secs_f64();
-        self.spans.arrival += sample.arrival.as_secs_f64();
+        self.all.add(&sample);
+        self.all_packets = self.all_packets.saturating_add(event.acked_packets);
         round_over
     }
 
     /// Whether the packets of the last round trip were sent faster than they arrived.
     pub(super) fn is_stretched(&self) -> bool {
-        let Spans { packets, departure, arrival } = self.last_spans;
-        packets >= LEAST_TRAIN && arrival > STRETCHED * departure
+        self.is_stretched
     }
 
     fn end_round(&mut self, random: f64, least: f64) {
         let round = core::mem::take(&mut self.now);
-        self.last_spans = core::mem::take(&mut self.spans);
+        let (all, packets) =
+            (core::mem::take(&mut self.all), core::mem::take(&mut self.all_packets));
+        self.is_stretched = packets >= LEAST_TRAIN && all.arrival > STRETCHED * all.departure;
         if round.seconds() > 0.0 {
             self.rates = [round.rate(random), self.rates[0], self.rates[1]];
             self.deliveries = [round.delivery(), self.deliveries[0], self.deliveries[1]];

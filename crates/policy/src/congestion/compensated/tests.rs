@@ -68,8 +68,8 @@ fn random_loss_does_not_lower_the_rate_and_a_full_queues_does() {
     assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
 }
 
-/// A controller after ten round trips, in each of which 40 packets were sent in a quarter of it and arrived in `arrival`,
-/// with no more to send. So many bytes were in flight.
+/// A controller after ten round trips of a sender with little to send. In each, 40 packets left in a quarter of the round
+/// trip and arrived within `arrival`, and `prior_in_flight` bytes were in flight.
 fn with_little_to_send(arrival: Duration, prior_in_flight: u64) -> Box<dyn CongestionController> {
     let spec = PolicySpec::new("compensated");
     let mut controller = congestion::build(&spec, PACKET).expect("its options have defaults");
