@@ -320,7 +320,7 @@ impl Compensated {
     fn unresponsive(&mut self, event: &AckEvent) {
         let sent = if self.phase == Phase::Drain { DRAIN_GAIN } else { DOWN_GAIN };
         let less = self.rate.last_two().map(|rate| rate < ARRIVES * sent * self.rate.bps());
-        if less == [true, true] {
+        if less == [true, true] && self.delay.holds_up_all() {
             self.rate.fall_to_last();
             self.rounds = 0;
             self.answer = Answer::since(event.now);

@@ -40,11 +40,13 @@ impl Compensated {
         };
         let cwnd = (bytes as u64).saturating_add(slack).clamp(least, MAX_CWND);
         self.marks.release_above(2 * cwnd);
+        let stretch = self.stretch();
         if self.phase != Phase::Compete && self.before != Phase::Compete {
-            self.rival.release_above(cwnd + cwnd / 4);
+            self.rival.release_above(((cwnd + cwnd / 4) as f64 / stretch) as u64);
         }
+        let rival = self.rival.bytes().map(|bytes| (bytes as f64 * stretch) as u64);
         let bound = |bytes: Option<u64>| bytes.map_or(MAX_CWND, |bytes| bytes + slack);
-        let bounds = bound(self.marks.bytes()).min(bound(self.rival.bytes()));
+        let bounds = bound(self.marks.bytes()).min(bound(rival));
         self.cwnd = cwnd.min(bounds).max(self.packet);
     }
 
@@ -77,12 +79,29 @@ impl Compensated {
             rate = Bitrate::from_transfer(self.cwnd, smoothed).mul_f64(1.2);
         }
         let least = self.least_pacing(smoothed);
-        let modelled = (rate > Bitrate::ZERO).then(|| rate.mul_f64(self.gain).max(least));
+        let mut modelled = (rate > Bitrate::ZERO).then(|| rate.mul_f64(self.gain).max(least));
+        if let Some(rival) = self.rival_rate() {
+            modelled = modelled.map(|rate| rate.min(rival));
+        }
         self.marked = self.marks.rate(smoothed);
         self.pacing = match (modelled, self.marked) {
             (Some(modelled), Some(marked)) => Some(modelled.min(marked)),
             (modelled, marked) => modelled.or(marked),
         };
+    }
+
+    /// How much more may be in flight than losses allow, where the delay varies. While a slow packet holds others up, as
+    /// much as before has to leave, or the bottleneck is idle later. So the window limits the rate there, and what is in
+    /// flight only by what the longest round trip needs. Beside a rival the window limits both, since he makes the delay.
+    fn stretch(&self) -> f64 {
+        if self.phase == Phase::Compete { 1.0 } else { self.delay.stretch() }
+    }
+
+    /// The rate that losses allow, where more than their window may be in flight.
+    fn rival_rate(&self) -> Option<Bitrate> {
+        let bytes = self.rival.bytes().filter(|_| self.stretch() > 1.0)?;
+        let round = Duration::try_from_secs_f64(self.delay.typical()).ok()?;
+        (!round.is_zero()).then(|| Bitrate::from_transfer(bytes, round))
     }
 
     /// What is sent whatever was measured, since otherwise nothing would be measured: a packet a round trip, or a few

@@ -19,11 +19,14 @@ const SPREAD_KEPT: f64 = 0.75;
 const SPREAD_MEMORY: f64 = 2.0;
 /// Least time constant, s, with which the rest of the round trip is smoothed.
 const REST_MEMORY: f64 = 0.5;
-/// Most of the floor's spread, in round-trip times: more is a bottleneck whose rate varies.
+/// Most of the floor's spread, in typical round-trip times: more is a bottleneck whose rate varies.
 const MOST_SPREAD: f64 = 2.5;
 /// Least spread of the floor, in round-trip times, of a road whose delay varies. What probing up adds within two round
 /// trips may then fill a buffer that would hold it if all round trips were the shortest one.
 const VARIES: f64 = 0.125;
+/// Behind a slow packet delays fall evenly from the longest to the shortest. The shortest is then so many times as far below
+/// their mean as they are on average, if those above it count as 0.
+const FASTEST: f64 = 4.0;
 /// How many spreads above the floor a delay stands that does not come from the road's own variation.
 const STEADY: f64 = 4.0;
 
@@ -39,6 +42,8 @@ pub(super) struct Delay {
     rest: f64,
     /// Forward delay, smoothed over half a round trip.
     level: f64,
+    /// How far delays are below the level, smoothed alike; 0 for those above it.
+    below: f64,
     /// The largest in this round trip.
     top: f64,
     last: Time,
@@ -75,6 +80,7 @@ impl Delay {
         }
         let passed = event.now.since(self.last).as_secs_f64();
         let weight = (2.0 * passed / rtt.smoothed.as_secs_f64().max(1e-6)).min(1.0);
+        self.below += weight * ((self.level - forward).max(0.0) - self.below);
         self.level += weight * (forward - self.level);
         self.top = self.top.max(self.level);
         self.rest += (weight / 4.0).min(passed / REST_MEMORY) * (rest - self.rest);
@@ -148,7 +154,8 @@ impl Delay {
             let kept = math::exp(-elapsed / SPREAD_MEMORY).max(SPREAD_KEPT);
             let spread = (high - mean).max(kept * self.spread());
             self.measured = event.now;
-            (self.mean, self.high) = (mean, mean + spread.min(MOST_SPREAD * self.rest));
+            self.mean = mean;
+            self.high = mean + spread.min(self.most_spread());
         }
     }
 
@@ -160,11 +167,15 @@ impl Delay {
 
     /// The delay was `level`, s, while nothing of ours waited: the road's own gets this long.
     pub(super) fn admit(&mut self, level: f64) {
-        self.high = self.high.max(level.min(self.mean + MOST_SPREAD * self.rest));
+        self.high = self.high.max(level.min(self.mean + self.most_spread()));
     }
 
     fn spread(&self) -> f64 {
         self.high - self.mean
+    }
+
+    fn most_spread(&self) -> f64 {
+        MOST_SPREAD * self.typical()
     }
 
     /// Mean forward delay while nothing of ours waits.
@@ -211,6 +222,17 @@ impl Delay {
     /// Whether the road's own delay varies by much of a round trip.
     pub(super) fn varies(&self) -> bool {
         self.spread() > VARIES * self.typical()
+    }
+
+    /// The longest round-trip time over the typical one, of a road whose delay varies; 1 of any other.
+    pub(super) fn stretch(&self) -> f64 {
+        if self.varies() { self.longest() / self.typical() } else { 1.0 }
+    }
+
+    /// Whether even the fastest packets of the last half round trip wait longer than the average packet does while nothing
+    /// of ours waits. They do in a queue, but not behind single slow packets.
+    pub(super) fn holds_up_all(&self) -> bool {
+        self.level - FASTEST * self.below > self.mean
     }
 
     /// Whether the delay is long beside how it varies.
