@@ -484,5 +484,11 @@ fn a_road_varies_if_its_floor_does() {
             delay.on_ack(&ack(1000.0 + f64::from(step), f64::from(step % 2) * spread));
         }
         assert_eq!(delay.varies(), varies, "{spread} ms of {}", delay.typical());
+        assert_eq!(delay.stretch() > 1.0, varies);
+        assert!(!delay.holds_up_all(), "only every other packet is slow");
+        for step in 0..200 {
+            delay.on_ack(&ack(1200.0 + f64::from(step), 40.0 + f64::from(step % 2) * spread));
+        }
+        assert!(delay.holds_up_all());
     }
 }
