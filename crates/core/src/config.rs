@@ -54,7 +54,7 @@ pub struct TransportConfig {
 /// decoder, policies.
 const FIXED_MEMORY: u64 = 8 << 20;
 
-/// Live symbols may be a quarter of as many as the others.
+/// One live symbol may be in flight or held for every so many of the others.
 const LIVE_SHARE: u64 = 4;
 
 /// What a path takes: its tables, and the packets that it remembers though no news of them is awaited.

@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// What a count of the receiver's comes to over all spaces.
+    /// A count of what was received, added up over all spaces.
     fn received(&self, count: impl Fn(&ReceiveBlocks) -> u64) -> u64 {
         self.receive.iter().map(count).sum()
     }

@@ -68,8 +68,8 @@ impl Connection {
         !self.streams.is_idle() && self.symbol_credit(self.next_space()) > 0
     }
 
-    /// Whether it makes no difference when the picked symbols are cut: all are of the main space's open block, they neither
-    /// fill it nor use up what waits or may be sent, and so no policy is asked anything in between.
+    /// Whether the picked symbols may be cut one by one later. They may if all are of the main space's open block, and neither
+    /// fill it nor use up the data that waits or the credit: then no policy is asked anything in between.
     pub(super) fn can_grant(&self, pick: &Pick) -> bool {
         let send = &self.send[SymbolSpace::Main];
         let Some(block) = send.open_block() else { return false };

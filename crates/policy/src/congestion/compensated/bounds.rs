@@ -79,25 +79,22 @@ impl Compensated {
             rate = Bitrate::from_transfer(self.cwnd, smoothed).mul_f64(1.2);
         }
         let least = self.least_pacing(smoothed);
-        let mut modelled = (rate > Bitrate::ZERO).then(|| rate.mul_f64(self.gain).max(least));
-        if let Some(rival) = self.rival_rate() {
-            modelled = modelled.map(|rate| rate.min(rival));
-        }
+        let modelled = (rate > Bitrate::ZERO).then(|| {
+            let modelled = rate.mul_f64(self.gain).max(least);
+            self.rival_rate().map_or(modelled, |rival| modelled.min(rival))
+        });
         self.marked = self.marks.rate(smoothed);
-        self.pacing = match (modelled, self.marked) {
-            (Some(modelled), Some(marked)) => Some(modelled.min(marked)),
-            (modelled, marked) => modelled.or(marked),
-        };
+        self.pacing = [modelled, self.marked].into_iter().flatten().min();
     }
 
-    /// How much more may be in flight than losses allow, where the delay varies. While a slow packet holds others up, as
-    /// much as before has to leave, or the bottleneck is idle later. So the window limits the rate there, and what is in
-    /// flight only by what the longest round trip needs. Beside a rival the window limits both, since he makes the delay.
+    /// How many times the window that losses allow may be in flight. Where the delay varies, it is more than once: we have
+    /// to go on sending while a slow packet holds up others, or the bottleneck runs idle afterwards. `rival_rate` keeps to
+    /// the window there. While we compete it is once, since the delay is the rival's.
     fn stretch(&self) -> f64 {
         if self.phase == Phase::Compete { 1.0 } else { self.delay.stretch() }
     }
 
-    /// The rate that losses allow, where more than their window may be in flight.
+    /// The window that losses allow over a typical round trip, where more than it may be in flight.
     fn rival_rate(&self) -> Option<Bitrate> {
         let bytes = self.rival.bytes().filter(|_| self.stretch() > 1.0)?;
         let round = Duration::try_from_secs_f64(self.delay.typical()).ok()?;
