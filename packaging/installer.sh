@@ -91,16 +91,31 @@ else
     rm -rf "$work/tree/lib"
 fi
 mkdir -p "${list%/*}" || die "cannot write below $prefix: choose another directory with --prefix, or run this as root"
-[ ! -f "$list" ] || uninstall
-mkdir -p "${list%/*}"
-(cd "$work/tree" && find . -type f | sed 's|^\./||' | sort) >"$list"
+# `comm` wants the order of `sort`, whatever the language.
+export LC_ALL=C
+(cd "$work/tree" && find . -type f | sed 's|^\./||' | sort) >"$work/new"
+# Until the end the list names the files of an earlier version too, so that --uninstall removes them all even if this is
+# interrupted.
+{
+    [ ! -f "$list" ] || cat "$list"
+    cat "$work/new"
+} | sort -u >"$work/all"
+replace() {
+    # Under another name first: the file may be in use.
+    cp "$1" "$2.new"
+    chmod u=rwX,go=rX "$2.new"
+    mv -f "$2.new" "$2"
+}
+replace "$work/all" "$list"
 while IFS= read -r file; do
     mkdir -p "$(dirname "$prefix/$file")"
-    # Under another name first: the program may be running.
-    cp "$work/tree/$file" "$prefix/$file.new"
-    chmod u=rwX,go=rX "$prefix/$file.new"
-    mv -f "$prefix/$file.new" "$prefix/$file"
-done <"$list"
+    replace "$work/tree/$file" "$prefix/$file"
+done <"$work/new"
+# What only the earlier version had.
+comm -13 "$work/new" "$work/all" | while IFS= read -r file; do
+    rm -f "$prefix/$file"
+done
+replace "$work/new" "$list"
 
 echo "Installed $("$prefix/bin/anabranch" --version) below $prefix."
 case :$PATH: in

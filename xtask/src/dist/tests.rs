@@ -119,6 +119,15 @@ fn an_installer_installs_renews_and_removes() {
     fs::write(&own, "").unwrap();
     fs::write(root.join("usr").join(old), "").unwrap();
     fs::write(root.join("usr/share/doc/anabranch/INSTALLED"), format!("{old}\n")).unwrap();
+    // A renewal that fails removes nothing, and what it did can be removed.
+    let blocked = root.join("usr/share/man");
+    fs::write(&blocked, "").unwrap();
+    assert!(!run(&[]).output().unwrap().status.success());
+    assert!(root.join("usr").join(old).is_file());
+    let listed = fs::read_to_string(root.join("usr/share/doc/anabranch/INSTALLED")).unwrap();
+    assert!(listed.lines().any(|line| line == old), "{listed}");
+    assert!(listed.lines().any(|line| line == "bin/anabranch"), "{listed}");
+    fs::remove_file(&blocked).unwrap();
     for _ in 0..2 {
         let told = output(&mut run(&[]));
         assert!(told.starts_with("Installed anabranch 1.2.3 below /"), "{told}");
