@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Does `work(0..count)` on `jobs` threads and returns the results in order. Progress goes to the
-/// standard error stream.
+/// Does `work(0..count)` on `jobs` threads and returns the results in order, or the first error in that order. Progress
+/// goes to the standard error stream.
 pub fn map<T: Send>(
     count: usize,
     jobs: usize,
@@ -28,9 +28,7 @@ pub fn map<T: Send>(
                         *slot = Some(result);
                     }
                     let finished = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    if finished.is_multiple_of(20) || finished == count {
-                        eprint!("\r{finished} of {count} runs");
-                    }
+                    eprint!("\r{finished} of {count} runs");
                 }
             });
         }

@@ -11,6 +11,8 @@ mod options;
 mod run;
 mod systems;
 mod table;
+#[path = "../workers.rs"]
+mod workers;
 
 use std::process::ExitCode;
 

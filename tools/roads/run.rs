@@ -1,14 +1,12 @@
 //! Runs every system on every road with every seed, on all cores.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use anabranch_sim::scenario::Plan;
 
 use crate::files::{self, FILES, first, load};
 use crate::measure::Measured;
 use crate::options::Options;
 use crate::systems::{self, System};
+use crate::workers;
 
 /// Seconds that nothing is measured in.
 const WARM_UP: u64 = 5;
@@ -106,37 +104,22 @@ fn road_trials(
     Ok(())
 }
 
-/// Runs everything; rows come in the order of the trials, whatever ends first.
+/// Runs everything; rows come in the order of the trials, whatever ends first. Progress goes to the standard error
+/// stream.
 ///
 /// # Errors
 /// Names the first run that failed.
 pub fn all(trials: Vec<Trial>, options: &Options) -> Result<Vec<Row>, String> {
     let seeds = options.seeds as usize;
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Result<Measured, String>>>> =
-        Mutex::new(vec![None; trials.len() * seeds]);
-    let work = || loop {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        let Some(trial) = trials.get(index / seeds) else { return };
+    let outcomes = workers::map(trials.len() * seeds, options.jobs, |index| {
+        let Some(trial) = trials.get(index / seeds) else {
+            return Err(format!("there is no trial for run {index}"));
+        };
         let seed = (index % seeds) as u64 + 1;
-        let outcome = Measured::run(&trial.plan, seed);
-        let outcome = outcome.map_err(|why| {
+        Measured::run(&trial.plan, seed).map_err(|why| {
             format!("{}/{}, {}, seed {seed}: {why}", trial.file, trial.road, trial.system)
-        });
-        if let Ok(mut done) = done.lock()
-            && let Some(slot) = done.get_mut(index)
-        {
-            *slot = Some(outcome);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs {
-            scope.spawn(work);
-        }
-    });
-    let done = done.into_inner().map_err(|_| "a run panicked".to_owned())?;
-    let outcomes = done.into_iter().map(|slot| slot.unwrap_or(Err("a run panicked".to_owned())));
-    let outcomes = outcomes.collect::<Result<Vec<Measured>, String>>()?;
+        })
+    })?;
     let runs = outcomes.chunks(seeds.max(1)).map(<[Measured]>::to_vec);
     Ok(trials.into_iter().zip(runs).map(|(trial, runs)| Row { trial, runs }).collect())
 }

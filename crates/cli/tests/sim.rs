@@ -316,11 +316,21 @@ fn mistakes_are_named_with_their_place() {
         assert!(ran.stderr.contains(place), "{mistake}: {}", ran.stderr);
         assert!(!Path::new(&bench.path("out")).exists(), "{mistake}");
     }
-    let ran = anabranch(&format!("sim check {} --json", bench.path("pair.toml")));
-    assert_eq!(ran.code, Some(2));
-    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(answer["ok"], false);
-    assert!(answer["mistakes"].as_array().unwrap().iter().any(|m| m["line"] == 11), "{answer}");
+    let mistakes = || {
+        let ran = anabranch(&format!("sim check {} --json", bench.path("pair.toml")));
+        let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!((ran.code, &answer["ok"]), (Some(2), &false.into()), "{answer}");
+        answer["mistakes"].as_array().unwrap().clone()
+    };
+    assert!(mistakes().iter().any(|mistake| mistake["line"] == 11));
+    bench.write(
+        "pair.toml",
+        &SCENARIO.replacen("duration = ", "quick = { seeds = 0 }\nduration = ", 1),
+    );
+    assert!(
+        mistakes().iter().any(|mistake| mistake["line"] == 4),
+        "a mistake in what --quick changes"
+    );
     bench.write("pair.toml", SCENARIO);
     let said = refused(&bench.run("--set flow.bulk.count=many", "out"));
     assert!(said.contains("flow.bulk.count"), "{said}");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use anabranch_sim::scenario::Scenario;
+use anabranch_sim::scenario::{Scenario, ScenarioError};
 use serde::Serialize;
 
 use super::args::CheckArgs;
@@ -29,20 +29,10 @@ struct Outlook {
 }
 
 #[derive(Serialize)]
-struct Mistake {
-    file: String,
-    line: u32,
-    column: u32,
-    key: String,
-    given: String,
-    allowed: String,
-}
-
-#[derive(Serialize)]
-struct Answer {
+struct Answer<'a> {
     ok: bool,
-    mistakes: Vec<Mistake>,
-    scenario: Option<Outlook>,
+    mistakes: &'a [ScenarioError],
+    scenario: Option<&'a Outlook>,
 }
 
 /// Checks a scenario, or prints the schema of all.
@@ -53,38 +43,25 @@ pub(super) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let Some(file) = args.file.as_deref().filter(|_| !args.schema) else {
         return output::print(&(Scenario::json_schema().trim_end().to_owned() + "\n"));
     };
-    let scenario = match load::load(file, &args.settings)? {
-        Ok(scenario) => scenario,
-        Err(mistakes) => {
-            if args.json {
-                let mistake = |m: &anabranch_sim::scenario::ScenarioError| Mistake {
-                    file: m.file.clone(),
-                    line: m.line,
-                    column: m.column,
-                    key: m.key.clone(),
-                    given: m.given.clone(),
-                    allowed: m.allowed.clone(),
-                };
-                let mistakes = mistakes.iter().map(mistake).collect();
-                output::print_json(&Answer { ok: false, mistakes, scenario: None })?;
-            }
-            return Err(load::refuse(&mistakes));
-        }
+    let checked = load::load(file, &args.settings)?.and_then(|scenario| {
+        // What --quick changes must be right as well.
+        scenario.quick()?;
+        outlook(&scenario)
+    });
+    let (outlook, mistakes) = match checked {
+        Ok(outlook) => (Some(outlook), Vec::new()),
+        Err(mistakes) => (None, mistakes),
     };
-    // What --quick changes must be right as well.
-    scenario.quick().map_err(|mistakes| load::refuse(&mistakes))?;
-    let outlook = outlook(&scenario).map_err(|mistakes| load::refuse(&mistakes))?;
     if args.json {
-        return output::print_json(&Answer {
-            ok: true,
-            mistakes: Vec::new(),
-            scenario: Some(outlook),
-        });
+        let (ok, mistakes) = (outlook.is_some(), &mistakes);
+        output::print_json(&Answer { ok, mistakes, scenario: outlook.as_ref() })?;
+    } else if let Some(outlook) = &outlook {
+        output::print(&text(outlook))?;
     }
-    output::print(&text(&outlook))
+    if outlook.is_none() { Err(load::refuse(&mistakes)) } else { Ok(()) }
 }
 
-fn outlook(scenario: &Scenario) -> Result<Outlook, Vec<anabranch_sim::scenario::ScenarioError>> {
+fn outlook(scenario: &Scenario) -> Result<Outlook, Vec<ScenarioError>> {
     let seeds = scenario.seeds().len();
     let mut seconds = 0.0;
     let mut counts: [Option<(usize, usize)>; 3] = [None; 3];

@@ -2,13 +2,14 @@
 
 use core::fmt;
 
+use serde::Serialize;
 use strsim::levenshtein;
 
 /// Most names that a message lists.
 const MOST_NAMES: usize = 32;
 
 /// One mistake in a scenario, located in its file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ScenarioError {
     /// The file's name as the caller gave it, or the assignment that was applied on top of it.
     pub file: String,
