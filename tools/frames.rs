@@ -10,9 +10,9 @@ use anabranch_policy::view::SymbolId;
 use anabranch_types::PathId;
 use core::ops::RangeInclusive;
 
-/// Frames of a full packet.
+/// Bytes of frames in a full packet.
 const FRAMES: usize = 1400;
-/// Frames that a packet may hold, and how many of them may be source symbols and repairs.
+/// Most frames of a packet, and most source symbols and repairs among them.
 const MOST: usize = 128;
 const MOST_SOURCES: usize = 16;
 pub const MOST_REPAIRS: usize = 8;
@@ -24,12 +24,12 @@ const DATA: [u8; LONGEST_SYMBOL] = [7; LONGEST_SYMBOL];
 /// The frames of one packet.
 pub type Packet = Vec<u8>;
 
-/// As many of these frames, one after the other, as one packet may hold.
+/// One packet with as many of these frames, one after the other, as it may hold.
 pub fn full<'a>(frames: impl IntoIterator<Item = Written<'a>>) -> Packet {
     packed(frames).next().unwrap_or_default()
 }
 
-/// Packets of these frames, each as full as may be.
+/// Packets of these frames, each as full as possible.
 pub fn packed<'a>(frames: impl IntoIterator<Item = Written<'a>>) -> impl Iterator<Item = Packet> {
     let mut frames = frames.into_iter().map(bytes).peekable();
     core::iter::from_fn(move || {
@@ -55,7 +55,7 @@ pub fn packed<'a>(frames: impl IntoIterator<Item = Written<'a>>) -> impl Iterato
 pub fn full_symbol<'a>(most: usize, frames: impl IntoIterator<Item = SymbolFrame<'a>>) -> Vec<u8> {
     let mut payload = vec![0; most];
     let mut writer = SymbolWriter::new(&mut payload);
-    // The first that is refused ends it.
+    // Writing stops at the first frame that is refused.
     let _ = frames.into_iter().try_for_each(|frame| writer.write(&frame));
     let length = writer.finish();
     payload.truncate(length);
@@ -82,7 +82,7 @@ pub fn repair(first: u64, count: u16, key: u32, length: usize) -> Written<'stati
     })
 }
 
-/// A Reed-Solomon repair from which a receiver recovers the symbol that it alone covers.
+/// A Reed-Solomon repair of one symbol, from which a receiver recovers it.
 pub fn recovering(id: u64, symbol: &[u8]) -> Written<'static> {
     // The repair of this key is the symbol divided by 2 over GF(2^8).
     let half = |byte: &u8| if byte & 1 == 0 { byte >> 1 } else { (byte ^ 0x1d) >> 1 | 0x80 };

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Does `work(0..count)` on `jobs` threads and returns the results in order, or the first error in that order. Progress
+/// Runs `work(0..count)` on `jobs` threads and returns the results in order, or the first error in that order. Progress
 /// goes to the standard error stream.
 pub fn map<T: Send>(
     count: usize,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // Asked at run time: a build directory that two checkouts share may have this program from the other one.
+    // Read at run time: if two checkouts share a build directory, this program may come from the other one.
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let papers = package.join("../../scenarios/papers");
     println!("cargo::rerun-if-changed={}", papers.display());

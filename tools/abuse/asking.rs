@@ -25,7 +25,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// A handshake with the endpoint whose key is `victim`, for a connection with this code of repairs, or the usual one.
+    /// A handshake with the endpoint `victim`, for a connection with this code of repairs, or the default one.
     pub fn new(secret: &SecretKey, victim: PublicKey, code: Option<&str>) -> Result<Self, Failure> {
         let mut crypto = NoiseCrypto::new(secret.clone())?;
         let mut parameters = TransportConfig::default().parameters("anabranch");
@@ -44,7 +44,7 @@ impl Asking {
         Ok(Asking { crypto, initiator })
     }
 
-    /// The first message, if it is time to send it or to repeat it.
+    /// The first message, if it is due to be sent or repeated.
     pub fn message(&mut self, time: Time) -> Option<Vec<u8>> {
         let mut message = Vec::new();
         self.initiator.poll(&self.crypto, PathId(0), time, &mut message).then_some(message)
@@ -70,8 +70,8 @@ struct Member {
 }
 
 impl Crowd {
-    /// The next member asks for a connection. If it `proves` its address and has got a cookie, it repeats its last message
-    /// with that.
+    /// The next member asks for a connection. If it `proves` its address and has received a cookie, it repeats its last
+    /// message with the cookie.
     pub fn ask(
         &mut self,
         secret: &SecretKey,
@@ -115,7 +115,7 @@ impl Member {
         Ok(Member { socket, asking: None })
     }
 
-    /// Its last message with a cookie, if a cookie came back.
+    /// The member's last message with a cookie, if a cookie came back.
     fn proof(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 2048];
         let mut asking = self.asking.take();

@@ -23,7 +23,7 @@ pub struct Attacker {
 }
 
 impl Attacker {
-    /// Will send `rate` messages a second to `target`.
+    /// An attacker that sends `rate` messages a second to `target`.
     pub fn new(target: SocketAddr, rate: u64) -> Result<Self, Failure> {
         let mut sockets = Vec::new();
         for source in 0..SOURCES {

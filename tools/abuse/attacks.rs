@@ -18,13 +18,13 @@ use crate::receiver::DOWNLOAD;
 /// Bytes of a stream in a packet of a peer that keeps to the rules.
 const PIECE: u64 = 1200;
 
-/// An attack: what it is called, and its packet of a number.
+/// An attack: its name, and how it sends packet number n.
 pub struct Attack {
     /// In a few words.
     pub name: &'static str,
     /// Sends one packet, or a few.
     pub strike: fn(&mut Hostile, u64) -> Result<(), Failure>,
-    /// The code of its repairs, if not the usual one.
+    /// The code of its repairs, if not the default one.
     pub code: Option<&'static str>,
     /// Packets after which it opens another connection, because it has used up its credit.
     pub lasts: u64,
@@ -117,7 +117,7 @@ fn begin_blocks(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     on_path_0(hostile, full((0..).map(|k| repair(first(k), 2, 0, 1))))
 }
 
-/// Repairs of a window that is never recovered. Every second packet has a long one, which raises the budget for the short.
+/// Repairs of a window that is never recovered. Every second packet has a long one, which raises their budget.
 fn slide(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     let length = if n.is_multiple_of(2) { 1300 } else { 1 };
     let frame = |k: u64| repair((n + k) % 6 * 50, 250, (8 * n + k) as u32, length);
@@ -181,12 +181,12 @@ fn say(hostile: &mut Hostile, symbol: u64, offset: u64, data: &[u8]) -> Result<(
     on_path_0(hostile, full([source(symbol, full_symbol(LONGEST_SYMBOL, [frame]))]))
 }
 
-/// Asks for a download, again from time to time, since the first packet may be lost.
+/// Asks for a download, repeatedly, since the first packet may be lost.
 fn download(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     if n.is_multiple_of(1000) { say(hostile, 0, 0, &[DOWNLOAD]) } else { Ok(()) }
 }
 
-/// Says of blocks of a download that they lack symbols.
+/// Reports that blocks of a download lack symbols.
 fn rank(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     download(hostile, n)?;
     on_path_0(hostile, full([ranks(n % 100)]))
@@ -239,7 +239,7 @@ fn ask_questions(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
 }
 
 fn churn_paths(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
-    // As far as there are connection ids: the path 0 stays, or nobody would tell of more.
+    // Abandon paths as far as there are connection ids; path 0 stays, or nobody would tell of further ids.
     let id = hostile.highest_path(n as u32 + 1);
     let abandon = ControlFrame::PathAbandon { path: PathId(id.max(2) - 1), reason: 0 };
     hostile.send(0, id, &full([control(abandon)]))

@@ -18,9 +18,9 @@ pub enum Kind {
     Noise,
     /// Initiations in order, under keys that are not permitted, all from one address.
     OneSource,
-    /// The same from many addresses.
+    /// Initiations as `OneSource`, from many addresses.
     ManySources,
-    /// The same with cookies that the receiver never gave.
+    /// Initiations as `ManySources`, with cookies that the receiver never gave.
     FalseCookies,
     /// One initiation of the sender, captured, from many addresses.
     Replays,
@@ -42,13 +42,13 @@ impl Kind {
         }
     }
 
-    /// Addresses that it comes from.
+    /// Number of addresses that the flood comes from.
     pub fn sources(self) -> usize {
         if self == Kind::OneSource { 1 } else { crate::attacker::SOURCES }
     }
 }
 
-/// Messages of a kind; `sender` is the key of the one whose message is replayed.
+/// Messages of a kind; `sender` is the key of the peer whose message is replayed.
 pub fn messages(
     kind: Kind,
     receiver: &PublicKey,

@@ -23,14 +23,14 @@ use crate::sender::now;
 
 /// Time for an answer to the first message.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Numbers of the victim's packets that are remembered: of every second one, an ACK holds no more.
+/// Number of the victim's packets that are remembered: an ACK that names every second one can hold no more.
 const HEARD: usize = 2 * MAX_ACK_RANGES;
 
-/// Its sockets, of which the first has the connection.
+/// A hostile peer and its sockets, of which the first has the connection.
 pub struct Hostile {
     secret: SecretKey,
     victim: PublicKey,
-    /// The code of its repairs, if not the usual one.
+    /// The code of its repairs, if not the default one.
     code: Option<&'static str>,
     target: SocketAddr,
     sockets: Vec<UdpSocket>,
@@ -54,7 +54,7 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// One that will connect to `target`.
+    /// A hostile peer that will connect to `target`.
     pub fn new(secret: SecretKey, victim: PublicKey, target: SocketAddr) -> Result<Self, Failure> {
         let mut sockets = Vec::new();
         for _ in 0..16 {
@@ -80,7 +80,7 @@ impl Hostile {
         })
     }
 
-    /// A first message, whose answer nobody reads.
+    /// Sends a first message, whose answer nobody reads.
     pub fn ask(&mut self) -> Result<(), Failure> {
         let message = Asking::new(&self.secret, self.victim, None)?.message(Time::ZERO);
         self.transmit(0, &message.unwrap_or_default())
@@ -91,7 +91,7 @@ impl Hostile {
         self.crowd.ask(&self.secret, self.victim, self.target, proves)
     }
 
-    /// Its further connections have repairs of this code.
+    /// Sets the code of repairs for further connections.
     pub fn speak(&mut self, code: Option<&'static str>) {
         self.code = code;
     }
@@ -139,8 +139,8 @@ impl Hostile {
         Ok(false)
     }
 
-    /// Takes as long as the last connection took to begin, and computes as much for it as this side does: a second message
-    /// stands for reading the answer to the first.
+    /// Spends the time that the last connection took to begin, and the same processor time on this side: a second
+    /// message stands for reading the answer to the first.
     pub fn connect_to_nobody(&mut self) -> Result<(), Failure> {
         let start = now();
         self.ask()?;
@@ -188,8 +188,8 @@ impl Hostile {
         send(socket, packet, self.target)
     }
 
-    /// Reads what has come back: it proves its addresses, learns connection ids, and notes whether the connection is
-    /// closed.
+    /// Reads the packets that have come back: answers path challenges, learns connection ids, and notes whether the
+    /// connection is closed.
     pub fn listen(&mut self) -> Result<(), Failure> {
         let mut buffer = [0; 2048];
         for index in 0..self.sockets.len() {

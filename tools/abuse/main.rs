@@ -55,7 +55,7 @@ struct Options {
     peers: Option<u64>,
     pace: Option<u64>,
     least: f64,
-    /// Parts of the names of the attacks; all of them if there are none.
+    /// Parts of the names of attacks to run; all attacks if there are none.
     only: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ impl Options {
     }
 }
 
-/// A part of the name of an attack.
+/// Checks that some attack has `text` in its name.
 fn attack(text: &str) -> Result<String, Failure> {
     let names = || ATTACKS.iter().map(|attack| attack.name);
     if names().any(|name| name.contains(text)) {
@@ -159,7 +159,7 @@ fn run(options: Options) -> Result<(), Failure> {
     let sender = sender::start(secret.clone(), receiver.key, receiver.address, None)?;
     let attacker = Attacker::new(receiver.address, options.rate)?;
     let slot = options.slot();
-    // What the start of a transfer allocates is no work of the attacker's.
+    // Wait until the start of a transfer has allocated what it needs, which is not the attack's doing.
     std::thread::sleep(Duration::from_secs(2));
     let before = receiver.ask()?;
     let mut outcomes: Vec<Outcome> = Kind::ALL.map(Outcome::new).into();
@@ -168,7 +168,7 @@ fn run(options: Options) -> Result<(), Failure> {
             eprintln!("round {round} of {}: {}", options.rounds, outcome.kind.name());
             let messages = forge::messages(outcome.kind, &receiver.key, &secret)?;
             if outcome.kind == Kind::Replays {
-                // The one that was captured did its work before it was replayed.
+                // A captured message has done its work before it is replayed.
                 attacker.send_one(&messages)?;
             }
             let decoy = Slot::measure(&mut receiver, || attacker.flood_decoy(&messages, slot))?;

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// An attempt that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A thread that connects, until this is dropped.
+/// A thread that connects repeatedly until this is dropped.
 pub struct Newcomer {
     over: Arc<AtomicBool>,
     longest: Arc<Mutex<Duration>>,
@@ -35,7 +35,7 @@ impl Newcomer {
             let mut host = 0;
             while !over.load(Ordering::Relaxed) {
                 host = host % 250 + 1;
-                // Another address each time: nobody has heard of it.
+                // An address that the receiver has not seen recently.
                 let local = SocketAddr::from((Ipv4Addr::new(127, 12, 0, host), 0));
                 let begun = now();
                 let attempt = connect(secret.clone(), receiver, local, remote);
@@ -54,7 +54,7 @@ impl Newcomer {
         Ok(newcomer)
     }
 
-    /// The longest that an attempt has taken since this was asked last.
+    /// The longest time of an attempt since the last call.
     pub fn longest(&self) -> Duration {
         core::mem::take(&mut *self.longest.lock().unwrap_or_else(PoisonError::into_inner))
     }

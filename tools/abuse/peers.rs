@@ -19,7 +19,7 @@ const ADMITTED: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(1);
 /// Time for a transfer to get going.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// The longest stretch with or without an attack. Both take turns, so that what else the machine does meets both.
+/// The longest stretch with or without an attack. The two alternate, so that other load of the machine affects both.
 const STRETCH: Duration = Duration::from_secs(1);
 
 /// What is measured, and for how long.
@@ -31,8 +31,8 @@ pub struct Plan {
     pub rate: u64,
     /// Bytes that the well-behaved peer sends a second; as fast as it can, if `None`.
     pub pace: Option<u64>,
-    /// The least share of its goodput that the well-behaved peer has to keep, compared with a hostile peer whose packets
-    /// nobody reads.
+    /// The least share of its goodput that the well-behaved peer has to keep, compared with its goodput while nobody
+    /// reads the hostile peer's packets.
     pub least: f64,
     /// Attacks with one of these in their names; all if there are none.
     pub only: Vec<String>,
@@ -53,11 +53,11 @@ struct Pair {
     attacked: Stretch,
 }
 
-/// The measurements, and the worst of them.
+/// Prints the measurements, and keeps the worst of them.
 struct Table<'a> {
     plan: &'a Plan,
     newcomer: Newcomer,
-    /// Goodput beside a busy peer.
+    /// The well-behaved peer's goodput beside a busy peer, bytes per second.
     beside: f64,
     worst: f64,
     memory: u64,
@@ -109,7 +109,7 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
         return Err(format!("the well-behaved peer keeps {:.3} of its goodput", table.worst).into());
     }
     if table.memory > bound || table.longest > ADMITTED {
-        return Err("memory or newcomers suffer".into());
+        return Err("too much memory, or newcomers wait too long".into());
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ fn keys() -> Result<[SecretKey; 4], Failure> {
     Ok([one()?, one()?, one()?, one()?])
 }
 
-/// Goodput beside a peer that sends as fast as it may, and keeps to the rules.
+/// The well-behaved peer's goodput beside a peer that sends as fast as it may and keeps to the rules.
 fn beside_busy(receiver: &mut Receiver, busy: SecretKey, plan: &Plan) -> Result<f64, Failure> {
     let busy = sender::start(busy, receiver.key, receiver.address, None)?;
     std::thread::sleep(WARM_UP);
@@ -192,20 +192,20 @@ fn error(pairs: &[Pair], ratio: f64) -> f64 {
     2.0 * (square / (pairs.len() as f64 - 1.0).max(1.0)).sqrt()
 }
 
-/// An attack that goes on.
+/// An attack in progress.
 struct Strike<'a> {
     attack: &'a Attack,
     /// Packets a second.
     rate: u64,
     /// How long each stretch of it lasts.
     time: Duration,
-    /// Packets since the last connection began: to nobody, and to the receiver.
+    /// Packets since the last connection began: sent to nobody, and to the receiver.
     in_connection: [u64; 2],
 }
 
 impl Strike<'_> {
-    /// Attacks for a stretch. The peer connects anew when its connection is closed or its credit is used up; where nobody
-    /// reads what it sends, it does what that costs itself.
+    /// Attacks for a stretch. The peer reconnects when its connection is closed or its credit is used up; where nobody
+    /// reads its packets, it only spends the same effort.
     fn go(&mut self, peer: &mut Hostile, listens: bool) -> Result<(), Failure> {
         let (start, mut sent) = (now(), 0);
         let in_connection = &mut self.in_connection[usize::from(listens)];
@@ -217,7 +217,7 @@ impl Strike<'_> {
                     if !listens {
                         peer.connect_to_nobody()?;
                     } else if !peer.connect()? {
-                        // It is refused for now.
+                        // The receiver refuses connections for now.
                         break;
                     }
                 }

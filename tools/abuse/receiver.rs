@@ -14,13 +14,13 @@ use anabranch_transfer::{Frame, Header, Manifest, Preface};
 
 use crate::Failure;
 
-/// The argument that makes this program a receiver; the next ones are the keys that it permits, of which the first is
-/// that of the sender whose bytes count.
+/// The argument that makes this program a receiver; the next ones are the keys that it permits, the first of them that
+/// of the sender whose bytes count.
 pub const ROLE: &str = "--receiver";
 
 /// Bytes read at a time.
 const PIECE: usize = 128 << 10;
-/// The first byte of a stream on which a download is wanted, and the bytes of that.
+/// The first byte of a stream that asks for a download, and the length of the download in bytes.
 pub const DOWNLOAD: u8 = b'd';
 const DOWNLOADED: usize = 256 << 10;
 
@@ -35,7 +35,7 @@ pub struct Receiver {
     output: BufReader<ChildStdout>,
 }
 
-/// What a receiver says of itself.
+/// The state of a receiver's process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct State {
     /// Application bytes read so far.
@@ -67,7 +67,7 @@ impl Receiver {
         Ok(Receiver { key, address, child, input, output })
     }
 
-    /// How it is.
+    /// Asks the process for its state.
     pub fn ask(&mut self) -> Result<State, Failure> {
         writeln!(self.input)?;
         let mut line = String::new();
@@ -80,7 +80,7 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -107,7 +107,7 @@ fn limits() -> TransportConfig {
     limits
 }
 
-/// The most memory, in bytes, that the connections of one peer take, who may have half of all.
+/// The most memory, in bytes, that the connections of one peer take; one peer may have half of all connections.
 pub fn most_memory() -> u64 {
     limits().most_memory(0) * (CONNECTIONS as u64 / 2)
 }
@@ -169,22 +169,22 @@ async fn count(mut stream: RecvStream, counts: Arc<[AtomicU64; 2]>) {
     }
 }
 
-/// A stream of another peer: an offer of files, as `recv` reads it, or a question for a download, or bytes that nobody
-/// asks for.
+/// Serves a stream of another peer: an offer of files, read as `recv` does, a request for a download, or bytes that are
+/// discarded.
 async fn serve_stream(mut stream: RecvStream, mut back: SendStream) {
     let (mut piece, mut offer) = (vec![0; PIECE], Some(Offer::default()));
     let mut is_first = true;
     while let Ok(Some(count)) = stream.read(&mut piece).await {
         let read = &piece[..count];
         if core::mem::take(&mut is_first) && read.first() == Some(&DOWNLOAD) {
-            // It ends when the peer goes.
+            // The download ends when the peer goes.
             let _ = back.write_all(&[7; DOWNLOADED]).await;
         }
         offer = offer.and_then(|offer| offer.with(read));
     }
 }
 
-/// An offer, as far as it has been read.
+/// The part of an offer read so far.
 #[derive(Default)]
 struct Offer {
     begun: bool,
@@ -193,7 +193,7 @@ struct Offer {
 }
 
 impl Offer {
-    /// The same with what follows; nothing if that is no offer, or it is complete.
+    /// The offer with further bytes; `None` if they are no offer, or it is complete.
     fn with(mut self, bytes: &[u8]) -> Option<Self> {
         self.unread.extend_from_slice(bytes);
         let mut rest = &self.unread[..];
@@ -209,7 +209,7 @@ impl Offer {
             rest = after;
             match Frame::decode(kind, payload).ok()? {
                 Frame::Entry(entry) => self.manifest.push(&entry).ok()?,
-                // Refused or not, it is read no further.
+                // The offer is complete: it is read no further, whether refused or not.
                 Frame::OfferEnd { .. } => {
                     let _ = self.manifest.check();
                     return None;

@@ -5,16 +5,16 @@ use crate::forge::Kind;
 use crate::receiver::{Receiver, State};
 use crate::stretch::Stretch;
 
-/// What an attacker sent and got.
+/// Messages that an attacker sent, and their answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flood {
     /// Messages sent.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of the messages.
     pub bytes: u64,
     /// Datagrams that came back.
     pub answers: u64,
-    /// Their bytes.
+    /// Bytes of the answers.
     pub answered: u64,
 }
 
@@ -35,7 +35,7 @@ impl Slot {
         Ok(Slot { stretch, flood })
     }
 
-    /// What each message of this flood cost the receiver beside its bytes, microseconds of processor time.
+    /// The receiver's processor time for each message of this flood, less the cost of application bytes, microseconds.
     fn cost(&self, decoy: &Slot) -> f64 {
         1e6 * self.stretch.extra(&decoy.stretch) / self.flood.packets as f64
     }

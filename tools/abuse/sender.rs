@@ -15,7 +15,7 @@ const PIECE: usize = 128 << 10;
 /// A sender that runs, until this is dropped.
 pub struct Sending(Arc<Notify>);
 
-/// Connects, and sends `rate` bytes a second or as fast as it may.
+/// Connects, and sends `rate` bytes a second, or as fast as it may if `None`.
 pub fn start(
     secret: SecretKey,
     receiver: PublicKey,

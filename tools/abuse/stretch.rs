@@ -1,4 +1,4 @@
-//! What the receiver reads and what that costs it in a stretch of time.
+//! What the receiver reads in a stretch of time, and at what cost.
 
 use crate::Failure;
 use crate::receiver::Receiver;
@@ -16,7 +16,7 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Asks the receiver before and after, and returns what `meanwhile` returned as well.
+    /// Measures the receiver before and after `meanwhile`; returns also what `meanwhile` returned.
     pub fn measure<T>(
         receiver: &mut Receiver,
         meanwhile: impl FnOnce() -> Result<T, Failure>,
@@ -37,13 +37,13 @@ impl Stretch {
         self.read / self.seconds
     }
 
-    /// Processor time of the receiver, seconds, beside that for the bytes that were read, if a byte cost what it did in
-    /// the stretch `alone`.
+    /// Processor time of the receiver, seconds, less that for the bytes read, if a byte cost what it did in the stretch
+    /// `alone`.
     pub fn extra(&self, alone: &Stretch) -> f64 {
         self.processor - alone.processor / alone.read * self.read
     }
 
-    /// The same as a share of one processor.
+    /// As [`extra`](Self::extra), as a share of one processor.
     pub fn extra_share(&self, alone: &Stretch) -> f64 {
         self.extra(alone) / self.seconds
     }

@@ -8,9 +8,9 @@ use crate::systems::CONGESTION;
 /// The machine, the kernel and the program's version.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Of our transport.
+    /// Version of our transport.
     pub version: &'static str,
-    /// What the repository stands at, with `-dirty` where something was changed since; empty where git does not tell.
+    /// The commit that is checked out, with `-dirty` where something was changed since; empty where git does not tell.
     pub commit: String,
     /// The kernel's release, such as 6.12.0.
     pub kernel: String,
@@ -23,7 +23,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Looks around.
+    /// Gathers the facts; loads modules of congestion controls.
     pub fn gather() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut facts = Facts {
@@ -33,7 +33,7 @@ impl Facts {
             cores,
             ..Facts::default()
         };
-        // Modules are loaded when they are first asked for, which the list does not tell.
+        // Load the modules first: the list below names only those that are loaded.
         for name in CONGESTION {
             let _ = Command::new("modprobe").args(["-q", &format!("tcp_{name}")]).status();
         }
@@ -56,14 +56,14 @@ impl Facts {
         self.congestion.iter().any(|name| name == congestion)
     }
 
-    /// On one line.
+    /// The facts on one line.
     pub fn line(&self) -> String {
         let Facts { version, commit, kernel, cores, .. } = self;
         format!("anabranch {version} ({commit}), Linux {kernel}, {cores} cores")
     }
 }
 
-/// Why MPTCP cannot be run, if so.
+/// Why MPTCP cannot be run; `None` if it can.
 fn no_mptcp() -> Option<String> {
     match read("/proc/sys/net/mptcp/enabled").as_str() {
         "1" => {}
@@ -85,7 +85,7 @@ fn commit() -> String {
     output.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned()).unwrap_or_default()
 }
 
-/// A file of the kernel's, without the line's end; empty where there is none.
+/// A file of the kernel's, without the line's end; empty if it cannot be read.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::workload::{FLOWS, Workload};
 
-/// The figures of one run. Those of links are of the way there and of the whole time, the warm-up included.
+/// The figures of one run. Those of links cover the forward direction and the whole time, the warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
     /// Application bytes that arrived after the warm-up by the receiver's clock, Mb/s.
@@ -19,35 +19,35 @@ pub struct Outcome {
     pub gap_ms: Option<f64>,
     /// How long each message took one way, ms.
     pub messages_ms: Vec<f64>,
-    /// How late the emulator sent packets on, 99 of 100 at most.
+    /// How late the emulator forwarded packets, 99th percentile, µs.
     pub late_p99_us: f64,
-    /// Why the links were not what they should have been, if so.
+    /// Why the links did not behave as configured; `None` if they did.
     pub unusable: Option<String>,
-    /// What is odd about the run.
+    /// Remarks on the run.
     pub notes: Vec<String>,
     /// What could not be measured, and why.
     pub failures: Vec<String>,
 }
 
-/// One link there.
+/// A link in the forward direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkFigures {
     pub name: String,
-    /// Packets that came, and how many of them the queue or the policer dropped.
+    /// Packets that arrived at the link, and how many of them the queue or the policer dropped.
     pub packets: f64,
     pub dropped: f64,
-    /// Its part of the bytes that all links delivered.
+    /// The link's share of the bytes that all links delivered.
     pub share: f64,
-    /// How long packets waited in the queue.
+    /// Queueing delay of packets: mean and 95th percentile.
     pub queue_mean_ms: f64,
     pub queue_p95_ms: f64,
 }
 
-/// A path with a smaller part of the bytes was not used.
+/// A path with a smaller share of the bytes counts as unused.
 const LEAST_SHARE: f64 = 0.01;
 
 impl Outcome {
-    /// Of the kernel's transport over this many subflows, from the reports of the emulator and of both sides.
+    /// The figures of the kernel's transport over `subflows` subflows, from the reports of emulator and sides.
     ///
     /// # Errors
     /// When a figure is missing, or a subflow has another congestion control than it should.
@@ -88,7 +88,7 @@ impl Outcome {
         Ok(outcome)
     }
 
-    /// The goodput and the processor time that both sides tell.
+    /// The goodput and the processor time from the reports of both sides.
     fn of_sides(links: &Value, received: &Value, sent: &Value) -> Result<Self, String> {
         let mut outcome = Outcome::of_links(links)?;
         outcome.goodput_mbps = number(received, "goodput_mbps")?;
@@ -100,14 +100,14 @@ impl Outcome {
         Ok(outcome)
     }
 
-    /// Of our transport: the bytes of the intervals that begin within `window`, seconds.
+    /// The figures of our transport: the bytes of the intervals that begin within `window`, seconds.
     ///
     /// # Errors
     /// When a figure is missing.
     pub fn of_bench(links: &Value, received: &Value, window: (f64, f64)) -> Result<Self, String> {
         let mut outcome = Outcome::of_links(links)?;
         let intervals = received.get("intervals").and_then(Value::as_array);
-        // Intervals begin late by a moment; the last may be a short one behind the rest.
+        // Intervals begin a moment late; the last one may be a short rest.
         let window = window.0 - 0.05..window.1 - 0.05;
         let (mut bytes, mut seconds) = (0.0, 0.0);
         for interval in intervals.ok_or("bench prints no intervals")? {
@@ -128,7 +128,7 @@ impl Outcome {
         Ok(outcome)
     }
 
-    /// Adds what a workload measured, from the reports of the emulator and of the side that tells.
+    /// Adds what a workload measured, from the reports of the emulator and of the side that measures.
     ///
     /// # Errors
     /// When a figure is missing.
@@ -205,7 +205,7 @@ impl Outcome {
         self.notes.extend(notes.collect::<Vec<_>>());
     }
 
-    /// What the queues and policers dropped of all packets.
+    /// The share of all packets that queues and policers dropped.
     pub fn drop_share(&self) -> f64 {
         let sum = |of: fn(&LinkFigures) -> f64| self.links.iter().map(of).sum::<f64>();
         sum(|link| link.dropped) / sum(|link| link.packets).max(1.0)

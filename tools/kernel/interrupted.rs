@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Interrupted(Arc<AtomicBool>);
 
 impl Interrupted {
-    /// Listens from now on. A second Ctrl-C ends the process.
+    /// Listens for Ctrl-C from now on. A second Ctrl-C ends the process.
     ///
     /// # Errors
     /// When signals cannot be heard.

@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is to be run; nothing if help or the list was asked for, which are printed.
+/// What is to be run; `None` if help or the list was asked for, which are printed.
 fn asked(arguments: &[String]) -> Result<Option<(Options, Vec<Road>)>, String> {
     let Some(options) = Options::read(arguments)? else {
         print!("{}", options::HELP);
@@ -83,7 +83,7 @@ fn asked(arguments: &[String]) -> Result<Option<(Options, Vec<Road>)>, String> {
     Ok(Some((options, roads)))
 }
 
-/// What is said after Ctrl-C.
+/// Message after Ctrl-C.
 const INTERRUPTED: &str = "interrupted; what was measured until then is kept";
 
 /// Runs everything and shows it as it comes; tells whether every run succeeded.
@@ -94,7 +94,7 @@ fn compare(options: &Options, roads: Vec<Road>) -> Result<bool, String> {
     println!("{}\n{}", facts.line(), options.line());
     facts.missing.iter().for_each(|why| println!("left out: {why}"));
     let mut rows = Vec::new();
-    // What cannot be written is told before anything takes time.
+    // Fail on files that cannot be written before spending time on runs.
     write(options, &facts, &rows)?;
     for road in roads {
         println!("\n{}", table::heading(&road));
@@ -110,7 +110,7 @@ fn compare(options: &Options, roads: Vec<Road>) -> Result<bool, String> {
                 let ratio = of_road.last().and_then(|row| table::of_kernel(row, of_road));
                 ratio.iter().for_each(|ratio| println!("    {ratio:.2} of the kernel's"));
             }
-            // After every system, so that no interruption loses much.
+            // Write after every system, so that an interruption loses little.
             write(options, &facts, &rows)?;
             if is_over {
                 return Err(INTERRUPTED.to_owned());
@@ -135,7 +135,7 @@ fn row(
             None => bench.run(road, system, seed, options),
         };
         let is_whole = run.as_ref().is_ok_and(|outcome| outcome.failures.is_empty());
-        // Ctrl-C ends the programs of a run too, which then fails.
+        // Ctrl-C ends the programs of a run too, so that the run fails.
         if interrupted.is_so(!is_whole) && !is_whole {
             break;
         }

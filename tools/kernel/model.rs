@@ -15,7 +15,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model that `system` names; `None` for a system that is none.
+    /// The model that `system` names; `None` if `system` is no model.
     pub fn of(options: &Options, road: &Road, system: System) -> Option<Result<Self, String>> {
         let (of, path) = match system {
             System::TcpModel { profile, congestion, path, .. } => {
@@ -27,7 +27,7 @@ impl Model {
         Some(Model::new(options, road, of, path))
     }
 
-    /// A profile with a congestion control, over one path, counted from 0, or over all.
+    /// A model of a profile with a congestion control, over one path, counted from 0, or over all.
     ///
     /// # Errors
     /// When the scenario does not take it.

@@ -58,7 +58,7 @@ impl Options {
     /// Reads the arguments, of which the first is the program; none if they ask for help.
     ///
     /// # Errors
-    /// In words: what was given and what is allowed.
+    /// Says what was given and what is allowed.
     pub fn read(arguments: &[String]) -> Result<Option<Options>, String> {
         let mut rest = arguments.iter();
         let program = rest.next().ok_or("the first argument is the program to run")?.into();
@@ -107,7 +107,7 @@ impl Options {
     }
 }
 
-/// Those of these names; all if there are none.
+/// The workloads of these names; all if there are none.
 fn workloads(names: &[String]) -> Result<Vec<Workload>, String> {
     if names.is_empty() {
         return Ok(Workload::ALL.to_vec());

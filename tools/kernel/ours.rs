@@ -15,7 +15,7 @@ use crate::workload::{Transport, Workload};
 
 const PORT: u16 = 5002;
 
-/// One side.
+/// One side of our transport.
 #[derive(Debug)]
 pub struct Ours {
     endpoint: Endpoint,
@@ -24,7 +24,7 @@ pub struct Ours {
     class: TrafficClass,
 }
 
-/// Closes its connection when it is dropped.
+/// A connection that is closed when this is dropped.
 #[derive(Debug)]
 pub struct Open(Connection);
 
@@ -38,7 +38,7 @@ impl Ours {
     /// Reads `PROFILE KEY PATHS`. The sender has a socket for each path, the receiver one for all and the key.
     ///
     /// # Errors
-    /// In words.
+    /// When a word is wrong, or a socket or key cannot be had.
     pub fn new(words: &[String], sends: bool, workload: Workload) -> Result<Self, String> {
         let [profile, key, paths] = words else {
             return Err("a profile, a key and the number of paths are needed".to_owned());

@@ -10,7 +10,7 @@ const PATHS: [usize; 2] = [1, 2];
 /// Pairs from papers, which have a file beside those.
 const PAPERS: (&str, usize) = ("papers", 2);
 
-/// What is run if nothing else is asked for: different kinds of links and pairs.
+/// The roads run by default: different kinds of links and pairs.
 const USUAL: [(&str, &str); 12] = [
     ("links/cable", "steady"),
     ("links/loss-1-shallow", "1 % loss, small buffer"),
@@ -29,23 +29,23 @@ const USUAL: [(&str, &str); 12] = [
 /// Links in parallel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Road {
-    /// The file that has it.
+    /// The scenario file that has the road.
     pub file: &'static str,
     /// Which of the file's variants it is.
     pub variant: String,
     /// How many paths it has.
     pub paths: usize,
-    /// What is special about it; empty for those that are seldom run.
+    /// What is special about the road; empty for roads that are not run by default.
     pub kind: &'static str,
 }
 
 impl Road {
-    /// Its name among all.
+    /// Name of the road among all.
     pub fn name(&self) -> String {
         format!("{}/{}", self.file, self.variant)
     }
 
-    /// The scenario that has it.
+    /// Path of the scenario that has the road.
     pub fn scenario(&self) -> PathBuf {
         files::path(self.file)
     }

@@ -7,15 +7,15 @@ use crate::sockets::Sockets;
 use crate::traffic::Traffic;
 use crate::workload::{Transport, Workload};
 
-/// Does this side's part and prints what it saw.
+/// Does this side's part and prints its results.
 ///
 /// # Errors
-/// In words.
+/// When the words are wrong, or the workload fails.
 pub fn run(words: &[String]) -> Result<(), String> {
     let [side, workload, transport, rest @ ..] = words else {
         return Err("a side, a workload and a transport are needed".to_owned());
     };
-    let (sends, workload) = (side == "send", Workload::named(workload).ok_or("which workload?")?);
+    let (sends, workload) = (side == "send", Workload::named(workload).ok_or("no such workload")?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let seen = runtime.map_err(|error| error.to_string())?.block_on(async {
         match transport.as_str() {

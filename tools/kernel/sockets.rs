@@ -9,11 +9,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::traffic::{PORT, Traffic};
 use crate::workload::Transport;
 
-/// One side.
+/// One side of the kernel's transport.
 #[derive(Debug)]
 pub struct Sockets {
     traffic: Traffic,
-    /// The receiver's.
+    /// The receiver's listening socket.
     listener: Option<tokio::net::TcpListener>,
 }
 
@@ -21,7 +21,7 @@ impl Sockets {
     /// Prepares this side's namespace.
     ///
     /// # Errors
-    /// In words.
+    /// When the namespace cannot be prepared, or listening fails.
     pub fn new(traffic: Traffic, sends: bool) -> Result<Self, String> {
         traffic.prepare()?;
         if sends {
@@ -57,7 +57,7 @@ impl Transport for Sockets {
         let listener = self.listener.as_ref().ok_or("the sender does not listen")?;
         let failed = |error: std::io::Error| format!("accept: {error}");
         let (stream, _) = listener.accept().await.map_err(failed)?;
-        // MPTCP would take what still comes for a while after its end, and nothing would tell the sender.
+        // Otherwise MPTCP would accept data for a while after its end, and nothing would tell the sender.
         SockRef::from(&stream).set_linger(Some(Duration::ZERO)).map_err(failed)?;
         Ok((stream, ()))
     }

@@ -7,13 +7,13 @@ use crate::roads::matches;
 /// A way to carry bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
-    /// The kernel's TCP over one path, from 0, of this many.
+    /// The kernel's TCP over one of `paths` paths, counted from 0.
     Tcp { congestion: &'static str, path: usize, paths: usize },
     /// The kernel's MPTCP over all paths.
     Mptcp { congestion: &'static str },
-    /// The simulator's model of the kernel's TCP, by its profile, over one path, from 0, of this many.
+    /// The simulator's model of the kernel's TCP, by its profile, over one of `paths` paths, counted from 0.
     TcpModel { profile: &'static str, congestion: &'static str, path: usize, paths: usize },
-    /// That of MPTCP over all paths.
+    /// The simulator's model of MPTCP over all paths.
     MptcpModel { congestion: &'static str },
     /// Multipath QUIC by noq over all paths, with this congestion control on each.
     Quic { control: &'static str },
@@ -33,7 +33,7 @@ const QUIC: [&str; 2] = ["cubic", "bbr"];
 pub const PAPERS: [&str; 3] = ["mplot", "ptcp", "fmtcp"];
 
 impl System {
-    /// Those that `options` ask for and this kernel has, over this many paths, ours last.
+    /// The systems that `options` ask for and this kernel has, over this many paths, ours last.
     pub fn chosen(paths: usize, options: &Options, facts: &Facts) -> Vec<System> {
         let mut systems = System::over(paths, facts);
         systems.retain(|system| options.quic.is_some() || !system.is_quic());
@@ -43,7 +43,7 @@ impl System {
         systems
     }
 
-    /// All that this kernel has.
+    /// All systems that this kernel has.
     fn over(paths: usize, facts: &Facts) -> Vec<System> {
         let controls = || CONGESTION.into_iter().filter(|name| facts.has(name));
         let mut systems = Vec::new();
@@ -92,7 +92,7 @@ impl System {
         }
     }
 
-    /// Whether it has more than one path to go on when one fails.
+    /// Whether the system has further paths to go on with when one fails.
     pub fn uses_several(self, paths: usize) -> bool {
         paths > 1 && !matches!(self, System::Tcp { .. })
     }
@@ -102,7 +102,7 @@ impl System {
         matches!(self, System::Tcp { .. } | System::Mptcp { .. })
     }
 
-    /// Its name in tables; where there are several paths, with that of the one it uses.
+    /// The system's name in tables; where there are several paths, with that of the one it uses.
     pub fn name(self) -> String {
         match self {
             System::Tcp { congestion, paths: 1, .. } => format!("tcp:{congestion}"),
@@ -120,7 +120,7 @@ impl System {
     }
 }
 
-/// Whether every pattern of `options` means a system that some kernel has.
+/// Checks that every pattern of `options` matches a system that some kernel has.
 ///
 /// # Errors
 /// Names the first that does not, and the systems there are.
@@ -149,7 +149,7 @@ pub fn check(options: &Options) -> Result<(), String> {
     }
 }
 
-/// What the roads call their paths.
+/// The name that roads give their path.
 pub fn letter(path: usize) -> char {
     u8::try_from(path).ok().and_then(|path| b'a'.checked_add(path)).map_or('?', char::from)
 }

@@ -1,4 +1,4 @@
-//! The table, and the same as JSON.
+//! The results as a table and as JSON.
 
 use anabranch_sim::stats::quantile;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::systems::System;
 pub struct Row {
     pub road: Road,
     pub system: System,
-    /// One for each seed, from 1 on.
+    /// One result for each seed, from 1 on.
     pub runs: Vec<Result<Outcome, String>>,
 }
 
@@ -43,7 +43,7 @@ impl Row {
         self.median_if(|outcome| outcome.gap_ms)
     }
 
-    /// The same of messages' delays.
+    /// The median over the seeds of a quantile of messages' delays, ms.
     fn messages(&self, q: f64) -> Option<f64> {
         self.median_if(|outcome| quantile(&outcome.messages_ms, q))
     }
@@ -90,7 +90,7 @@ pub const COLUMNS: [&str; 8] = [
     "CPU s/GB",
 ];
 
-/// What stands above a road's lines.
+/// The headings above a road's lines.
 pub fn heading(road: &Road) -> String {
     let kind = if road.kind.is_empty() { String::new() } else { format!(": {}", road.kind) };
     format!(
@@ -131,7 +131,7 @@ pub fn line(row: &Row) -> String {
     line.trim_end().to_owned()
 }
 
-/// The medians of goodput, drops, queues and shares, and of what was measured beside it; empty where nothing was.
+/// The medians of goodput, drops, queues, shares and the other measurements; empty where nothing was measured.
 pub fn cells(row: &Row) -> [String; 9] {
     let goodput = row.goodput().map_or("failed".to_owned(), |mbps| format!("{mbps:.2}"));
     let known = |outcome: &Outcome| (!outcome.links.is_empty()).then(|| outcome.drop_share());
@@ -152,7 +152,7 @@ pub fn cells(row: &Row) -> [String; 9] {
     ]
 }
 
-/// What is odd about the runs of a row.
+/// Remarks on the runs of a row, by seed.
 pub fn notes(row: &Row) -> Vec<String> {
     let mut notes = Vec::new();
     for (seed, run) in (1..).zip(&row.runs) {
@@ -169,7 +169,7 @@ pub fn notes(row: &Row) -> Vec<String> {
     notes
 }
 
-/// The goodput of a model's row over that of what it models.
+/// The goodput of a model's row over that of the system it models.
 pub fn of_kernel(row: &Row, rows: &[Row]) -> Option<f64> {
     let modelled = row.system.modelled()?;
     let kernels = rows.iter().find(|it| it.system == modelled && it.road == row.road)?;

@@ -12,23 +12,23 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::cpu::cpu_seconds;
 
-/// What is run between the namespaces; both sides are told the same.
+/// The traffic between the namespaces; both sides are given the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Whether MPTCP, over all paths.
+    /// Whether to use MPTCP, over all paths.
     pub multipath: bool,
     /// The kernel's name of the congestion control.
     pub congestion: String,
     /// The path that the connection begins on, from 1.
     pub path: u8,
-    /// Of the links, whatever the connection uses.
+    /// Number of paths of the road, whichever the connection uses.
     pub paths: u8,
     pub warm_up: u64,
     pub seconds: u64,
 }
 
 pub const PORT: u16 = 5001;
-/// How much longer than the receiver the sender goes on at most, and how long it waits for room at once.
+/// How much longer than the receiver the sender goes on at most, and how long a write waits for room.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(10);
 const PIECE: usize = 1 << 17;
@@ -44,7 +44,7 @@ impl Traffic {
     /// Reads what [`arguments`](Self::arguments) wrote.
     ///
     /// # Errors
-    /// In words.
+    /// When a word is wrong.
     pub fn read(words: &[String]) -> Result<Self, String> {
         let [protocol, congestion, numbers @ ..] = words else {
             return Err("a protocol and a congestion control are needed".to_owned());
@@ -65,7 +65,7 @@ impl Traffic {
         })
     }
 
-    /// How long the receiver takes what comes, and before that waits for somebody to connect.
+    /// How long the receiver receives, and how long it waits for a connection before.
     fn whole(&self) -> Duration {
         Duration::from_secs(self.warm_up + self.seconds)
     }
@@ -145,23 +145,23 @@ pub fn send(words: &[String]) -> Result<(), String> {
     });
     stream.set_write_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
     let (start, piece) = (now(), vec![0x5a_u8; PIECE]);
-    // The receiver may learn of the connection only as its own time is nearly over.
+    // The receiver may learn of the connection only when its own time is nearly over.
     while start.elapsed() < 2 * whole + PATIENCE {
         match stream.write(&piece) {
             Ok(_) => {}
             Err(error) if is_timeout(error.kind()) => {}
-            // The receiver has what it wants.
+            // The receiver has enough and has closed the connection.
             Err(_) => break,
         }
     }
-    let subflows = looker.join().map_err(|_| "the thread that looks at subflows broke down")?;
+    let subflows = looker.join().map_err(|_| "the thread that looks at subflows panicked")?;
     let cpu = cpu_seconds();
     let congestion = traffic.congestion;
     println!("{}", json!({ "congestion": congestion, "subflows": subflows, "cpu_seconds": cpu }));
     Ok(())
 }
 
-/// A connection to the receiver, which may come later; none if the links let nothing through for this long.
+/// Connects to the receiver, which may start later; `None` if the links let nothing through for this long.
 fn connect(traffic: &Traffic) -> Result<Option<TcpStream>, String> {
     let receiver = SocketAddr::from((Ipv4Addr::new(10, 77, traffic.path, 2), PORT));
     let (start, most) = (now(), traffic.whole() + PATIENCE);
@@ -183,7 +183,7 @@ fn subflows() -> Option<Vec<String>> {
     output.status.success().then(|| controls(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The first words of the lines that are set in, where `ss -i` has the congestion control.
+/// The first words of the indented lines, where `ss -i` has the congestion control.
 fn controls(listing: &str) -> Vec<String> {
     let details = listing.lines().filter(|line| line.starts_with(char::is_whitespace));
     details.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
@@ -205,7 +205,7 @@ pub fn receive(words: &[String]) -> Result<(), String> {
     let mut taken = Taken::default();
     if let Some(mut stream) = accept(&listener, traffic.whole()).map_err(failed)? {
         taken = take(&mut stream, &traffic)?;
-        // MPTCP would take what still comes for a while, and nothing would tell the sender.
+        // Otherwise MPTCP would accept data for a while, and nothing would tell the sender.
         let abrupt = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
         abrupt.map_err(|error| format!("cannot end: {error}"))?;
     }

@@ -19,11 +19,11 @@ use crate::workload::Workload;
 /// shortest round trip of the usual roads. Where jitter holds packets back, dozens are due at once, and the last wait
 /// for the rest.
 const LATE: &str = "1ms";
-/// Longest time of a run beyond twice that of its traffic, whose first part may go by until there is a connection; seconds.
+/// Most seconds of a run beyond twice its traffic's time, since connecting may take that time once more.
 const SLACK: u64 = 30;
-/// When the first path goes dark, from when the links were made.
+/// When the first path goes dark, counted from when the links were made.
 const DARK: Duration = Duration::from_secs(4);
-/// How the programs of a run are favoured over others on the machine.
+/// Priority of a run's programs over others on the machine.
 const NICE: [&str; 3] = ["nice", "-n", "-10"];
 
 /// Runs systems over roads.
@@ -36,13 +36,13 @@ pub struct Bench {
     own: PathBuf,
     warm_up: u64,
     seconds: u64,
-    /// Where the sides write what they saw, and where the key is.
+    /// Directory of the sides' output and of the key.
     folder: TempDir,
     public: String,
 }
 
 impl Bench {
-    /// Makes the keys that runs need, of the program and for the time that `options` name.
+    /// Checks that links can be emulated, and makes the key that runs need.
     ///
     /// # Errors
     /// When links cannot be emulated here, or the program cannot be run.
@@ -109,7 +109,7 @@ impl Bench {
         }
     }
 
-    /// What the emulator and the side that measures say of a workload.
+    /// The reports of the emulator and of the side that measures a workload.
     fn measure(
         &self,
         road: &Road,
@@ -151,9 +151,9 @@ impl Bench {
         (side("send", SENDER), side("receive", RECEIVER))
     }
 
-    /// Those of QUIC, for a workload or `bulk`.
+    /// The commands of both sides for QUIC, for a workload or `bulk`.
     fn quic_sides(&self, road: &Road, control: &str, what: &str) -> (String, String) {
-        // What an earlier run left.
+        // Remove what an earlier run left.
         let _ = fs::remove_file(self.folder.path().join("certificate"));
         let Bench { warm_up, seconds, .. } = self;
         let (folder, paths) = (quoted(self.folder.path()), road.paths);
@@ -179,7 +179,7 @@ impl Bench {
         (time, settings): (Duration, &[String]),
     ) -> Result<Value, String> {
         for name in [SENDER, RECEIVER] {
-            // What an earlier run left.
+            // Remove what an earlier run left.
             let _ = fs::remove_file(self.folder.path().join(name));
         }
         let limit = (2 * time.as_secs() + SLACK).to_string();
@@ -227,8 +227,8 @@ impl Bench {
         }
     }
 
-    /// Those of our transport with a profile. The receiver is the client of `bench` and has the server send
-    /// (`--reverse`), because the client reports what came in each second.
+    /// The commands of both sides for our transport with a profile. The receiver is the client of `bench` and has the
+    /// server send (`--reverse`), because the client reports what came in each second.
     fn ours(&self, paths: usize, profile: &str) -> (String, String) {
         let (program, key) = (quoted(&self.program), self.file("key"));
         let seconds = self.warm_up + self.seconds;
@@ -251,14 +251,14 @@ impl Bench {
         quoted(&self.folder.path().join(name))
     }
 
-    /// What a side wrote.
+    /// The report that a side wrote.
     fn said(&self, name: &str) -> Result<Value, String> {
         let text = fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))
     }
 }
 
-/// Where the sides write.
+/// The files that the sides write.
 const SENDER: &str = "sender.json";
 const RECEIVER: &str = "receiver.json";
 

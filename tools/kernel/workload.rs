@@ -1,4 +1,4 @@
-//! What is measured besides the goodput: short flows, the pause when a path fails, and the delay of messages. Each is
+//! The measurements besides the goodput: short flows, the pause when a path fails, and the delay of messages. Each is
 //! the same for every transport, which only has to make connections.
 
 use std::io;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 pub trait Transport {
     /// A stream both ways.
     type Stream: AsyncRead + AsyncWrite + Unpin;
-    /// What has to be kept as long as the stream is used.
+    /// Has to be kept as long as the stream is used.
     type Guard;
 
     /// A new connection to the receiver, with one stream.
@@ -43,11 +43,11 @@ const FLOW: usize = 100_000;
 /// Time between two messages, and the bytes of one.
 const EVERY: Duration = Duration::from_millis(20);
 const MESSAGE: usize = 1000;
-/// Pauses count only from this time of a connection on: before, it finds its rate.
+/// Pauses count only from this time of a connection on, when it has found its rate.
 const SETTLED: Duration = Duration::from_secs(1);
 /// How long the last messages are waited for.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the sender goes on at most after the receiver's time is over.
+/// How long the sender goes on at most after the receiver's time is over, and how long it tries to connect.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes written and read at a time.
 const PIECE: usize = 1 << 16;
@@ -56,7 +56,7 @@ impl Workload {
     /// All of them.
     pub const ALL: [Workload; 3] = [Workload::Flows, Workload::Gap, Workload::Messages];
 
-    /// What options and arguments call it.
+    /// The workload's name in options and arguments.
     pub fn name(self) -> &'static str {
         match self {
             Workload::Gap => "gap",
@@ -65,7 +65,7 @@ impl Workload {
         }
     }
 
-    /// The one of this name.
+    /// The workload of this name.
     pub fn named(name: &str) -> Option<Self> {
         Workload::ALL.into_iter().find(|it| it.name() == name)
     }
@@ -94,7 +94,7 @@ impl Workload {
     /// The receiver's part; returns what it saw.
     ///
     /// # Errors
-    /// The same.
+    /// In words, when a connection fails.
     pub async fn receive(self, transport: &impl Transport) -> Result<Value, String> {
         match self {
             Workload::Gap => pauses(transport, self.time()).await,
@@ -104,7 +104,7 @@ impl Workload {
     }
 }
 
-/// Tries again while nobody listens yet.
+/// Opens a connection; tries again while nobody listens yet.
 async fn open<T: Transport>(transport: &T) -> Result<(T::Stream, T::Guard), String> {
     let begun = Instant::now();
     loop {
@@ -147,7 +147,7 @@ async fn pauses(transport: &impl Transport, time: Duration) -> Result<Value, Str
     Ok(json!({ "gap_ms": gap_ms, "resumed": silent < SETTLED }))
 }
 
-/// Flow after flow, and how long each took; one before them is not counted, since the receiver may not be there yet.
+/// Sends flow after flow, and measures each; one before them is not counted, since the receiver may not be there yet.
 async fn flows(transport: &impl Transport, time: Duration) -> Result<Value, String> {
     let failed = |error: io::Error| format!("a flow: {error}");
     timeout(time, flow(transport)).await.unwrap_or(Ok(())).map_err(failed)?;
@@ -164,7 +164,7 @@ async fn flows(transport: &impl Transport, time: Duration) -> Result<Value, Stri
     Ok(json!({ "flows_ms": took, "finished": finished }))
 }
 
-/// From the first packet of the connection until it is known that the receiver has everything.
+/// Sends one flow: from its connection's first packet until the receiver is known to have everything.
 async fn flow(transport: &impl Transport) -> io::Result<()> {
     let (mut stream, _guard) = open(transport).await.map_err(io::Error::other)?;
     stream.write_all(&[0x5a; FLOW]).await?;
@@ -173,13 +173,13 @@ async fn flow(transport: &impl Transport) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads each flow to its end and says so by ending the way back.
+/// Reads each flow to its end and confirms it by ending the way back.
 async fn answer(transport: &impl Transport, time: Duration) -> Result<Value, String> {
     let (end, mut buffer, mut done) =
         (Instant::now() + 2 * time + PATIENCE, vec![0; PIECE], Vec::new());
     while let Ok(accepted) = timeout_at(end, transport.accept()).await {
         let (mut stream, guard) = accepted?;
-        // A sender that gave a flow up ends it too.
+        // A flow that the sender gave up ends the loop too.
         while let Ok(1..) = stream.read(&mut buffer).await {}
         let _ = stream.shutdown().await;
         // Dropping the stream now would cut off its end, which is still being delivered.
@@ -202,7 +202,7 @@ async fn messages(transport: &impl Transport, time: Duration) -> Result<Value, S
         message.iter_mut().zip(due.to_be_bytes()).for_each(|(place, byte)| *place = byte);
         match timeout_at(end, stream.write_all(&message)).await {
             Ok(Ok(())) => {}
-            // The receiver has waited for long enough.
+            // The receiver has stopped waiting.
             _ => return Ok(json!({})),
         }
         let _ = stream.flush().await;
@@ -290,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Both sides of a workload; time passes at once where both wait.
+    /// Runs both sides of a workload; time advances at once where both wait.
     fn run(workload: Workload, hold: Duration) -> (Value, Value, u32) {
         let builder = tokio::runtime::Builder::new_current_thread().enable_time().build();
         builder.expect("a runtime").block_on(async {

@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use crate::senders::Imitation;
 
-/// Seconds of every run.
+/// Virtual seconds of every run.
 pub const SECONDS: u64 = 200;
 
 /// A bottleneck, with random loss behind it in the data direction only.
@@ -38,7 +38,7 @@ impl Bottleneck {
         let text = |error: &dyn core::fmt::Display| error.to_string();
         let delay = Duration::from_nanos((self.one_way_ms * 1e6) as u64);
         let plain = LinkConfig::new(Bitrate::from_mbps(self.mbps), delay);
-        // ns-2's drop-tail counts the arrival too: a limit of n lets n − 1 wait.
+        // ns-2's drop-tail counts the arriving packet too: a limit of n lets n − 1 wait.
         let waiting = (self.queue_packets as u32).saturating_sub(1).max(1);
         let forward =
             plain.clone().with_loss(self.loss.clone()).with_buffer(QueueLimit::Packets(waiting));

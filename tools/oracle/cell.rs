@@ -15,7 +15,7 @@ use crate::workers;
 /// Virtual seconds of a run.
 const SECONDS: u64 = 60;
 
-/// Stations, rate of data and rate of ACKs, Mb/s.
+/// Rate of data and rate of ACKs, Mb/s, and number of stations.
 type Key = (u32, u32, u32);
 
 /// Runs every cell of the table by the standard's rules and by those of ns-2, and sets ours beside the

@@ -18,7 +18,7 @@ use crate::statistics::{Estimate, jain};
 use crate::table::{Row, Table};
 use crate::workers;
 
-/// Where the statistics begin.
+/// Second at which the statistics begin.
 pub const WARM_UP: usize = 20;
 
 /// The dumbbell of the reference data: 1 Gb/s and 1 ms at each end, 18 ms between.
@@ -62,7 +62,7 @@ pub fn discipline(name: &str) -> Option<&'static str> {
 impl Dumbbell {
     fn bottleneck(&self) -> LinkConfig {
         let delay = Duration::from_millis(18);
-        // As for the single flow: ns-2 counts the arrival.
+        // As for the single flow, ns-2 counts the arriving packet.
         let limit = QueueLimit::Packets(self.queue_packets.saturating_sub(1).max(1));
         let mut link = LinkConfig::new(Bitrate::from_mbps(self.mbps), delay).with_buffer(limit);
         if self.discipline != "droptail" {
@@ -150,7 +150,7 @@ impl Dumbbell {
         let mut config = self.sender.config.clone();
         config.ecn = self.discipline == "redecn";
         let control = self.sender.control.parse().map_err(|_| "no such controller")?;
-        // One packet time, as in the reference: it breaks the phase between the flows.
+        // Jitter of one packet time, as in the reference: it breaks the phase between the flows.
         let bits = f64::from(config.mss + config.wire.header_bytes) * 8.0;
         let send_jitter = Duration::from_nanos((bits / self.mbps * 1e3) as u64);
         let protocol = TcpProtocol { send_jitter, ..TcpProtocol::new(config, control) }.into();

@@ -67,7 +67,7 @@ fn line(dumbbell: &Dumbbell, group: &Group, outcomes: &[Outcome]) -> Line {
     let whole = of(&|outcome| jain(&outcome.rates()));
     let (their_second, their_ten) = (Estimate::of(&group.second), Estimate::of(&group.ten_seconds));
     let their_whole = Estimate::of(&group.whole);
-    // An index near one says little by its ratio: its distance from one is what counts.
+    // Near one, the ratio of two indices says little: compare their difference.
     let near = |ours: &Estimate, theirs: &Estimate| (ours.mean - theirs.mean).abs() <= 0.02;
     Line {
         fields: vec![

@@ -21,7 +21,7 @@ use crate::statistics::Estimate;
 use crate::table::{Row, Table};
 use crate::workers;
 
-/// Flows begin at 1 s and a tenth of a second after one another; a run ends 100 s later.
+/// Flows begin at 1 s, each a tenth of a second after the one before; a run ends 100 s later.
 const END: Time = Time::from_secs(101);
 /// Segments added to both sides of a ratio between mobile runs, so that runs in which hardly anything arrives count
 /// little: one window.
@@ -41,7 +41,7 @@ struct Point {
     flows: u32,
 }
 
-/// Runs of the reference: of each movement file, or of the ring, segments acknowledged.
+/// Segments acknowledged in the reference's runs, by movement file or for the ring.
 type Runs = BTreeMap<String, Vec<f64>>;
 
 /// Runs every point and sets ours beside the reference: on the ring means beside the spread of its runs, among
@@ -140,7 +140,7 @@ fn describe(point: &Point) -> Vec<(&'static str, serde_json::Value)> {
     ]
 }
 
-/// Segments acknowledged in a run of ours, of all flows.
+/// Segments acknowledged in our run, all flows together.
 fn segments(point: &Point, topology: &str, seed: u64) -> Result<f64, String> {
     let mut mesh = Mesh::new(&config(point)?, motion(topology)?, seed)
         .map_err(|why| format!("{topology}: {why}"))?;

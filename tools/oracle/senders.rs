@@ -8,7 +8,7 @@ use core::time::Duration;
 pub struct Imitation {
     pub config: Config,
     pub control: &'static str,
-    /// Whether ours is held to agree with it.
+    /// Whether our model has to agree with it.
     pub reference: bool,
 }
 
@@ -46,12 +46,12 @@ pub fn imitate(name: &str, delayed: bool) -> Option<Imitation> {
     Some(Imitation { config: Config { delayed_ack, ..config }, control, reference })
 }
 
-/// As the RFCs have it, with ns-2's sizes and first timeout.
+/// TCP as the RFCs have it, with ns-2's sizes and first timeout.
 fn rfc6675(timestamps: bool) -> Config {
     Config { recovery: LossRecovery::Sack, ..Config::ns2_sack1(timestamps) }
 }
 
-/// As ns-3's socket with the parameters of the reference data: PRR, no timestamps, 1042 B packets.
+/// TCP as ns-3's socket has it with the parameters of the reference data: PRR, no timestamps, 1042 B packets.
 fn ns3() -> Config {
     let wire = WireFormat { header_bytes: 42, sack_block_bytes: 0, ..WireFormat::default() };
     let base = Config::ns2_sack1(false);

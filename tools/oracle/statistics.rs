@@ -12,13 +12,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of these values; no error where there is only one, and zero of none.
+    /// The estimate from these values; without error if there is only one, zero if there is none.
     pub fn of(values: &[f64]) -> Self {
         let Some(of) = stats::Estimate::of(values) else { return Estimate::default() };
         Estimate { mean: of.mean, error: of.std / (of.n as f64).sqrt() }
     }
 
-    /// Of a published mean and sample standard deviation over `n` runs.
+    /// The estimate from a published mean and sample standard deviation over `n` runs.
     pub fn published(mean: f64, deviation: f64, n: f64) -> Self {
         Estimate { mean, error: if n > 1.0 { deviation / n.sqrt() } else { 0.0 } }
     }

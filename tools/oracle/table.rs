@@ -7,7 +7,7 @@ pub enum Kind {
     Single,
     /// Ten flows over a dumbbell with drop-tail, RED or RED with ECN.
     Dumbbell,
-    /// The same, its fairness in one-second bins.
+    /// Flows as in `Dumbbell`, with their fairness in one-second bins.
     Fairness,
     /// One flow over a bottleneck whose loss alternates.
     TwoState,
@@ -64,7 +64,7 @@ pub struct Row<'a> {
 }
 
 impl Table {
-    /// Splits `text`; `path` is what errors name.
+    /// Splits `text`; errors name `path`.
     pub fn parse(path: &str, text: &str) -> Result<Self, String> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let (_, header) = lines.next().ok_or_else(|| format!("{path}: the file is empty"))?;
@@ -99,7 +99,7 @@ impl Table {
     }
 }
 
-/// The kind whose columns these are, in any order.
+/// The kind that has these columns, in any order.
 fn recognise(path: &str, columns: &[String]) -> Result<Kind, String> {
     let shared = |names: &str| names.split(',').filter(|n| columns.iter().any(|c| c == n)).count();
     let (kind, names) = COLUMNS

@@ -60,7 +60,7 @@ pub fn compare(table: &Table, arguments: &Arguments) -> Result<Vec<Line>, String
         // ns-3 rows have no count of timeouts and cuts.
         let count = |column| row.text(column).map(|text| text.parse().unwrap_or(f64::NAN));
         let (timeouts, cuts) = (count("timeouts")?, count("cwnd_cuts")?);
-        // A least timeout other than the common one is another experiment.
+        // A minimum timeout other than the common one makes another experiment.
         let usual = (row.number("minrto_s", 0.0, 60.0)? - 0.2).abs() < 1e-9;
         let wanted = imitate(&sim, delayed).is_some_and(|i| i.reference || arguments.all)
             && arguments.sim.as_ref().is_none_or(|name| *name == sim);

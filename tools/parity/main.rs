@@ -31,7 +31,7 @@ runs at a real-time priority, so that other programs disturb it less.
 
 /// The profiles compared.
 const PROFILES: [&str; 5] = ["mplot", "fmtcp", "ptcp", "mtcp", "anabranch"];
-/// The demo simulates no longer than this.
+/// The longest time that the demo simulates, seconds.
 const LONGEST: u64 = 60;
 
 /// What was asked for.
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the arguments; none if they ask for help, which is printed.
+/// Reads the arguments; `None` if they ask for help, which is printed.
 fn options(arguments: &[String]) -> Result<Option<Options>, String> {
     let mut rest = arguments.iter().map(String::as_str);
     let program = rest.next().ok_or("the first argument is the program to run")?.into();
@@ -80,7 +80,7 @@ fn options(arguments: &[String]) -> Result<Option<Options>, String> {
     Ok(Some(options))
 }
 
-/// Runs everything and prints it; tells whether every profile agrees.
+/// Runs everything and prints it; returns whether every profile agrees.
 fn compare(options: &Options) -> Result<bool, String> {
     let demo = Demo::new(&options.program, options.seconds);
     if !options.json {

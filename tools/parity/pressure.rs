@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Where Linux tells for how long some runnable thread had to wait.
+/// The file in which Linux reports how long some runnable thread had to wait.
 const FILE: &str = "/proc/pressure/cpu";
 
 /// Time since the machine started during which some thread waited for a processor; none where the

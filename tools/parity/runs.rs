@@ -27,9 +27,9 @@ pub struct Run {
     /// Application rates, Mb/s.
     pub real_mbps: f64,
     pub simulated_mbps: f64,
-    /// The first over the second.
+    /// The real rate over the simulated one.
     pub ratio: f64,
-    /// How late the links sent on: 99 of 100 datagrams at most, and the worst one.
+    /// How late the links forwarded datagrams: 99th percentile and maximum.
     pub late_p99_ms: f64,
     pub late_max_ms: f64,
     /// Share of the time in which some thread of the machine waited for a processor, where known.
@@ -43,7 +43,7 @@ impl Demo {
         Demo { program: program.to_owned(), seconds, urgent }
     }
 
-    /// How it is run.
+    /// How the demo is run.
     pub fn about(&self) -> String {
         let priority = if self.urgent { "a real-time priority" } else { "ordinary priority" };
         format!("{} s each, at {priority}", self.seconds)
@@ -61,7 +61,7 @@ impl Demo {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let before = pressure::waited();
         let child = command.spawn().map_err(|error| format!("cannot run the demo: {error}"))?;
-        // Afterwards the demo itself needs every processor, for its virtual runs.
+        // Sample now: afterwards the demo itself needs every processor, for its virtual runs.
         thread::sleep(Duration::from_secs(self.seconds));
         let waited = before.zip(pressure::waited()).map(|(before, after)| after - before);
         let output = child.wait_with_output().map_err(|error| format!("the demo: {error}"))?;

@@ -7,19 +7,19 @@ use crate::runs::Run;
 
 /// How far the mean ratio may be from one.
 const TOLERANCE: f64 = 0.05;
-/// Links that sent 99 of 100 datagrams on within this were not disturbed, ms.
+/// Links whose 99th percentile of lateness is below this were not disturbed, ms.
 const PUNCTUAL: f64 = 1.0;
 
 /// The runs of a profile and their mean.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     pub profile: String,
-    /// Mean of the ratios and the bounds of its 95 % interval; those of Student's t.
+    /// Mean of the ratios, and its 95 % interval by Student's t.
     pub mean_ratio: f64,
     pub interval: Option<(f64, f64)>,
     /// Whether the mean is within 5 % of one.
     pub agrees: bool,
-    /// Runs whose links were late, which says more of the machine than of the code.
+    /// Runs with late links, which say more about the machine than about the code.
     pub disturbed: usize,
     pub runs: Vec<Run>,
 }

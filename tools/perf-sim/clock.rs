@@ -7,12 +7,12 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 pub struct Clock(f64);
 
 impl Clock {
-    /// From now on.
+    /// Starts the clock.
     pub fn start() -> Self {
         Clock(spent(UsageWho::RUSAGE_SELF))
     }
 
-    /// Seconds since.
+    /// Processor seconds since the start.
     pub fn seconds(self) -> f64 {
         spent(UsageWho::RUSAGE_SELF) - self.0
     }
@@ -23,7 +23,7 @@ pub fn of_children() -> f64 {
     spent(UsageWho::RUSAGE_CHILDREN)
 }
 
-/// Memory of this process that is in RAM; 0 where that cannot be told.
+/// Resident memory of this process; 0 where it cannot be read.
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);

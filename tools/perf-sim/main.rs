@@ -38,7 +38,7 @@ const WORKLOADS: [Workload; 3] = [
 ];
 /// Flows and virtual seconds of the runs that show whether the cost of a packet-hop is flat.
 const SCALES: [(u32, f64); 4] = [(10, 200.0), (100, 20.0), (1000, 4.0), (10_000, 2.0)];
-/// Stations of the radio cells, all of which always have a message, and their virtual seconds.
+/// Stations of the radio cells, which always have a message, and virtual seconds of their runs.
 const CELLS: [(u32, u64); 2] = [(10, 400), (50, 100)];
 
 const HELP: &str = "\
@@ -137,7 +137,7 @@ fn best(workload: &Workload, runs: u32) -> Result<Measured, Box<dyn std::error::
     Ok(best)
 }
 
-/// Ours and the others on one workload.
+/// Compares our simulator with the others on one workload.
 fn compare(
     workload: &Workload,
     others: &[Other],
@@ -189,7 +189,7 @@ fn radio(
     }))
 }
 
-/// Every radio network.
+/// Measures every radio network.
 fn radios(runs: u32) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
     let mut radios = Vec::new();
     for (stations, seconds) in CELLS {

@@ -25,14 +25,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// Packets handed over by links: three there, and three back for the acknowledgement.
+    /// Packets forwarded by links: three hops for each data packet, and three back for its acknowledgement.
     pub fn packet_hops(&self) -> u64 {
         6 * self.data_packets
     }
 }
 
 impl Other {
-    /// Those that are installed. `scripts` holds what they run, `work` takes what has to be built.
+    /// The simulators that are installed. `scripts` holds what they run, `work` takes what has to be built.
     pub fn installed(scripts: &Path, work: &Path) -> Vec<Other> {
         ns2(scripts).into_iter().chain(ns3(scripts, work)).collect()
     }

@@ -71,7 +71,7 @@ pub fn run_cell(stations: u32, seconds: u64) -> Result<(u64, f64), Failure> {
     Ok((cell.air().counters().events, clock.seconds()))
 }
 
-/// Events of a TCP flow for 100 s among 50 stations that move at up to 20 m/s, over DSR, and processor seconds.
+/// Runs a TCP flow for 100 s over DSR among 50 stations of up to 20 m/s; returns events and processor seconds.
 ///
 /// # Errors
 /// If the movement file cannot be read.
@@ -92,8 +92,8 @@ pub fn run_mesh() -> Result<(u64, f64), Failure> {
     Ok((events, clock.seconds()))
 }
 
-/// Resident memory that a flow takes before it starts: four links, two nodes, two routes, and TCP's
-/// two ends. To be asked before anything was run, as memory that was used once is used again.
+/// Resident memory that a flow takes before it starts: four links, two nodes, two routes, and TCP's two ends. Call this
+/// before any run, since freed memory is reused.
 ///
 /// # Errors
 /// If the network cannot be built.

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anabranch_sim::scenario::{Scenario, ScenarioError};
 
-/// The files of roads: what `--only` calls them.
+/// The files of roads, as `--only` names them.
 pub const FILES: [&str; 2] = ["links", "pairs"];
 
-/// Where a file is.
+/// Path of a file.
 pub fn path(file: &str) -> PathBuf {
     folder().join(format!("{file}.toml"))
 }

@@ -12,14 +12,14 @@ use anabranch_types::Time;
 pub struct Measured {
     /// Application bytes delivered, messages included, Mb/s.
     pub goodput_mbps: f64,
-    /// That over the erasure capacity of the links in use, ∫ rate·(1 − loss) dt.
+    /// Goodput over the erasure capacity of the links in use, ∫ rate·(1 − loss) dt.
     pub efficiency: f64,
     /// Delays of messages, milliseconds: the median and the 99th percentile. Infinite where more are missing; none
     /// where the system sends no messages.
     pub message_ms: Option<[f64; 2]>,
-    /// Of each link: the 95th percentile of the time that packets wait in its queue, milliseconds.
+    /// 95th percentile of the queueing delay of each link, milliseconds.
     pub queue_ms: Vec<f64>,
-    /// Of each link: its share of the bytes that arrived.
+    /// Share of each link in the bytes that arrived.
     pub shares: Vec<f64>,
     /// Why the flow ended early, if it did; the figures then cover the time before that.
     pub failure: Option<String>,
@@ -66,7 +66,7 @@ fn window(plan: &Plan) -> (Time, Time) {
     (Time::ZERO + plan.warm_up, Time::ZERO + plan.duration)
 }
 
-/// What the links of the flow's paths could have delivered.
+/// The erasure capacity of the links of the flow's paths.
 fn capacity_mbps(plan: &Plan, flow: &FlowPlan, seed: u64) -> Result<f64, String> {
     let (from, to) = window(plan);
     let links = flow.paths.iter().flat_map(|path| &path.forward);
@@ -78,7 +78,7 @@ fn capacity_mbps(plan: &Plan, flow: &FlowPlan, seed: u64) -> Result<f64, String>
     Ok(bits * 1e-6 / to.since(from).as_secs_f64())
 }
 
-/// What the messages that arrived come to.
+/// Goodput of the messages that arrived.
 fn message_mbps(plan: &Plan, flow: &FlowPlan, report: &RunReport) -> f64 {
     let (from, to) = window(plan);
     let (Some(messages), Some(outcome)) = (flow.messages, report.flows.first()) else { return 0.0 };
@@ -93,7 +93,7 @@ fn message_delays(plan: &Plan, flow: &FlowPlan, report: &RunReport) -> Option<[f
     let window = from..to - LATE;
     let arrived = outcome.messages.arrived.iter().filter(|(sent, _)| window.contains(sent));
     let mut delays: Vec<f64> = arrived.map(|(_, delay)| delay.as_secs_f64() * 1e3).collect();
-    // Those that are missing took for ever.
+    // Missing messages count as infinitely late.
     let expected = window.end.since(window.start).as_nanos() / messages.interval.as_nanos().max(1);
     let expected = usize::try_from(expected).unwrap_or(0).max(delays.len());
     delays.resize(expected, f64::INFINITY);
@@ -109,7 +109,7 @@ fn queue_ms(plan: &Plan, path: &str, report: &RunReport) -> f64 {
     quantile(&mut values, 0.95)
 }
 
-/// The least value that a share `q` of them does not exceed; 0 of none.
+/// The least value that a share `q` of the values does not exceed; 0 without values.
 pub fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() as f64 * q).ceil().max(1.0) as usize;

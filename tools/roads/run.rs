@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::systems::{self, System};
 use crate::workers;
 
-/// Seconds that nothing is measured in.
+/// Warm-up without measurement, seconds.
 const WARM_UP: u64 = 5;
 
 /// One system on one road.

@@ -1,9 +1,9 @@
 //! The systems that are compared on each road.
 
-/// A system under test: what it is called, and what it sets in the scenario.
+/// A system under test: its name, and what it sets in the scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
-    /// What the table calls it.
+    /// Name in the table.
     pub name: String,
     /// Assignments to keys of the scenario.
     pub settings: Vec<String>,
@@ -25,7 +25,7 @@ pub fn over_a_link(congestion: &[String]) -> Vec<System> {
     systems
 }
 
-/// The same, the default profile on each of the two links alone, and two that do not code.
+/// The systems of [`over_a_link`], the default profile on each of the two links alone, and two that do not code.
 pub fn over_a_pair(congestion: &[String]) -> Vec<System> {
     let mut systems = over_a_link(congestion);
     systems.push(System::new("a alone", &["flow.bulk.paths=a"]));

@@ -1,4 +1,4 @@
-//! The table, and the same as JSON.
+//! The results as a table and as JSON.
 
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ fn line(row: &Row) -> String {
     line.trim_end().to_owned()
 }
 
-/// Milliseconds, with a digit behind the point where that is one of the first three.
+/// Milliseconds; values below 100 with one decimal.
 fn millis(value: f64) -> String {
     match value {
         _ if value.is_infinite() => "lost".to_owned(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Held by a test that measures: what runs beside it would delay its packets.
+/// Held by a test that measures, since other tests would delay its packets.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 /// Waits until no other test measures.
@@ -19,7 +19,7 @@ fn alone() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Why nothing can be compared here, if so.
+/// Why nothing can be compared here; `None` if it can.
 fn cannot_compare() -> Option<&'static str> {
     let id = Command::new("id").arg("-u").output().expect("id runs");
     if id.stdout.trim_ascii() != b"0" {

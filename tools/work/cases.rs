@@ -17,7 +17,7 @@ use crate::prepared::Prepared;
 pub enum Kind {
     /// A peer that keeps to the rules.
     Honest,
-    /// One that wants to make much work.
+    /// A peer that tries to cause much work.
     Hostile,
 }
 
@@ -28,7 +28,7 @@ pub struct Case {
     pub name: &'static str,
     /// Who sends them.
     pub kind: Kind,
-    /// The honest packet that they are compared with.
+    /// The honest case that the packets are compared with.
     pub like: &'static str,
     /// How many of the packets are counted.
     pub packets: u32,
@@ -49,7 +49,7 @@ const fn uneven(name: &'static str, prepare: fn() -> Prepared) -> Case {
     Case { packets: 4, ..hostile(name, prepare) }
 }
 
-/// Repairs are compared with an honest one of the same code: that costs a symbol's length for each that it covers.
+/// Repairs, compared with an honest one of the same code, which costs a symbol's length for each symbol that it covers.
 const fn repairs(name: &'static str, like: &'static str, prepare: fn() -> Prepared) -> Case {
     Case { name, kind: Kind::Hostile, like, packets: 1, prepare }
 }
@@ -62,7 +62,7 @@ const LT: &str = "a repair, LT";
 const RAPTORQ: &str = "a block of RaptorQ, for each packet";
 const SLIDING: &str = "a repair of a sliding window";
 
-/// All of them. The first is what the others are compared with.
+/// All cases. Most are compared with the first.
 pub const CASES: &[Case] = &[
     honest(DATA, data_in_order),
     honest(REED_SOLOMON, || honest_repairs(None)),
@@ -120,7 +120,7 @@ fn data_in_order() -> Prepared {
     after(rogue, (0..4).map(symbol), |n| symbol(n + 4)).reading(0)
 }
 
-/// Of a block of which a tenth is missing, the repairs.
+/// Repairs of a block of which an eighth is missing.
 fn honest_repairs(code: Option<&str>) -> Prepared {
     let rogue = connect(code);
     let symbol = |n: u64| full([source(n, pieces(0, [n * 1200], 1200))]);
@@ -128,10 +128,10 @@ fn honest_repairs(code: Option<&str>) -> Prepared {
     after(rogue, held, |n| full([repair(0, 250, n as u32 % 5, 1220)]))
 }
 
-/// Symbols of the blocks of RaptorQ here: few, since every instruction of solving them is counted.
+/// Symbols of the blocks of RaptorQ here: few, since counting every instruction of solving them takes long.
 const BLOCK: u64 = 10;
 
-/// A block of full symbols of which a tenth is lost: its last packet is that with which it is solved.
+/// A block of full symbols of which a tenth is lost: its last packet is the one that solves it.
 fn raptorq_block() -> Prepared {
     after(connect(Some("raptorq")), [], |n| {
         let n = n as u64;
@@ -143,7 +143,7 @@ fn raptorq_block() -> Prepared {
     })
 }
 
-/// As many blocks in each packet as may be, of symbols of one byte. What a connection may do at first has been done.
+/// As many blocks in each packet as possible, of symbols of one byte, after 20 such packets.
 fn short_blocks() -> Prepared {
     let block = |first: u64| {
         let sources = (1..BLOCK).map(move |n| source(first + n, vec![0; 1]));
@@ -163,7 +163,7 @@ fn empty_blocks() -> Prepared {
     after(connect(Some("raptorq")), (0..10).map(packet), |n| packet(10 + n as u64))
 }
 
-/// A victim that writes as much as it may.
+/// A connection on which the victim has opened this many streams.
 fn busy_sender(profile_streams: usize) -> Rogue {
     let mut rogue = connect(None);
     if let Some(connection) = rogue.connection() {
@@ -179,7 +179,7 @@ fn write_all(rogue: &mut Rogue) {
     while connection.write(StreamId(1), &[7; 4096]).is_ok_and(|count| count > 0) {}
 }
 
-/// The victim's window opens, packet by packet acknowledged.
+/// Opens the victim's congestion window by acknowledging its packets for `rounds` rounds.
 fn open_window(rogue: &mut Rogue, rounds: usize) {
     for _ in 0..rounds {
         write_all(rogue);
@@ -192,7 +192,7 @@ fn open_window(rogue: &mut Rogue, rounds: usize) {
     rogue.listen();
 }
 
-/// The numbers of the packets in flight, the last of them at the end.
+/// The numbers of the packets in flight, in the order of sending.
 fn in_flight(rogue: &mut Rogue) -> Vec<u64> {
     core::iter::from_fn(|| rogue.take()).map(|heard| heard.number).collect()
 }
@@ -241,7 +241,7 @@ fn awaited_sources() -> Prepared {
     after(connect(Some("lt")), (0..50).map(repairs), |n| sources(n as u64 % 30))
 }
 
-/// A window of 500 missing sources, and so many repairs of them that not one is recovered.
+/// A window of 500 missing sources, and 480 repairs of them, which are too few to recover any.
 fn full_window() -> (Rogue, impl Iterator<Item = Packet>) {
     let long = |n: u64| full([repair(n % 6 * 50, 250, n as u32, 1300)]);
     (connect(Some("sliding-window")), (0..480).map(long))
@@ -266,7 +266,7 @@ fn abandon_in_a_window() -> Prepared {
     after(rogue, before, |n| full((0..100).map(|k| abandon(n as u64 % 2 * 200 + 2 * k + 1, 1))))
 }
 
-/// Every second byte, the last first.
+/// Pieces of one byte at every second offset of a stream, the last first.
 fn pieces_before_others() -> Prepared {
     let rogue = connect(None);
     let from = |n: usize| (60_000_u64).saturating_sub(n as u64 * 200);
@@ -339,7 +339,7 @@ fn ack_ranges() -> Prepared {
     let flight = in_flight(&mut rogue);
     let last = flight.last().copied().unwrap_or_default();
     let ranges = || (0..64).map(|n| last - 2 * n..=last - 2 * n);
-    // What the first one sets off is the victim's own sending.
+    // Deliver the first one beforehand: what it sets off is the victim's own sending.
     after(rogue, [ack(ranges())], |_| ack(ranges()))
 }
 
@@ -364,23 +364,23 @@ fn resets() -> Prepared {
     after(connect(None), [], |n| full((0..300).map(|k| frame(n as u64 * 300 + k))))
 }
 
-/// Streams that are opened and ended with a byte.
+/// Streams that are opened and ended with one byte each.
 fn tiny_streams() -> Prepared {
     after(connect(None), [], |_| full([source(0, tiny_streams_from(0, LONGEST_SYMBOL))]))
 }
 
-/// The payload of a symbol of so many bytes that opens and ends streams.
+/// The payload of a symbol of up to `length` bytes that opens and ends streams.
 fn tiny_streams_from(first: u64, length: usize) -> Vec<u8> {
     full_symbol(length, (first..).map(|n| stream(4 * n, 0, 1, true)))
 }
 
-/// The same, in as many symbols as a packet may hold.
+/// Streams as in [`tiny_streams`], in as many symbols as a packet may hold.
 fn tiny_streams_of_symbols() -> Prepared {
     let symbol = |k: u64| source(k, tiny_streams_from(3 * k, 64));
     after(connect(None), [], |_| full((0..).map(symbol)))
 }
 
-/// The same, in symbols that are recovered from as many repairs as a packet may hold.
+/// Streams as in [`tiny_streams`], in symbols recovered from as many repairs as a packet may hold.
 fn recovered_streams() -> Prepared {
     let repair = |k: u64| recovering(k, &tiny_streams_from(6 * k, 160));
     after(connect(None), [], |_| full((0..).map(repair)))
@@ -417,7 +417,7 @@ fn floors() -> Prepared {
 /// Each packet opens a path and abandons the one before.
 fn path_churn() -> Prepared {
     let mut rogue = connect(None);
-    // There are connection ids for this many.
+    // Connection ids exist for this many paths.
     let packets = (1..9_u32)
         .map(|id| {
             let abandon = ControlFrame::PathAbandon { path: PathId(id - 1), reason: 0 };

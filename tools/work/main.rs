@@ -1,8 +1,8 @@
 //! `cargo xtask work`: counts the instructions that packets of honest and hostile peers cost a connection.
 //!
 //! Each case runs in a process of its own, which is single-stepped to count its instructions: unlike times, the count
-//! is not noisy. A packet of a hostile peer may cost at most a fixed multiple of an honest one with data. To add an
-//! attack, add a `Case` to `cases.rs`.
+//! is not noisy. A packet of a hostile peer may cost at most a fixed multiple of the honest one that it is compared
+//! with. To add an attack, add a `Case` to `cases.rs`.
 
 mod cases;
 #[path = "../frames.rs"]
@@ -23,7 +23,7 @@ use cases::{CASES, Case, DATA, Kind};
 /// What can go wrong.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A hostile packet may cost at most this many times what an honest one with data costs.
+/// A hostile packet may cost at most this many times the honest one that it is compared with.
 const MOST: f64 = 20.0;
 
 const HELP: &str = "\
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Counts and judges; returns whether no hostile packet costs too much.
+/// Counts and judges; returns whether every hostile packet costs little enough.
 fn run(names: &[String]) -> Result<bool, Failure> {
     let chosen = |case: &Case| names.is_empty() || names.iter().any(|n| case.name.contains(n));
     let (hostile, others): (Vec<&Case>, Vec<&Case>) =
@@ -74,7 +74,7 @@ fn run(names: &[String]) -> Result<bool, Failure> {
         }
     }
     let mut fine = true;
-    // What is twice too much need not be counted to its end.
+    // Stop counting at twice the limit.
     let most = |case: &Case| (2.0 * MOST * honest[case.like]) as u64;
     for (case, count) in hostile.iter().zip(count_all(&hostile, most)?) {
         let ratio = count / honest[case.like];

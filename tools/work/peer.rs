@@ -10,10 +10,10 @@ pub use crate::frames::{
 };
 use crate::prepared::Prepared;
 
-/// Packets of a case.
+/// Most packets of a case.
 const PACKETS: usize = 32;
 
-/// What the peer announces: plenty of everything, and the code of its repairs.
+/// The parameters that the peer announces: plenty of everything, and the code of its repairs.
 pub fn parameters(code: Option<&str>) -> TransportParameters {
     let mut ours = TransportConfig::default().parameters("anabranch");
     (ours.max_data, ours.max_stream_data) = (1 << 40, 1 << 40);
@@ -27,7 +27,7 @@ pub fn connect(code: Option<&str>) -> Rogue {
     Rogue::connect(TransportConfig::default(), "anabranch", &parameters(code))
 }
 
-/// Delivers packets on path 0 at once, and prepares others.
+/// Delivers the packets `before` on path 0 at once, and prepares those of `then`.
 pub fn after(
     mut rogue: Rogue,
     before: impl IntoIterator<Item = Packet>,

@@ -24,13 +24,13 @@ impl Prepared {
         Prepared { reads: Some(stream), ..self }
     }
 
-    /// Keeps so many packets of each run of packets that are alike.
+    /// Keeps the first `most` packets.
     pub fn shorten(&mut self, most: usize) {
         self.packets.truncate(most);
     }
 
-    /// Delivers all packets, and lets the victim tell and send what it wants to after each. Returns whether it keeps
-    /// the connection.
+    /// Delivers all packets; after each the victim reports its events and sends what it wants. Returns whether the
+    /// victim keeps the connection.
     pub fn deliver(&mut self) -> bool {
         let mut buffer = [0; 2048];
         while let Some((path, mut packet)) = self.packets.pop_front() {

@@ -14,12 +14,12 @@ use crate::cases::{CASES, Case};
 /// The argument that makes this program deliver packets; the next one is the case's number.
 pub const ROLE: &str = "--deliver";
 
-/// Where the processor has fast instructions that copy or fill any length, glibc takes these for long buffers. Such a
-/// one stops for each byte, so that the count would depend on the processor.
+/// Keeps glibc from using the processor's instructions that copy or fill any length: single-stepping stops at every
+/// byte of these, so the count would depend on the processor.
 const NO_REPEATS: &str = "glibc.cpu.x86_rep_movsb_threshold=0x7fffffffffff:\
     glibc.cpu.x86_rep_stosb_threshold=0x7fffffffffff";
 
-/// Stops, delivers the packets of a case, and stops again: who started this counts what happens between.
+/// Stops, delivers the packets of a case, and stops again: the parent process counts what happens in between.
 pub fn deliver(case: Option<String>) -> Result<bool, Failure> {
     let case = case.and_then(|number| CASES.get(number.parse::<usize>().ok()?));
     let case = case.ok_or("no such case")?;
@@ -39,7 +39,7 @@ pub fn count(case: &Case, most: u64) -> Result<f64, Failure> {
     command.args([ROLE, &number.to_string()]).env("GLIBC_TUNABLES", NO_REPEATS);
     let mut child = command.spawn()?;
     let counted = trace(&child, most.saturating_mul(case.packets.into()));
-    // It has no more to do.
+    // The process has no more to do.
     let _ = child.kill();
     let status = child.wait()?;
     let count =
@@ -50,7 +50,7 @@ pub fn count(case: &Case, most: u64) -> Result<f64, Failure> {
 fn trace(child: &Child, most: u64) -> Result<u64, Failure> {
     let pid = Pid::from_raw(i32::try_from(child.id())?);
     ptrace::attach(pid)?;
-    // The stop that attaching makes, and the two by which the process says that it is ready.
+    // One stop comes from attaching, and two tell that the process is ready.
     let mut stops = 0;
     while stops < 3 {
         match waitpid(pid, None)? {

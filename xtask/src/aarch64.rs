@@ -14,7 +14,7 @@ const EMULATOR: &str = "qemu-aarch64";
 /// Where Debian and Ubuntu put the C library of the other architecture.
 const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 
-/// Runs them, or says what is missing.
+/// Runs the tests and simulations, or says what is missing.
 ///
 /// # Errors
 /// If they do not build, or one fails.
@@ -36,7 +36,7 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     process::run(&mut tests).map(|()| String::new())
 }
 
-/// What is not there to run the tests, and how to get it.
+/// What this machine lacks to run the tests, and how to install it.
 fn missing(workspace: &Workspace) -> Option<String> {
     let answers = |program: &str| Command::new(program).arg("--version").output().is_ok();
     for (program, package) in [(EMULATOR, "qemu-user"), (LINKER, "gcc-aarch64-linux-gnu")] {
@@ -50,7 +50,7 @@ fn missing(workspace: &Workspace) -> Option<String> {
     missing_std(workspace, TARGET)
 }
 
-/// What to do if there is no standard library for a target.
+/// How to install the standard library for a target, if it is missing.
 pub(crate) fn missing_std(workspace: &Workspace, target: &str) -> Option<String> {
     let mut rustc = workspace.command("rustc");
     let asked = rustc.args(["--print", "target-libdir", "--target", target]).output();

@@ -28,7 +28,7 @@ const HELP: &str = "\
 mdBook is not installed. To install it: cargo install mdbook --locked
 (or a binary from https://github.com/rust-lang/mdBook/releases in the PATH)";
 
-/// Makes the book, and tells where it is.
+/// Makes the book, and prints where it is.
 ///
 /// # Errors
 /// If mdBook is missing or fails, or a page cannot be read or written.
@@ -60,7 +60,7 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     Ok(format!("{links}; {book}"))
 }
 
-/// Makes the book and tells in which directory it is; nothing without mdBook.
+/// Makes the book and returns its directory; `None` without mdBook.
 fn make(workspace: &Workspace) -> Result<Option<String>, String> {
     if Command::new("mdbook").arg("--version").output().is_err() {
         return Ok(None);
@@ -128,7 +128,7 @@ fn place(path: &str) -> String {
     }
 }
 
-/// The text of a page with links that hold in the book: those to what is no page lead to the repository.
+/// The text of a page with links that hold in the book: links to files that are not pages lead to the repository.
 fn relinked(page: &SourceFile, pages: &[SourceFile], repository: &str) -> String {
     let mut text = page.text.clone();
     let mut outside: Vec<String> = links::links(&page.text).into_iter().map(|(_, to)| to).collect();

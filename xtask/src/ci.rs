@@ -8,7 +8,7 @@ use crate::process::{self, now};
 use crate::workspace::Workspace;
 use crate::{aarch64, book, demo, dist, golden, macos, python, semver, wasm};
 
-/// One check: its name, what it is for, and what runs it. It tells a short note or what went wrong.
+/// One check: its name, its purpose, and the function that runs it, which returns a short note or what went wrong.
 struct Step {
     name: &'static str,
     about: &'static str,
@@ -64,7 +64,7 @@ const STEPS: &[Step] = &[
 /// Runs the chosen steps and prints their table.
 ///
 /// # Errors
-/// If the arguments make no sense. Failed steps are no error here but the exit code.
+/// If the arguments make no sense. A failed step is no error here; the exit code reports it.
 pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
     let Some(chosen) = choose(args)? else {
         for step in STEPS {
@@ -131,14 +131,14 @@ fn fmt(workspace: &Workspace) -> Result<String, String> {
 }
 
 fn clippy(workspace: &Workspace) -> Result<String, String> {
-    // Some programs of ours are behind features.
+    // Some of our programs are behind features.
     let everything = ["clippy", "--workspace", "--all-targets", "--all-features", "--locked"];
     process::run(workspace.cargo(&everything).args(["--", "-D", "warnings"]))?;
     Ok(String::new())
 }
 
 /// The fuzz targets, the comparison with quinn and multipath QUIC have dependencies that nothing else needs to build.
-/// What they share with the workspace is there already.
+/// The shared target directory spares building what the workspace has built already.
 fn apart(workspace: &Workspace) -> Result<String, String> {
     let target = workspace.target_dir()?;
     for manifest in ["fuzz/Cargo.toml", "tools/perf-net/Cargo.toml", "tools/quic/Cargo.toml"] {
@@ -183,8 +183,8 @@ fn deny(workspace: &Workspace) -> Result<String, String> {
     process::run(&mut command).map(|()| String::new())
 }
 
-/// Each attack for two seconds, judged by memory and by how soon a newcomer is connected. Goodput is printed but
-/// not judged, since other programs on the machine change it as much. The step `work` counts instructions; `cargo xtask abuse --peers 60` measures.
+/// Runs each attack for two seconds; judges memory and a newcomer's waiting time, but not goodput, which other load
+/// changes as much. The step `work` counts instructions; `cargo xtask abuse --peers 60` measures.
 fn abuse(workspace: &Workspace) -> Result<String, String> {
     let mut abuse = process::optimised(workspace, "abuse")?;
     process::run(abuse.args(["--peers", "2", "--pace", "10", "--least", "0"]))?;

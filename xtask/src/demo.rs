@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::process;
 use crate::workspace::Workspace;
 
-/// What the demo must at least deliver of the paths' erasure capacity.
+/// The least share of the paths' erasure capacity that the demo must deliver.
 const MIN_EFFICIENCY: f64 = 0.5;
 /// How long a demo of five seconds may take in all.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     judge(&process::capture_within(&mut command, LIMIT)?)
 }
 
-/// Builds `anabranch` and runs `comparison`, whose first argument it is, as `arguments` ask: `parity` beside itself in
+/// Builds `anabranch` and runs `comparison` with the program's path and then `arguments`: `parity` beside itself in
 /// virtual time, `kernel` beside the kernel's transports.
 ///
 /// # Errors

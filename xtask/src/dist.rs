@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::workspace::Workspace;
 use crate::{process, python};
 
-/// What is built for.
+/// The target of the build.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 const PROGRAM: &str = "anabranch";
 /// Shells, and where each looks for a completion script.
@@ -34,7 +34,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/anabranch.fish"),
     ("zsh", "share/zsh/site-functions/_anabranch"),
 ];
-/// Files taken as they are, and where to.
+/// Files copied unchanged, and their destinations.
 const TAKEN: [(&str, &str); 5] = [
     ("README.md", "share/doc/anabranch/README.md"),
     ("LICENSE-APACHE", "share/doc/anabranch/LICENSE-APACHE"),
@@ -125,7 +125,7 @@ fn wheels(workspace: &Workspace) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the program, without anything that tells of this machine.
+/// Builds the program without this machine's paths and without debug symbols in it.
 fn build(workspace: &Workspace) -> Result<PathBuf, String> {
     let args = ["build", "--release", "--locked", "--bin", PROGRAM, "--target", TARGET];
     let mut command = workspace.cargo(&args);
@@ -148,7 +148,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf, String> {
     Ok(workspace.target_dir()?.join(TARGET).join("release").join(PROGRAM))
 }
 
-/// Lets the program tell its version and carry data; returns the former.
+/// Checks that the program carries data and tells its version; returns the version.
 fn check_runs(program: &Path) -> Result<String, String> {
     let demo = ["demo", "--json", "--time", "2"];
     let report = process::capture_within(Command::new(program).args(demo), LIMIT)?;

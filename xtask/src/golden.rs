@@ -43,7 +43,7 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     for _ in 0..2 {
         let mut command: Command = workspace.cargo(&CARGO_ARGS);
         command.env_remove("BLESS");
-        // Dozens of suites that run nothing are of interest only if something fails.
+        // Show the output of dozens of suites that run nothing only if something fails.
         let mut output = Vec::new();
         let (tally, success) = suite::run(command, &mut output)?;
         if !success {

@@ -25,14 +25,14 @@ const LIVE: [&str; 4] = ["crates/cli", "crates/emulate", "crates/forward", "crat
 
 /// Least number of tests of such a program that run at once: while one waits, others can do their work.
 const LIVE_AT_ONCE: usize = 4;
-/// Programs that compute, at once.
+/// Number of programs that compute at once.
 const COMPUTING_AT_ONCE: usize = 2;
 /// The variable that tells a test program how many tests to run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
 
 /// A test program, or the documentation tests.
 struct Test {
-    /// What announces its output.
+    /// The line printed before its output.
     heading: String,
     command: Command,
 }
@@ -40,7 +40,7 @@ struct Test {
 /// The tests of a lane that have not begun.
 type Queue = Mutex<VecDeque<Test>>;
 
-/// Builds all tests and runs them, documentation tests included. What each prints is passed on when it has ended.
+/// Builds all tests and runs them, documentation tests included. The output of each is passed on when it has ended.
 ///
 /// # Errors
 /// If a test does not build, or something cannot be run.
@@ -86,7 +86,7 @@ fn lanes(workspace: &Workspace, messages: &str) -> [Vec<Test>; 2] {
         let is_live = LIVE.iter().any(|it| workspace.root().join(it) == Path::new(directory));
         let mut command =
             if is_live { workspace.command(program) } else { patient(workspace, program.as_ref()) };
-        // Where, and with what in the environment, cargo runs it.
+        // The directory and the environment in which cargo runs it.
         command.current_dir(directory).env("CARGO_MANIFEST_DIR", directory).env_remove("BLESS");
         if is_live && std::env::var_os(THREADS).is_none() {
             command.env(THREADS, at_once.to_string());
@@ -97,7 +97,7 @@ fn lanes(workspace: &Workspace, messages: &str) -> [Vec<Test>; 2] {
     [live, computing]
 }
 
-/// The crate's directory, the program and its source file, if a message of cargo's tells of a test program.
+/// The crate's directory, the program and its source file, if a message of cargo's names a test program.
 fn test_program(message: &Value) -> Option<(&str, &str, &str)> {
     let text = |pointer| message.pointer(pointer).and_then(Value::as_str);
     if message.pointer("/profile/test") != Some(&Value::Bool(true)) {
@@ -112,7 +112,7 @@ fn within(root: &Path, path: &str) -> String {
     Path::new(path).strip_prefix(root).map_or(path.into(), |path| path.display().to_string())
 }
 
-/// A command that gets the processors when nothing else wants them.
+/// A command at the lowest priority, which runs when nothing else wants the processors.
 fn patient(workspace: &Workspace, program: &OsStr) -> Command {
     if !cfg!(unix) {
         return workspace.command(program);
@@ -133,7 +133,7 @@ fn run(lane: &Queue, output: &Mutex<PipeWriter>) -> Result<Vec<String>, String> 
             writeln!(output, "     Running {heading}").and_then(|()| output.write_all(&text));
         written.map_err(|error| format!("{heading}: {error}"))?;
         if !status.success() {
-            // A signal that ended it says more than its output.
+            // If a signal ended the program, the output does not say so.
             writeln!(output, "{heading}: {status}\n")
                 .map_err(|error| format!("{heading}: {error}"))?;
             failed.push(heading);

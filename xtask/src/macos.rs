@@ -5,10 +5,10 @@ use crate::process;
 use crate::workspace::Workspace;
 
 const TARGET: &str = "aarch64-apple-darwin";
-/// Packages have C code, which is not checked: in place of a compiler and an archiver, this does nothing and succeeds.
+/// Stands in for the C compiler and the archiver: it does nothing and succeeds, as C code is not checked.
 const NOTHING: &str = "true";
 
-/// Checks them, or says what is missing.
+/// Checks the types, or says what is missing.
 ///
 /// # Errors
 /// If there is a mistake, or a warning.

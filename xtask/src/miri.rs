@@ -1,4 +1,4 @@
-//! `cargo xtask miri`: what a compiler may assume, and another processor, checked by interpretation.
+//! `cargo xtask miri`: checks for undefined behaviour, and for other processors, by interpretation.
 //!
 //! Miri runs the portable erasure kernel, which is all that processors without a vector one have, and the codecs of
 //! packets, for this processor, for ARM and for one whose bytes have the other order. It needs a nightly toolchain with
@@ -31,7 +31,7 @@ pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
             command.current_dir(workspace.root());
             // A few cases of each property, and their seeds from the system.
             command.env("PROPTEST_CASES", "4").env("MIRIFLAGS", "-Zmiri-disable-isolation");
-            // A benchmark's dependency has C in it, which is built, but never run: any compiler does.
+            // A benchmark's dependency has C code in it, which is built but never run: any compiler will do.
             command.env("TARGET_CC", "cc").env("TARGET_AR", "ar");
             process::run(&mut command).map_err(|error| {
                 format!("{error}\nwithout Miri: rustup toolchain install nightly --component miri")

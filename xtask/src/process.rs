@@ -43,11 +43,11 @@ pub fn capture(command: &mut Command) -> Result<String, String> {
 pub fn piped(mut command: Command) -> std::io::Result<(PipeReader, Child)> {
     let (reader, writer) = std::io::pipe()?;
     let child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command holds the write ends, which would keep the pipe open for ever, and is dropped here.
+    // Dropping the command here closes its write ends, which would keep the pipe open for ever.
     Ok((reader, child))
 }
 
-/// Runs `command` to its end; both of its outputs, and how it ended.
+/// Runs `command` to its end; returns both of its outputs, and how it ended.
 ///
 /// # Errors
 /// If it cannot be started.
@@ -90,8 +90,8 @@ pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, 
     if status.success() { Ok(text) } else { Err(format!("`{shown}`: {status}: {}", text.trim())) }
 }
 
-/// Programs of `ci` that are built as users build: one judges how many instructions that makes, and the interpreter in the
-/// other relies on calls that only then leave the stack alone.
+/// Programs of `ci` that are built as users build them: `work` judges how many instructions that makes, and the
+/// interpreter in `wasm-run` relies on calls that leave the stack alone only then.
 const AS_SHIPPED: [&str; 4] =
     ["--package=anabranch-tools", "--features=wasm,work", "--bin=wasm-run", "--bin=work"];
 /// The other programs of `ci`, which judge no speed.
@@ -105,8 +105,8 @@ const QUICKLY_BUILT: [&str; 7] = [
     "--bin=wasm-digest",
 ];
 
-/// A command that runs one of the programs that the steps of `ci` run, optimised. Several are built together: one by one,
-/// each would ask for other features of what they share, which would then be built once for each.
+/// A command that runs one of the programs of `ci`, optimised. Several are built together: one by one, each would ask
+/// for other features of the crates they share, and these would be built again for each.
 ///
 /// # Errors
 /// If they do not build.
@@ -122,7 +122,7 @@ pub fn optimised(workspace: &Workspace, name: &str) -> Result<Command, String> {
     Ok(workspace.command(workspace.target_dir()?.join("release").join(program)))
 }
 
-/// Has a command that builds leave out the optimising across crates, which takes as long as the rest.
+/// Turns off link-time optimisation for a build; it takes as long as the rest of the build.
 pub fn quickly_optimised(build: &mut Command) -> &mut Command {
     build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
 }
@@ -161,7 +161,7 @@ pub fn show(command: &Command) -> String {
     name.into_owned() + &args.collect::<String>()
 }
 
-/// The present instant; steps are timed for people, nothing is decided by it but a kill.
+/// The present instant: for times shown to people and for the limit of [`capture_within`].
 #[expect(clippy::disallowed_methods, reason = "steps are timed for people")]
 pub fn now() -> Instant {
     Instant::now()

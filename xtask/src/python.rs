@@ -14,16 +14,16 @@ const MANIFEST: &str = "crates/py/Cargo.toml";
 const PACKAGE: &str = "crates/py";
 /// The notebook that promises to need nothing but the package.
 const FIRST: &str = "docs/notebooks/first-simulation.ipynb";
-/// What links wheels for systems that are older than this machine's, or of another architecture.
+/// The linker for wheels for systems older than this machine's, or of another architecture.
 const LINKER: &str = "ziglang==0.17.1";
 /// The oldest C library that wheels for others may need, as manylinux names it: glibc 2.17, of 2014.
 const COMPATIBILITY: &str = "manylinux2014";
-/// What wheels are built for.
+/// The targets of the wheels.
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
-/// What the package needs at least.
+/// The oldest Python that the package supports.
 const OLDEST: (u32, u32) = (3, 11);
 
-/// Why there is no result.
+/// Why a check has no result.
 enum Stop {
     /// This machine lacks something that the repository cannot bring.
     Missing(String),
@@ -51,7 +51,7 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     }
 }
 
-/// The same with arguments for pytest, and nothing skipped.
+/// As [`check`], with arguments for pytest, and nothing skipped.
 ///
 /// # Errors
 /// If a check fails or cannot be made.
@@ -62,7 +62,7 @@ pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
     }
 }
 
-/// `cargo xtask dist --wheels`: wheels that run on any Linux with glibc, one for each architecture. That of this
+/// `cargo xtask dist --wheels`: wheels that run on any Linux with glibc, one for each architecture. The one for this
 /// machine is installed alone, and the first notebook run with it.
 ///
 /// # Errors
@@ -105,7 +105,7 @@ fn checked(workspace: &Workspace, args: &[String]) -> Result<(), Stop> {
     tools.alone(&python, &place.join("alone"), &wheel)?;
     tools.install(&["--force-reinstall"], &wheel)?;
     let program = process::optimised(workspace, "anabranch")?;
-    // All of them run: one look tells everything.
+    // Run all of them, so that one run reports every failure.
     let style = ["check", "--config", "pyproject.toml", ".", "../../docs/notebooks"];
     let form = ["format", "--check", "--config", "pyproject.toml", ".", "../../docs/notebooks"];
     let results = [
@@ -160,7 +160,7 @@ impl Tools<'_> {
         self.workspace.command(self.bin.join(name))
     }
 
-    /// The same, run where the package is.
+    /// As [`command`](Self::command), run in the package's directory.
     fn within(&self, name: &str) -> Command {
         let mut command = self.command(name);
         command.current_dir(self.workspace.root().join(PACKAGE));
@@ -173,7 +173,7 @@ impl Tools<'_> {
         command
     }
 
-    /// Makes the environment, unless it holds those very packages already.
+    /// Makes the environment, unless it already holds exactly these packages.
     fn fill(&self, python: &OsString, place: &Path) -> Result<(), Stop> {
         let required = self.workspace.root().join(REQUIREMENTS);
         let required = fs::read_to_string(&required).map_err(|e| format!("{REQUIREMENTS}: {e}"))?;
@@ -193,7 +193,7 @@ impl Tools<'_> {
             .map_err(|error| Stop::Failed(format!("{}: {error}", stamp.display())))
     }
 
-    /// Builds the wheel for this machine; where it is.
+    /// Builds the wheel for this machine; returns its path.
     fn wheel(&self, out: &Path) -> Result<PathBuf, Stop> {
         let mut maturin = self.command("maturin");
         maturin.args(["build", "--release", "--locked", "--quiet", "--manifest-path", MANIFEST]);
@@ -212,7 +212,7 @@ impl Tools<'_> {
         Ok(())
     }
 
-    /// Puts the wheel, and nothing that it would ask for, into an environment.
+    /// Installs the wheel, without its dependencies, into an environment.
     fn install(&self, args: &[&str], wheel: &Path) -> Result<(), Stop> {
         let (before, after): (Vec<&str>, Vec<&str>) =
             args.iter().partition(|arg| arg.starts_with("--python"));
@@ -229,7 +229,7 @@ impl Tools<'_> {
     }
 }
 
-/// Lets maturin build a wheel into `out`, which then holds nothing else; where it is.
+/// Lets maturin build a wheel into `out`, which then holds nothing else; returns the wheel's path.
 fn built(maturin: &mut Command, out: &Path) -> Result<PathBuf, Stop> {
     let _ = fs::remove_dir_all(out);
     process::run(maturin.arg("--out").arg(out))?;

@@ -10,7 +10,7 @@ use crate::lanes;
 use crate::process;
 use crate::workspace::Workspace;
 
-/// What the suites of one `cargo test` run added up to.
+/// Totals of the suites of one `cargo test` run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Test programs and documentation-test runs that reported.
@@ -44,8 +44,8 @@ pub fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> 
 /// others. Each runs as many schedules.
 const FAULT_TESTS: u64 = 11;
 
-/// `cargo xtask soak [--connections N] [--after M]`: that many random fault schedules, in virtual time; those after
-/// the first M, if a run of M was clean and is to be gone on from.
+/// `cargo xtask soak [--connections N] [--after M]`: N random fault schedules, in virtual time; with M, those after the
+/// first M, to continue a clean run of M.
 ///
 /// # Errors
 /// If the arguments are wrong or `cargo` cannot be run.
@@ -77,8 +77,7 @@ fn names_packages(args: &[String]) -> bool {
     for_cargo.any(|arg| arg.starts_with("-p") || arg.starts_with("--package"))
 }
 
-/// Runs one `cargo test` command, passing what it prints on to `output`; tells the totals and whether
-/// it succeeded.
+/// Runs one `cargo test` command, passing what it prints on to `output`; returns the totals and whether it succeeded.
 ///
 /// # Errors
 /// If the command cannot be started or its output cannot be passed on.

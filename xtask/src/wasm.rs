@@ -25,7 +25,7 @@ pub fn build(workspace: &Workspace) -> Result<String, String> {
     Ok(format!("{count} crates"))
 }
 
-/// Builds the I/O-free crates, and the module with the digests along with them: alone, it would ask for other features
+/// Builds the I/O-free crates together with the module with the digests: built alone, it would ask for other features
 /// of these crates, and all of them would be built a second time. Returns how many crates there are.
 fn modules(workspace: &Workspace) -> Result<usize, String> {
     let packages = workspace.packages()?;
@@ -37,8 +37,8 @@ fn modules(workspace: &Workspace) -> Result<usize, String> {
     Ok(names.len())
 }
 
-/// Runs every digest case optimised, natively and as wasm, and compares the results with the golden ones. The golden test of
-/// `wasm-digest` compares those with what a build for development gives.
+/// Runs every digest case, optimised, natively and as wasm, and compares the results with the golden ones. The golden
+/// test of `wasm-digest` compares those with what a build for development gives.
 ///
 /// # Errors
 /// If a build or run fails, or any result differs from the golden one.

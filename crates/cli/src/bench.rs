@@ -57,7 +57,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
 }
 
-/// A side's runtime: one thread, which is also how its CPU time is told.
+/// A side's runtime: one thread, so that the CPU time of the thread is that of the side.
 fn runtime() -> Result<Runtime, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::failed(format!("cannot start the runtime: {error}")))
@@ -71,7 +71,7 @@ fn key(file: Option<&Path>) -> Result<SecretKey, Failure> {
     }
 }
 
-/// An endpoint's configuration. Packets keep the size that was asked for: results compare so.
+/// An endpoint's configuration. Packets keep the size that was asked for, so that results can be compared.
 fn config(secret: SecretKey, profile: Profile, payload: u16, permitted: Permitted) -> Config {
     let transport =
         TransportConfig { max_datagram: payload, mtu_limit: None, ..TransportConfig::default() };

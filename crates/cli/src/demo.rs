@@ -22,13 +22,13 @@ use report::Report;
 use source::Source;
 use transfer::Outcome;
 
-/// How long what is left of the connection may take to end.
+/// Longest wait for what is left of the connection to end.
 const SHUTDOWN: Duration = Duration::from_millis(500);
 
 /// Runs the demo as `args` say and reports.
 ///
 /// # Errors
-/// When the plan cannot be, a file or socket fails, or not every byte arrives intact.
+/// When the plan is impossible, a file or socket fails, or not every byte arrives intact.
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let plan = Plan::new(args)?;
     if let Some(warning) = plan.warning() {
@@ -40,7 +40,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let mut screen = Screen::open(&plan);
     let result = transfer(&plan, source, recorder.as_ref(), &mut screen);
     screen.close();
-    // The recording of a demo that failed is worth as much as any; one that fails itself is named first.
+    // The recording is finished even if the demo failed; a failure of the recording is reported first.
     recorder.map_or(Ok(()), Recorder::finish)?;
     let outcome = result?;
     let simulated = simulated::simulate(&plan, outcome.elapsed());

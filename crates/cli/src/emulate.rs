@@ -29,7 +29,7 @@ use table::{Watch, plain};
 
 pub use inside::run as run_inside;
 
-/// How often it is looked whether a command has ended, and how often a table or a line is shown.
+/// Intervals at which to check whether a command has ended, to draw the table, and to print a line.
 const LOOK: Duration = Duration::from_millis(10);
 const DRAW: Duration = Duration::from_millis(150);
 const PRINT: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ const PRINT: Duration = Duration::from_secs(1);
 /// Emulates links while commands run, and ends as they do.
 ///
 /// # Errors
-/// When the links cannot be, or a file fails.
+/// When the links cannot be emulated, or a file fails.
 pub fn run(args: &EmulateArgs) -> Result<ExitCode, Failure> {
     let plan = network(args)?;
     let links: Vec<String> = plan.links.iter().map(|link| link.name.clone()).collect();
@@ -86,7 +86,7 @@ fn scenario(args: &EmulateArgs) -> Option<String> {
     args.scenario.as_ref().map(|file| file.display().to_string())
 }
 
-/// Runs the commands until the one that decides has ended, or the user wants no more.
+/// Runs the commands until the one that decides has ended, or the user interrupts them.
 fn attend(
     args: &EmulateArgs,
     emulator: &Emulator,
@@ -112,7 +112,7 @@ fn attend(
     Ok(status.or(last))
 }
 
-/// Says where the sides are.
+/// Prints the addresses of both sides.
 fn introduce(emulator: &Emulator) {
     for path in emulator.paths() {
         eprintln!("{}: client {}, server {}", path.name, path.client, path.server);
@@ -172,7 +172,7 @@ impl Screen {
         Screen { watch: watch.clone(), rows, lines, printed, shown: Duration::ZERO }
     }
 
-    /// Shows what there is to show, for a moment.
+    /// Shows output and figures, for [`LOOK`].
     fn wait(&mut self, emulator: &Emulator) {
         match self.printed.recv_timeout(LOOK) {
             Ok(line) => self.print(&line),
@@ -201,7 +201,7 @@ impl Screen {
         }
     }
 
-    /// Prints what was still to be printed, and takes the table away.
+    /// Prints the rest of the output, and removes the table.
     fn close(&self) {
         // The commands are gone, and what they printed comes soon.
         while let Ok(line) = self.printed.recv_timeout(LOOK) {

@@ -14,27 +14,27 @@ use thiserror::Error;
 /// One line for the user, and the exit code that goes with it.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// The command was asked for something that does not exist, a file included, or cannot be: exit code 2.
+    /// The command line names something that does not exist, a file included, or that is impossible: exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// It was asked rightly and could not do it: exit code 1.
+    /// The command line was right, but the command failed: exit code 1.
     #[error("{0}")]
     Failed(String),
     /// Nobody answered, or the connection was lost: exit code 3.
     #[error("{0}")]
     Unreached(String),
-    /// The user ended it: exit code 130.
+    /// The user interrupted the command: exit code 130.
     #[error("{0}")]
     Interrupted(String),
 }
 
 impl Failure {
-    /// Asked wrongly.
+    /// Wrong usage.
     pub fn usage(why: impl Display) -> Self {
         Failure::Usage(one_line(&why.to_string()))
     }
 
-    /// Could not be done.
+    /// A failure of the command.
     pub fn failed(why: impl Display) -> Self {
         Failure::Failed(one_line(&why.to_string()))
     }
@@ -44,7 +44,7 @@ impl Failure {
         Failure::Unreached(one_line(&why.to_string()))
     }
 
-    /// Ended by the user.
+    /// An interruption by the user.
     pub fn interrupted(how: impl Display) -> Self {
         Failure::Interrupted(one_line(&how.to_string()))
     }
@@ -59,8 +59,8 @@ impl Failure {
         Failure::failed(format!("cannot write {}: {error}", path.display()))
     }
 
-    /// `text` says what is wrong with a file or directory that was named. Where nothing is there, or something of another
-    /// kind, it was named wrongly.
+    /// A failure that concerns a file or directory that was named; `text` says what is wrong. If nothing is there, or
+    /// something of another kind, the command was used wrongly.
     pub fn of_file(error: &io::Error, text: impl Display) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => {
@@ -73,9 +73,9 @@ impl Failure {
         }
     }
 
-    /// A socket could not be bound to `place`, and what helps.
+    /// A socket could not be bound to `place`; adds advice.
     pub fn cannot_listen(place: impl Display, error: &io::Error) -> Self {
-        // What can be wrong with a Unix socket has its advice already.
+        // Errors of Unix sockets contain their advice already.
         let is_socket = error.get_ref().is_some_and(|inner| inner.is::<SocketError>());
         let advice = match error.kind() {
             _ if is_socket => "",
@@ -111,7 +111,7 @@ impl Failure {
         }
         let line = parts.join("; ").replace(":; ", ": ");
         let line = line.strip_prefix("error: ").unwrap_or(&line);
-        // What was given is named already.
+        // The line names the given value already.
         let line = match error.get(ContextKind::InvalidValue) {
             Some(ContextValue::String(given)) => {
                 line.replacen(&format!(": '{given}' is not accepted; allowed: "), ": write ", 1)
@@ -132,7 +132,7 @@ impl Failure {
     }
 }
 
-/// Whatever an error says, on one line. What others have said is escaped before; this is for what is overlooked.
+/// The text of an error on one line. Text of others is escaped before; this catches what was overlooked.
 fn one_line(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words = clean.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -2,8 +2,8 @@
 
 use clap::Command;
 
-/// Joins the lines of the paragraphs that stand behind the options, here and in all commands below, so that
-/// clap wraps them as wide as the terminal is.
+/// Joins the lines of the paragraphs after the options, here and in all commands below, so that clap wraps
+/// them as wide as the terminal is.
 pub fn flowing(command: Command) -> Command {
     let text = command.get_after_help().map(|text| paragraphs(&text.to_string()));
     let command = command.mut_subcommands(flowing);

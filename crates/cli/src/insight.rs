@@ -1,4 +1,4 @@
-//! `--qlog` and `--key-log`: what a command writes down about its connections, for those who look into them.
+//! `--qlog` and `--key-log`: what a command records about its connections, for those who analyse them.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub struct InsightArgs {
     pub key_log: Option<PathBuf>,
 }
 
-/// Where it is written.
+/// Where a command records its connections.
 #[derive(Clone, Debug)]
 pub struct Insight {
     qlogs: Qlogs,

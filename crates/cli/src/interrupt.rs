@@ -24,7 +24,7 @@ pub fn flag() -> &'static AtomicBool {
     &ASKED
 }
 
-/// Ready once the process has been asked to end.
+/// Waits until the process has been asked to end.
 pub async fn asked_to_end() {
     let mut asked = listener();
     if asked.wait_for(|asked| *asked).await.is_err() {
@@ -45,14 +45,14 @@ fn listener() -> watch::Receiver<bool> {
                 .block_on(listen(ready, asked))
         };
         let _ = thread::Builder::new().name("signals".to_owned()).spawn(listening);
-        // Either it listens or it has ended; both are the answer.
+        // Returns when the thread listens or has failed; there is no need to tell which.
         let _ = is_ready.recv();
         is_asked
     });
     started.clone()
 }
 
-/// Hears one signal after the other, and says on `ready` once it does.
+/// Receives one signal after the other, and reports on `ready` once it can.
 async fn listen(ready: Sender<()>, asked: watch::Sender<bool>) -> io::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;

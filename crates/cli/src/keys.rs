@@ -39,7 +39,7 @@ pub fn load_preshared(path: &Path) -> Result<PresharedKey, Failure> {
     PresharedKey::load(path).map_err(|error| unusable(path, &error, advice))
 }
 
-/// A file with a key that cannot be used. One that is not there, or is a directory, was named wrongly.
+/// The failure for a key file that cannot be used. If it does not exist or is a directory, the usage is wrong.
 fn unusable(path: &Path, error: &KeyError, advice: &str) -> Failure {
     let text = format!("{}: {error}{advice}", path.display());
     match error {

@@ -87,7 +87,7 @@ fn run(parsed: Result<Cli, clap::Error>) -> Result<ExitCode, Failure> {
     };
     log::start()?;
     let done = match cli.command {
-        // These end as what they run.
+        // These exit with the code of what they run.
         #[cfg(target_os = "linux")]
         Command::Emulate(args) => return emulate::run(&args),
         #[cfg(target_os = "linux")]
@@ -128,7 +128,7 @@ fn man(args: &args::ManArgs) -> Result<(), Failure> {
     if !directory.is_dir() {
         std::fs::create_dir(directory).map_err(cannot)?;
     }
-    // The command about commands has no more to say than `--help` of each.
+    // The command `help` says no more than the `--help` of each command.
     let command = help::flowing(Cli::command()).disable_help_subcommand(true);
     clap_mangen::generate_to(command, directory).map_err(cannot)?;
     let page = directory.join("anabranch.1");

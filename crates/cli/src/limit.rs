@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 pub const LOWEST: Bitrate = Bitrate::from_bps(8_000);
 /// How long one piece takes to send, about.
 const PIECE: Duration = Duration::from_millis(50);
-/// Unused time that may be made up for at once, at most.
+/// Most unused time that may be made up for at once.
 const BURST: Duration = Duration::from_millis(100);
 
 /// A rate; its clones share it.
@@ -23,7 +23,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Begins now.
+    /// A limit that begins now.
     pub fn new(rate: Bitrate) -> Self {
         let busy_until = Arc::new(Mutex::new(Instant::now()));
         Limit { rate: rate.max(LOWEST), busy_until }

@@ -6,8 +6,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
 
-/// Sends what `RUST_LOG` selects to standard error; without it nothing is told, and telling costs
-/// nothing.
+/// Writes what `RUST_LOG` selects to standard error. Without it nothing is logged, at no cost.
 ///
 /// # Errors
 /// When the variable makes no sense.

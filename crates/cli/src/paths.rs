@@ -84,7 +84,7 @@ impl Route {
     }
 }
 
-/// Names on standard error what was asked for and is not there, as it may come yet.
+/// Prints what was asked for and is missing on standard error, as it may come yet.
 pub fn tell_missing(route: &Route) {
     let missing = machine::interfaces().map(|list| route.missing(&list)).unwrap_or_default();
     if !missing.is_empty() {
@@ -144,11 +144,11 @@ async fn asked(
     Ok(Route { remote, requests })
 }
 
-/// The path to this machine itself, if `remote` is it: bound to the address, not to an interface, as
-/// nothing comes back over that.
+/// The path to this machine itself, if `remote` is one of its addresses: bound to the address and
+/// not to an interface, over which nothing comes back.
 fn itself(list: &[Interface], remote: SocketAddr) -> Option<PathRequest> {
     let interface = machine::interface_of(list, remote.ip())?;
-    // The addresses of loopback interfaces are more than they list; the first one reaches them all.
+    // A loopback interface has more addresses than it lists; the first one reaches them all.
     let ip = if interface.loopback { interface.source_for(remote.ip())? } else { remote.ip() };
     let local = LocalRequest::Address(ip);
     Some(PathRequest { remote: Some(remote), ..PathRequest::from(local) })

@@ -18,23 +18,23 @@ use crate::failure::Failure;
 
 /// Events that wait to be written, at most: some 300 kB. More are left out rather than waited for.
 const QUEUE: usize = 4096;
-/// How soon a thread without events notices that it shall end.
+/// Interval at which a thread without events checks whether it has to end.
 const TURN: Duration = Duration::from_millis(200);
 
 /// What a connection observed, and when.
 type Observed = (Time, Observation);
 
-/// Follows connections, if that is wanted. Clones follow into the same directory.
+/// Records connections, if that is wanted. Clones write into the same directory.
 #[derive(Clone, Debug, Default)]
 pub struct Qlogs(Option<Arc<Directory>>);
 
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
-    /// What the names of its files begin with.
+    /// Prefix of the names of its files.
     stem: String,
     begun: AtomicU64,
-    /// Files are to be completed, whether or not their connections are over.
+    /// Set when files are to be completed, whether or not their connections are over.
     over: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -109,20 +109,20 @@ impl Qlogs {
         directory.over.store(true, Ordering::Relaxed);
         let mut threads = directory.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
-            // One that broke down has said so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }
 }
 
-/// What paths are called, each told once.
+/// Writes the name of each path once.
 struct Naming {
     name: Box<dyn Fn(PathId) -> Option<String> + Send>,
     known: BTreeSet<PathId>,
 }
 
 impl Naming {
-    /// Paths are numbered without end, and the lowest numbers are closed first.
+    /// Most paths that are remembered. Path numbers grow without limit, and the lowest are closed first.
     const MOST: usize = 64;
 
     fn tell(&mut self, qlog: &Qlog, now: Time, path: PathId) {
@@ -138,7 +138,7 @@ impl Naming {
     }
 }
 
-/// Writes until the connection is over, or nobody wants to know more.
+/// Writes until the connection is over, or `over` is set.
 fn write(
     qlog: Qlog,
     receiver: &Receiver<Observed>,

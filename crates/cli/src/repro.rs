@@ -94,7 +94,7 @@ struct Plan {
     runs: Vec<PlannedRun>,
 }
 
-/// The runs that the items need.
+/// Prints the runs that the items need.
 fn plan(items: &[&'static Item], args: &ReproArgs) -> Result<(), Failure> {
     let settings = Settings { quick: args.quick, ..Settings::default() };
     let runs = planned(items, &settings).map_err(|failure| refuse(failure, args))?;

@@ -5,7 +5,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Cells of a bar.
 pub const BAR: usize = 12;
 
-/// Lines at the end of standard error, a terminal.
+/// Lines at the end of standard error, which is a terminal.
 pub struct Rows {
     all: MultiProgress,
     /// The headings, then the rows.
@@ -38,20 +38,20 @@ impl Rows {
         }
     }
 
-    /// Lets something else be written above.
+    /// Writes something else above the lines.
     #[cfg(target_os = "linux")]
     pub fn above(&self, write: impl FnOnce()) {
         self.all.suspend(write);
     }
 
-    /// Takes all of it away.
+    /// Removes all lines.
     pub fn clear(&self) {
         // A terminal that is gone shows nothing to clear.
         let _ = self.all.clear();
     }
 }
 
-/// The longest name's width, and that of the heading, `title`, at least.
+/// Width of the longest name, at least that of the heading `title`.
 pub fn name_width<'a>(title: &str, names: impl Iterator<Item = &'a str>) -> usize {
     names.map(str::len).max().unwrap_or(0).max(title.len())
 }

@@ -15,7 +15,7 @@ use args::StatusArgs;
 pub use state::{Forwards, Path, Peer, State};
 pub use tell::Telling;
 
-/// Where the sockets of system services are, and root's without a directory of its own.
+/// Directory of the sockets of system services, and of root's where root has no runtime directory.
 const SYSTEM: &str = "/run/anabranch";
 
 /// Where this user's commands have their sockets.
@@ -40,10 +40,10 @@ fn places() -> Vec<PathBuf> {
     directories
 }
 
-/// Shows what runs.
+/// Shows the commands that run.
 ///
 /// # Errors
-/// When nothing does, or it does not answer.
+/// When no command runs, or one does not answer.
 pub fn run(args: &StatusArgs) -> Result<(), Failure> {
     let directories = places();
     if directories.is_empty() {

@@ -62,7 +62,7 @@ use target::{Root, USUAL};
 pub use kept::keep_and_take_up;
 pub use send::send;
 
-/// How long to go on without a new byte after a connection was lost, where nothing else is said.
+/// Time to go on without a new byte after a connection was lost, unless another is given.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How long threads that read and write files may take to end; one that waits for standard input never
 /// does.
@@ -114,7 +114,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     })
 }
 
-/// What makes a command the same as another: what it does, with which files, from where and until when.
+/// Identifies a command: what it does, with which files, at which addresses, and how long its ticket is valid.
 fn words(command: &str, args: &ListenArgs, files: &[String]) -> Vec<String> {
     let absolute = |file: &String| {
         let path = std::path::absolute(file);
@@ -134,7 +134,7 @@ fn taking(args: &StoreArgs, common: &CommonArgs, wanted: Vec<Name>) -> Result<Ta
     };
     let StoreArgs { yes, allow_hidden: hidden, overwrite, .. } = *args;
     let mut taking = Taking::new(wanted, out, Rules { yes, hidden, overwrite });
-    // What reads the JSON is not a person.
+    // With JSON, nobody is there to ask.
     taking.asks = !common.json && terminal::is_there();
     Ok(taking)
 }
@@ -169,7 +169,7 @@ fn split_ticket(
     Ok((rest.unwrap_or_default().to_vec(), Some(ticket)))
 }
 
-/// Whom to connect to; nobody, if neither a ticket nor a host was given.
+/// How to connect; `None` if neither a ticket nor a host was given.
 async fn connecting(
     ticket: Option<Ticket>,
     host: Option<&str>,
@@ -188,7 +188,7 @@ async fn connecting(
         let route = paths::to_addresses(&ticket.addresses, &args.paths).await?;
         let (key, peer) = (ticket.holder(), ticket.peer);
         let secrets = Secrets { key, shared: [(peer, ticket.preshared())].into() };
-        // The maker's clock decides; this one's only tells when to give up.
+        // The maker's clock decides; this machine's only says when to give up.
         let left = Duration::from_secs(ticket.expires.saturating_sub(listen::wall_clock()));
         let patience = args.patience.unwrap_or(PATIENCE.max(left));
         return Ok(Some(Connecting { secrets, peer, route, patience }));

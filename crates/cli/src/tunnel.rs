@@ -39,7 +39,7 @@ use events::{Reporter, TunnelEvent};
 
 /// A standing connection outlives long outages: trains in tunnels, routers that start again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// How often a server that does not answer is asked again: one that comes back is to be found within a second.
+/// Handshakes are repeated this often, so that a server that comes back is found within a second.
 const SCHEDULE: Schedule = Schedule {
     first: Duration::from_millis(200),
     longest: Duration::from_millis(600),
@@ -93,7 +93,7 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     result
 }
 
-/// What both commands have to do while they run.
+/// What both commands need while they run.
 fn needs(args: &CommonArgs, insight: &Insight, telling: Option<&Telling>) -> Needs {
     let mut needs = Needs { tcp: true, ..Needs::files([], insight.directory()) };
     needs.read.extend(file::to_read_again(args.config.as_deref()));
@@ -101,7 +101,7 @@ fn needs(args: &CommonArgs, insight: &Insight, telling: Option<&Telling>) -> Nee
     needs
 }
 
-/// Runs a task on a runtime of its own until it ends or somebody ends the process.
+/// Runs a task on a runtime of its own until the task ends, or the process is asked to end.
 fn run(task: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -137,7 +137,7 @@ fn preshared(common: &Common) -> Result<Preshared, Failure> {
     common.preshared.iter().map(load).collect()
 }
 
-/// Says what happens to a connection's paths, and when its peer falls silent, for as long as it lives.
+/// Reports what happens to a connection's paths, and when its peer falls silent, for as long as it lives.
 async fn tell_news(connection: Connection, say: impl Fn(&TunnelEvent<'_>)) {
     tokio::join!(tell_paths(&connection, &say), tell_silence(&connection, &say));
 }
@@ -166,7 +166,7 @@ async fn tell_silence(connection: &Connection, say: impl Fn(&TunnelEvent<'_>)) {
     }
 }
 
-/// Says what happens to a connection's paths.
+/// Reports what happens to a connection's paths.
 async fn tell_paths(connection: &Connection, say: impl Fn(&TunnelEvent<'_>)) {
     let peer = connection.peer().to_string();
     while let Some(event) = connection.path_event().await {

@@ -14,7 +14,7 @@ const SPAN: Duration = Duration::from_secs(2);
 /// Longest name that is shown whole.
 const NAME: usize = 16;
 
-/// Which way the data goes that is watched.
+/// Direction of the data that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From here.
@@ -26,18 +26,18 @@ pub enum Direction {
 /// A path over the last seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Watched {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How it stands.
+    /// Its state.
     #[serde(serialize_with = "by_name")]
     pub state: PathStatus,
-    /// What arrived, headers and repairs included.
+    /// Rate at which data arrived, headers and repairs included.
     #[serde(serialize_with = "format::three_decimals")]
     pub mbps: f64,
-    /// Of what all paths carried.
+    /// Share of what all paths carried.
     #[serde(serialize_with = "format::three_decimals")]
     pub share: f64,
-    /// Of the packets, those that were lost.
+    /// Share of the packets that was lost.
     #[serde(serialize_with = "format::three_decimals")]
     pub loss: f64,
     /// Smoothed round-trip time, if it was measured.
@@ -86,7 +86,7 @@ impl Sample {
     }
 }
 
-/// Bytes that a path has carried: what was received, or of what was sent about that which arrived.
+/// Bytes that a path has carried: those received, or an estimate of those sent that arrived.
 pub fn carried(path: &NamedPath, direction: Direction) -> u64 {
     Sample::of(path, direction).since(Sample::default(), direction).0 as u64
 }
@@ -99,7 +99,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// Nothing is known yet.
+    /// No samples yet.
     pub fn new(direction: Direction) -> Self {
         Recent { direction, samples: VecDeque::new() }
     }
@@ -164,7 +164,7 @@ pub fn lines(paths: &[Watched]) -> Vec<String> {
     paths.iter().map(one).collect()
 }
 
-/// Long names, as IPv6 addresses are, differ at the end.
+/// Shortens a long name at its beginning: names such as IPv6 addresses differ at the end.
 fn shortened(name: &str) -> String {
     let beyond = name.chars().count().saturating_sub(NAME);
     if beyond == 0 {

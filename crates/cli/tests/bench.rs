@@ -19,7 +19,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn loopback_moves_every_byte_and_counts_repairs() {
-    // A repair for every symbol: of larger blocks, those whose symbols are acknowledged first send none.
+    // A repair for every symbol. Of larger blocks, those whose symbols are all acknowledged first send none.
     let line = "bench client --loopback --bytes 5MB --parallel 2 --json \
                 --set redundancy=fixed:share=1,sources=1";
     let report = json(&anabranch(line).succeeded());
@@ -194,7 +194,7 @@ fn a_measurement_shows_its_totals() {
     assert!(text.contains("this side to the other: ") && text.contains("on the wire"), "{text}");
 }
 
-/// Which symbols are lost comes of the seed, so that all but the speeds is the same each time.
+/// The seed decides which symbols are lost, so that all but the speeds is the same each time.
 #[test]
 fn codes_are_measured_side_by_side() {
     let line = "bench codes --sources 20,600 --symbol 64 --loss 10%,50% --blocks 20 --json";
@@ -206,7 +206,7 @@ fn codes_are_measured_side_by_side() {
     };
     let all = ["reed-solomon", "random-linear", "lt", "raptorq", "sliding-window"];
     assert_eq!(names(20, 0.1), all);
-    // Too large for two of them.
+    // Blocks of 600 symbols are too large for two of the codes.
     assert_eq!(names(600, 0.5), ["random-linear", "raptorq", "sliding-window"]);
     for row in rows {
         let beyond = row["beyond_mean"].as_f64().unwrap();

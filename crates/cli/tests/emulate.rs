@@ -207,7 +207,7 @@ fn an_interrupt_ends_the_commands_and_shows_the_links() {
     assert!(marked(&mark).is_empty());
 }
 
-/// Runs `bench` between the namespaces over the given paths, where packets may be so late; the report of the links.
+/// Runs `bench` between the namespaces over the given paths with this `--late`; returns the report of the links.
 fn bench(paths: &str, locals: &[&str], late: &str) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let key = directory.path().join("key");
@@ -236,7 +236,7 @@ fn a_transfer_uses_two_emulated_links() {
         "--path name=lte,rate=12mbit,delay=20ms,loss=1% --path name=sat,rate=8mbit,delay=30ms";
     for (locals, late) in [(&["10.77.1.1", "10.77.2.1"], "1s"), (&["lte", "sat"], "1us")] {
         let report = bench(paths, locals, late);
-        // Nothing is as punctual as the second asks.
+        // The second run allows less lateness than any machine achieves.
         let why = report["unusable_because"].as_str().unwrap_or("usable");
         assert!(why.contains(if late == "1s" { "usable" } else { "late" }), "{report}");
         assert_eq!(report["usable"], late == "1s", "{report}");
@@ -371,7 +371,7 @@ fn plain_tcp_crosses_in_both_families() {
     for name in ["a", "b"] {
         assert!(fs::read(directory.path().join(name)).unwrap() == page, "{name}");
     }
-    // Each over the path of its address.
+    // Each transfer took the path of its address.
     let report: Value = serde_json::from_str(&out).unwrap();
     for link in [1, 3] {
         let bytes = report["links"][link]["bytes_delivered"].as_u64().unwrap();

@@ -16,10 +16,10 @@ use common::anabranch;
 use serde_json::Value;
 use server::Server;
 
-/// How far a figure of the recording may be from the link's own.
+/// Largest deviation of a figure of the recording from the link's own.
 const TOLERANCE: f64 = 0.05;
-/// The same of what a transfer gets. Where the rate moves, its controller answers small differences with larger ones:
-/// by seed alone the goodput over the original differs by some percent.
+/// Largest deviation of what a transfer gets. Where the rate moves, its controller answers small differences with
+/// larger ones: by seed alone the goodput over the original differs by some percent.
 const OF_GOODPUT: f64 = 0.1;
 
 fn json(text: &str) -> Value {
@@ -31,7 +31,7 @@ fn close(what: &str, measured: f64, expected: f64, tolerance: f64) {
     assert!((measured / expected - 1.0).abs() <= tolerance, "{what}: {measured}, not {expected}");
 }
 
-/// What our transport gets over the links of a scenario in the simulator, Mb/s.
+/// The goodput of a transfer over the links of a scenario in the simulator, Mb/s.
 fn simulated(scenario: &Path) -> f64 {
     let out = tempfile::tempdir().unwrap();
     let out = out.path().join("results");

@@ -47,7 +47,7 @@ fn initiation(to: &PublicKey) -> Vec<u8> {
     bytes
 }
 
-/// What one may send who knows everything but the key, and has heard these packets of others.
+/// Messages of somebody who knows everything but the key, and has heard these packets of others.
 fn probes(heard: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut probes = vec![vec![], vec![0], b"anabranch".to_vec(), vec![0xff; 1200]];
     let mut rng = Rng::new(1);
@@ -62,7 +62,7 @@ fn probes(heard: &[Vec<u8>]) -> Vec<Vec<u8>> {
     }
     let elsewhere = SecretKey::from_bytes([9; 32]).public_key();
     let first = initiation(&elsewhere);
-    // Another version might be answered by the versions there are, as QUIC does.
+    // Another version might be answered by a list of versions, as in QUIC.
     for version in 1..=255 {
         let mut other = first.clone();
         other[..2].copy_from_slice(&[INITIATION, version]);
@@ -115,7 +115,7 @@ fn key(directory: &Path, name: &str) -> (PathBuf, String) {
     (path, String::from_utf8(public).unwrap().trim().to_owned())
 }
 
-/// Where one listens that tells so as JSON, and its public key.
+/// Address and public key of a program that reports them as JSON.
 fn listening(running: &mut Running) -> (SocketAddr, String) {
     let event = running.event();
     let address = event["addresses"][0].as_str().unwrap().parse().unwrap();

@@ -237,7 +237,7 @@ fn an_interruption_keeps_what_is_finished_and_says_how_to_go_on() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The announcement comes once Ctrl-C is heard; nobody presses it before.
+    // The announcement comes once Ctrl-C is handled; nobody presses it before.
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
@@ -390,7 +390,7 @@ fn figures_are_drawn_of_what_there_is() {
     let text = anabranch(&format!("sim plot {out} --metric packet_delay_s")).succeeded();
     assert!(text.starts_with("1 figure in ") && text.ends_with("index.html\n"), "{text}");
     let page = fs::read_to_string(Path::new(&out).join("figures/index.html")).unwrap();
-    // Those that were drawn before too.
+    // The page has the figures that were drawn before, too.
     for figure in ["goodput_mbps.svg", "packet_delay_s-distribution.svg"] {
         assert!(page.contains(&format!("<img src=\"{figure}\"")), "{page}");
     }
@@ -441,7 +441,7 @@ fn a_map_shows_stations_and_routes() {
     let files = anabranch(&format!("sim plot {out} --json")).succeeded();
     let files: Vec<String> = serde_json::from_str(&files).unwrap();
     let named = |name: &str| files.iter().filter(|file| file.contains(name)).count();
-    // Stations would be fifty lines.
+    // Drawn as lines, stations would be fifty.
     assert_eq!((named("stations-map.svg"), named("x_m"), named("hop_")), (1, 0, 0), "{files:?}");
     let asked = anabranch(&format!("sim plot {out} --metric hop_losses --json")).succeeded();
     let asked: Vec<String> = serde_json::from_str(&asked).unwrap();

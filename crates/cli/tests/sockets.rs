@@ -110,7 +110,7 @@ fn after_a_crash_the_same_sockets_work_again() {
     let args = [&args[..], &["--json"]].concat();
     let first = Running::start(&args);
     server.wait_for("listening", "address");
-    // Of two at a time, the second is told what to do.
+    // The second of two at a time is told what to do.
     let second = run(&args);
     let told = String::from_utf8(second.stderr).unwrap();
     assert!(second.status.code() == Some(1) && told.contains("stop that program"), "{told}");
@@ -128,7 +128,7 @@ fn what_is_not_permitted_is_refused_and_wrong_paths_are_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let text = |name: &str| at(name).to_str().unwrap().to_owned();
-    // By TCP anything is.
+    // Permission for TCP does not cover Unix sockets.
     let extra = ["--permit", "any", "--permit-listen", "any"];
     let (_server, address, public, key_file) = serving(directory.path(), &extra);
     echo(&at("app.sock"));

@@ -137,7 +137,7 @@ fn refusals_have_their_number_and_their_reason() {
     proxy.refuses(&to_ipv4([127, 0, 0, 1], closed), 5);
     let reason = proxy.client.wait_for("failed", "reason");
     assert!(reason.as_str().unwrap().contains("refused"), "{reason}");
-    // It runs, and is not among what the server permits.
+    // The target runs, but is not among what the server permits.
     proxy.refuses(&to_ipv4([127, 0, 0, 1], open), 2);
     let reason = proxy.client.wait_for("failed", "reason");
     assert!(reason.as_str().unwrap().contains("--permit"), "{reason}");
@@ -171,7 +171,7 @@ fn strangers_are_turned_away() {
         assert!(reason.as_str().unwrap().contains(part), "{reason}");
     }
     assert_eq!(answers, [vec![], vec![], vec![5, 255], vec![]]);
-    // Who leaves in the middle of a word is not worth telling.
+    // A client that leaves in the middle of a message is not worth reporting.
     proxy.connect().write_all(&[5, 9, 0]).unwrap();
     proxy.carries(&to_ipv4([127, 0, 0, 1], echo().port()));
 }
@@ -210,7 +210,7 @@ fn a_thousand_connections_do_not_wait_for_one_another() {
         tcp.read_exact(&mut answer).unwrap();
         assert_eq!(answer[3], 0);
     }
-    // The last first: no order is kept.
+    // The last first, since no order is kept.
     for (n, tcp) in open.iter_mut().enumerate().rev() {
         let number = (n as u32).to_be_bytes();
         tcp.write_all(&number).unwrap();
@@ -240,7 +240,7 @@ fn curl_loads_a_page_by_name() {
     let proxy = Proxy::start(&[], &[]);
     let load = |port: u16| {
         let url = format!("http://localhost:{port}/page");
-        // Else a proxy that the environment names would be used, or none for localhost.
+        // Without `--noproxy`, a proxy of the environment would be used, or none for localhost.
         let usual = ["-sS", "--noproxy", "", "--max-time", "40", "--socks5-hostname"];
         Command::new("curl").args(usual).args([&proxy.address, &url]).output().unwrap()
     };

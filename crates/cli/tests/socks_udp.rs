@@ -40,7 +40,7 @@ impl Proxy {
         Proxy { server, client, address, metrics, _directory: directory }
     }
 
-    /// Asks for an association with the port that it will send from, 0 for any; gives the reply's number too.
+    /// Asks for an association with the port that it will send from, 0 for any. Also returns the number in the reply.
     fn ask(&self, port: u16) -> (TcpStream, u8, SocketAddr) {
         let mut tcp = TcpStream::connect(&self.address).unwrap();
         tcp.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -135,7 +135,7 @@ fn datagrams_go_where_each_says_and_answers_say_whence() {
     let proxy = Proxy::start("loopback");
     let ports = [echo(), echo()];
     let (one, other) = (proxy.associate(), proxy.associate());
-    // The first waits until the peer has agreed, and is not lost.
+    // The first datagram waits until the peer has agreed, and is not lost.
     one.send(&to_ipv4(ports[0], b"first"));
     one.socket.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(one.get().unwrap(), to_ipv4(ports[0], b"first"));
@@ -181,7 +181,7 @@ fn parts_and_what_is_no_datagram_are_dropped_and_so_is_what_others_send() {
     }
     assert_eq!(association.get(), None);
     assert_eq!(proxy.invalid(), wrong.len() as u64 + 2);
-    // Who has said where it sends from is believed, and its first datagram does not count.
+    // A client that has said where it sends from is believed, wherever the first datagram comes from.
     let said = socket("127.0.0.1:0");
     let (_tcp, reply, relay) = proxy.ask(said.local_addr().unwrap().port());
     assert_eq!(reply, 0);
@@ -202,7 +202,7 @@ fn an_association_ends_with_its_connection_and_there_are_so_many_at_most() {
     assert_eq!(reply, 1);
     let reason = proxy.client.wait_for("failed", "reason");
     assert!(reason.as_str().unwrap().contains("64 already"), "{reason}");
-    // One ends, its socket with it, and another has room.
+    // When one ends, so does its socket, and another has room.
     let Association { tcp, relay, socket } = first;
     drop(tcp);
     let begun = Instant::now();
@@ -230,7 +230,7 @@ fn the_server_permits_targets_as_for_other_datagrams() {
     assert_eq!(association.get(), None);
     let named = to_name("localhost", good, b"x");
     assert_eq!(association.asked(&named), named);
-    // It is asked again every two seconds at most, and told once.
+    // The peer is asked again every two seconds at most, and the refusal is reported once.
     for _ in 0..10 {
         association.send(&to_ipv4(bad, b"x"));
         assert_eq!(association.get(), None);

@@ -83,7 +83,7 @@ fn what_runs_tells_of_its_peers_by_name() {
     assert!(of("connect")["peers"][0]["last_heard_seconds"].is_number(), "{both:?}");
     let shown = String::from_utf8(run(place, &["status"]).stdout).unwrap();
     assert!(shown.contains(&format!("  peer: laptop {client}\n")), "{shown}");
-    // What is killed leaves its socket behind, which is not a command that runs.
+    // A killed command leaves its socket behind, which does not count as a command that runs.
     drop((serving, connecting));
     let gone = run(place, &["status"]);
     assert_eq!(gone.status.code(), Some(1), "{}", String::from_utf8_lossy(&gone.stderr));
@@ -136,7 +136,7 @@ fn what_an_answer_says_is_data_and_silence_ends() {
         let obeyed = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
         assert!(shown.contains("owned") && !shown.contains(obeyed), "{shown:?}");
     }
-    // One that is stopped accepts nobody, and its queue is full.
+    // A stopped process accepts nobody, and its queue is full.
     let stopped = sockets.join("serve-2.sock");
     let listener = UnixListener::bind(&stopped).unwrap();
     socket2::SockRef::from(&listener).listen(0).unwrap();

@@ -88,7 +88,7 @@ fn connections_beyond_the_limit_wait_and_are_told() {
     let client = Running::start(&args);
     let near = client.wait_for("listening", "address");
     let near = near.as_str().unwrap();
-    // Many that come and go beside many that stay: none has to wait.
+    // Many connections come and go beside many that stay: none has to wait.
     let mut open: Vec<TcpStream> = (0..69).map(|_| TcpStream::connect(near).unwrap()).collect();
     for _ in 0..20 {
         assert_eq!(exchange(near, b"there and back"), b"there and back");
@@ -189,7 +189,7 @@ fn a_server_that_restarts_is_found_again() {
     ]);
     let near = connect.wait_for("listening", "address");
     assert_eq!(exchange(near.as_str().unwrap(), b"one"), b"one");
-    // Ended politely, it tells its peer.
+    // Ended by SIGTERM, the server tells its peer.
     #[cfg(unix)]
     {
         use nix::sys::signal::{Signal, kill};

@@ -90,7 +90,7 @@ fn datagrams_lead_there_and_back_and_are_counted() {
 #[test]
 fn nothing_is_sent_where_nothing_is_permitted() {
     let directory = tempfile::tempdir().unwrap();
-    // By TCP, anything is.
+    // Permission for TCP does not cover UDP.
     let (mut server, address, public, key) = serving(directory.path(), &["--permit", "any"]);
     let target = UdpSocket::bind("127.0.0.1:0").unwrap();
     target.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -107,7 +107,7 @@ fn nothing_is_sent_where_nothing_is_permitted() {
     let label = format!("forward=\"127.0.0.1:0 to {}\"", target.local_addr().unwrap());
     let dropped = format!("anabranch_udp_dropped_total{{{label},reason=\"not-connected\"}}");
     assert_eq!(figure(&metrics, &dropped), 1);
-    // The server is asked again every two seconds, and says so once.
+    // The server is asked again every two seconds, and reports the refusal once.
     std::thread::sleep(Duration::from_secs(5));
     server.child.kill().unwrap();
     let failed = server.rest().into_iter().filter(|event| event["event"] == "failed");

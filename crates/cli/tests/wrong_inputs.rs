@@ -184,7 +184,7 @@ fn each_is_one_line_that_says_what_to_do() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Nothing else was made than where files usually go.
+    // Only the directory where files usually go was made.
     let left = fs::read_dir(directory.path()).unwrap().map(|item| item.unwrap().file_name());
     let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
     left.sort();

@@ -13,10 +13,10 @@ use anabranch_policy::code::CodeLimits;
 /// Most symbols that are held of a block of any code.
 pub const MAX_BLOCK: usize = 1024;
 
-/// Source symbols that blocks usually have at most: they are handled with small lists.
+/// Usual bound on the symbols of a block; blocks within it are handled with short lists.
 const USUAL_BLOCK: usize = 256;
 
-/// Most source symbols of a block, such that it can be held with all the symbols that decoding it takes.
+/// Most source symbols of a block for which sources and surplus repairs together fit in [`MAX_BLOCK`].
 pub fn most_sources(limits: &CodeLimits) -> u16 {
     limits.sources.min((MAX_BLOCK as u16).saturating_sub(limits.surplus)).max(1)
 }

@@ -39,9 +39,9 @@ pub struct TransportConfig {
     /// Silence of the peer after which it is asked for a sign of life, so that its end is noticed a few round
     /// trips later; `None`: only what is sent anyway tells.
     pub heartbeat: Option<Duration>,
-    /// Whether silence on one path has the others asked for a sign of life, and silence on all of them the peer
-    /// whether it still has the connection. Over sockets it always is so; simulated protocols are left to
-    /// themselves.
+    /// Whether silence on one path makes this side ask the others for a sign of life, and silence
+    /// on all of them ask the peer whether it still has the connection. Always set over sockets;
+    /// simulated protocols are left to themselves.
     pub notice_silence: bool,
     /// Whether packets are marked ECN-capable.
     pub ecn: bool,
@@ -50,14 +50,14 @@ pub struct TransportConfig {
     pub whole_blocks: bool,
 }
 
-/// What a connection takes besides what its limits say: pieces of streams beyond holes, scratch space of the
-/// decoder, policies.
+/// Memory of a connection besides what its limits account for, bytes: pieces of streams beyond
+/// holes, scratch space of the decoder, policies.
 const FIXED_MEMORY: u64 = 8 << 20;
 
-/// One live symbol may be in flight or held for every so many of the others.
+/// For every so many other symbols, one live symbol may be held or in flight.
 const LIVE_SHARE: u64 = 4;
 
-/// What a path takes: its tables, and the packets that it remembers though no news of them is awaited.
+/// Memory of a path, bytes: its tables, and the sent packets that it remembers without awaiting their acknowledgement.
 const PATH_MEMORY: u64 = (16 << 10) + 3 * (MOST_UNWATCHED * size_of::<SentPacket>()) as u64;
 
 impl Default for TransportConfig {
@@ -98,7 +98,7 @@ impl TransportConfig {
         self.send_symbols / LIVE_SHARE
     }
 
-    /// Most symbols that the peer may be ahead by: the credit for them grows as that of streams does.
+    /// Most symbols that the peer may send ahead: their credit grows as that of streams does.
     const fn most_symbols(&self) -> u64 {
         let symbols = self.receive_symbols.saturating_add(self.live_receive_symbols());
         symbols.saturating_mul(self.streams.growth)

@@ -78,7 +78,7 @@ struct Scratch {
     picks: Vec<Pick>,
     actions: Vec<SchedulerAction>,
     ack_paths: Vec<PathId>,
-    /// Blocks of whose symbols something became known, until it has been asked what they need.
+    /// Blocks with news about their symbols, until the policy is asked what they need.
     touched: Vec<BlockId>,
     recovered: Vec<BlockId>,
     numbers: Vec<u64>,
@@ -107,7 +107,7 @@ pub struct Connection {
     receive: ReceiveSpaces,
     /// Of each symbol space.
     credit: [SymbolCredit; SymbolSpace::ALL.len()],
-    /// Blocks of which it is to be asked what they still need.
+    /// Blocks for which the policy is asked what they need once the receiver's reports have been read.
     unprovisioned: Vec<BlockId>,
     /// Control frames that may leave on any path.
     control: VecDeque<ControlFrame>,
@@ -122,9 +122,9 @@ pub struct Connection {
     was_drained: bool,
     /// Of each symbol space.
     linger: [Option<packetize::Linger>; SymbolSpace::ALL.len()],
-    /// For what nobody may guess.
+    /// For values that an attacker must not guess.
     random: Box<dyn Randomness>,
-    /// For choices that anyone may foresee.
+    /// For choices that may be predictable.
     rng: Rng,
     observer: Option<Box<dyn Observer>>,
     /// What the sender waits for, kept for the observer.
@@ -214,7 +214,7 @@ impl Connection {
         self.streams.datagram_space(class)
     }
 
-    /// Changes how the bytes that this side writes to a stream are to be treated, from those on that are in
+    /// Changes the class of the bytes that this side writes to a stream, from the first that is in
     /// no symbol yet. Streams that the peer opened begin as bulk.
     pub fn set_stream_class(
         &mut self,
@@ -236,8 +236,8 @@ impl Connection {
         Ok(taken)
     }
 
-    /// As [`write`](Self::write), but keeps a reference to the bytes until they are sent instead of copying them, unless
-    /// they are few. The bytes taken are removed from the front of `chunk`.
+    /// As [`write`](Self::write), but keeps a reference to the bytes until they are sent instead of copying them,
+    /// unless they are few. The bytes taken are removed from the front of `chunk`.
     pub fn write_chunk(
         &mut self,
         stream: StreamId,
@@ -322,7 +322,7 @@ impl Connection {
         self.response = response.to_vec();
     }
 
-    /// Lost symbols are sent again themselves, by choice or because the peer decodes no code.
+    /// Whether lost symbols are sent again instead of repaired: by policy, or because the peer decodes no code.
     fn resends(&self) -> bool {
         self.policies.recovery.resends() || !self.send[SymbolSpace::Main].makes_repairs()
     }
@@ -361,7 +361,7 @@ impl Connection {
         self.send.of_class(self.pending().class.unwrap_or_default())
     }
 
-    /// Symbols of a space that the peer still accepts, as far as we are willing to keep them until it has them.
+    /// Symbols of a space that may still be sent, within the peer's credit and the number that this side keeps.
     fn symbol_credit(&self, space: SymbolSpace) -> u64 {
         let (next, floor) = (self.send[space].next_symbol(), self.send[space].floor());
         let most = match space {

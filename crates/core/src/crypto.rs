@@ -38,7 +38,7 @@ impl FromStr for PublicKey {
     }
 }
 
-/// A text is not that of a key.
+/// A text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseKeyError {
     /// It does not have 44 characters but this many.
@@ -67,8 +67,8 @@ impl fmt::Display for ParseKeyError {
 
 impl std::error::Error for ParseKeyError {}
 
-/// Reads the text of a 32-byte key; blank space around it does not count. `scratch` holds the bytes too
-/// afterwards: one more than the key, since base64 decodes in units of three. Anyone who reads a secret wipes it.
+/// Reads the text of a 32-byte key; blank space around it does not count. `scratch` holds the key too afterwards,
+/// so that callers wipe it after a secret; it is a byte longer, since base64 decodes in units of three.
 pub fn decode_key(text: &str, scratch: &mut [u8; 33]) -> Result<[u8; 32], ParseKeyError> {
     let text = text.trim();
     if let Some(at) = text.chars().position(|character| !character.is_ascii()) {
@@ -119,8 +119,8 @@ pub enum MacPurpose<'a> {
     Cookie(&'a [u8; 32]),
 }
 
-/// Where everything comes from that a stranger must not guess: challenges, connection ids, the seeds of hash
-/// tables, the secrets of cookies. A generator whose state can be computed from what it gave will not do.
+/// Source of everything that a stranger must not guess: challenges, connection ids, the seeds of hash
+/// tables, the secrets of cookies. A generator whose state can be computed from its output does not suffice.
 pub trait Randomness: fmt::Debug + Send {
     /// Fills `out` with random bytes.
     fn fill(&mut self, out: &mut [u8]);

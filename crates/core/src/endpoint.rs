@@ -31,7 +31,7 @@ use crate::profiles::Profile;
 use crate::wire::header::connection_of;
 use crate::wire::{ConnectionId, Role};
 
-/// Refused handshakes that wait to be told of, at most.
+/// Most refused handshakes that wait to be reported.
 const MAX_REFUSED: usize = 256;
 
 /// What an endpoint is made from.
@@ -47,17 +47,17 @@ pub struct EndpointConfig {
     pub schedule: Schedule,
     /// Most connections at a time, opened and accepted together.
     pub max_connections: usize,
-    /// Most of them that peers ask for and are half open: it is not decided yet whether they are accepted, or the
-    /// peer has not sent a packet yet that shows that it has the keys. Further ones take the place of the oldest, which is safe from that for two seconds, or
-    /// for the time in which the responder's `burst` and `rate` let in so many, if that is less.
+    /// Most of them that peers ask for and are half open: they are not decided on, or the peer has not yet sent
+    /// a packet that shows that it has the keys. Further ones replace the oldest, which is safe from that for
+    /// two seconds, or for the time in which the responder's `burst` and `rate` let in so many, if that is less.
     pub max_half_open: usize,
     /// Most half-open connections of a single source, an IPv4 address or an IPv6 prefix of 56 bits, and of a single
     /// key.
     pub max_half_open_per_source: usize,
     /// Most accepted connections with the holder of a single key; never more than half of `max_connections`.
     pub max_per_peer: usize,
-    /// Bytes of memory that all connections share ([`Connection::memory`]). Those with one peer may hold together as
-    /// much as is left; if they hold more, the largest is closed with [`CloseCode::MEMORY`](crate::wire::CloseCode::MEMORY).
+    /// Bytes of memory that all connections share ([`Connection::memory`]). Those with one peer may together hold as
+    /// much as is left; beyond that, the largest is closed with [`CloseCode::MEMORY`](crate::wire::CloseCode::MEMORY).
     pub memory: u64,
     /// Wall-clock nanoseconds since 1970 at [`Time::ZERO`]; handshake timestamps are made from it.
     pub wall_clock: u64,
@@ -205,7 +205,7 @@ impl Endpoint {
     pub fn handle_datagram(&mut self, now: Time, datagram: Datagram<'_>) {
         let Datagram { socket, remote, ecn, payload } = datagram;
         let address = PathAddress { socket, remote };
-        // Nearly all are packets of connections: these are not worth asking the router.
+        // Nearly all datagrams are packets of connections, which need not pass the router.
         if let Some(id) = connection_of(payload) {
             let heaviest = self.connections.get_mut(id).and_then(|connection| {
                 connection.handle_packet(now, address, ecn, payload);
@@ -241,7 +241,7 @@ impl Endpoint {
                 RouterEvent::Begun(Handle(id), connection) => {
                     let role = connection.role();
                     self.connections.insert(connection);
-                    // The other role is told when the peer has shown its keys.
+                    // An accepted connection is reported once the peer has shown that it has the keys.
                     if role == Role::Responder {
                         continue;
                     }
@@ -313,7 +313,7 @@ impl Endpoint {
             heaviest.extend(weigh(&mut self.router, connection));
         }
         self.close_for_memory(now, heaviest);
-        // Anyone who has just shown its keys is half open no more.
+        // A connection whose peer has just shown that it has the keys is no longer half open.
         self.collect_events();
         for check in self.checks.drain(..) {
             self.router.check(now, check);

@@ -123,13 +123,13 @@ pub struct Path {
     pub backup: bool,
     /// Packets sent and their fates.
     pub sent: SentPackets,
-    /// Packet numbers that are left out.
+    /// Packet numbers that are skipped.
     pub skips: Skips,
     /// Symbols assigned to the path that have not left.
     pub(crate) queue: PathQueue,
     /// Control frames that have to leave on this path.
     pub(crate) control_queue: VecDeque<ControlFrame>,
-    /// Control frames in those of them whose fate is open.
+    /// Control frames in packets whose fate is open.
     pub control: ControlInFlight,
     /// Packets received.
     pub received: Received,
@@ -141,7 +141,7 @@ pub struct Path {
     pub congestion: Box<dyn CongestionController>,
     /// Loss detection.
     pub detector: Box<dyn LossDetector>,
-    /// What controls congestion on this path in place of the profile's choice.
+    /// Congestion policy of this path in place of the profile's choice.
     pub own_congestion: Option<PolicySpec>,
     /// Pacing.
     pub pacer: Pacer,
@@ -177,7 +177,7 @@ pub struct Path {
     pub peer_clock: PeerClock,
     /// Size of a full packet, wire bytes.
     pub packet_size: u64,
-    /// The slots of the paths that share a bottleneck with it, bit by bit.
+    /// Slots, as bits, of the paths that share a bottleneck with it.
     pub(crate) shares: u16,
     /// The factor by which it sends more or less than the controller allows.
     pub(crate) swing: Swing,
@@ -328,8 +328,8 @@ impl Path {
         self.cwnd_open() && self.pacer.next_send(self.packet_size) <= now
     }
 
-    /// How many more full packets window and pacer admit at the time of the last, `most` at most. Others may be
-    /// admitted that are shorter, or that a fraction of a byte's time makes room for: ask again then.
+    /// How many more full packets window and pacer admit at the time of the last, at most `most`. A
+    /// shorter packet may still be admitted, or one that lacks only a fraction of a byte: ask again then.
     pub fn admits(&self, most: usize) -> usize {
         let window = self.swing.window(self.congestion.cwnd());
         let room = window.saturating_sub(self.sent.bytes_in_flight);
@@ -350,7 +350,7 @@ impl Path {
         numbers - missing.min(skips::likely(numbers))
     }
 
-    /// Records that a packet left for another address than the path's, which no feedback is expected about.
+    /// Records that a packet left for another address than the path's; no feedback about it is expected.
     pub(crate) fn on_sent_aside(&mut self, now: Time, payload: usize) -> u64 {
         let number = self.sent.next_number();
         let bytes = payload as u64 + UDP_OVERHEAD;
@@ -360,8 +360,7 @@ impl Path {
         number
     }
 
-    /// Leaves a packet number out if it is time for that; `draw` gives a number below its argument that nobody can
-    /// guess.
+    /// Leaves the next packet number out; `draw` gives a number below its argument that nobody can guess.
     pub(crate) fn skip_number(&mut self, now: Time, draw: impl FnOnce(u64) -> u64) {
         self.skips.skip(self.sent.next_number(), draw);
         self.sent.push(SentPacket::unwatched(now, 0));
@@ -409,7 +408,7 @@ impl Path {
         number
     }
 
-    /// Takes the controller's pacing rate into force.
+    /// Applies the controller's pacing rate.
     pub fn update_pacing(&mut self, now: Time) {
         let rate = self.congestion.pacing_rate().map(|rate| self.swing.rate(rate));
         self.pacer.set_rate(now, rate, self.packet_size);
@@ -444,7 +443,7 @@ impl Path {
         }
     }
 
-    /// Whether data may be sent on the path, if it is not too long for it.
+    /// Whether data may be sent on the path, provided that it fits.
     pub fn is_usable(&self) -> bool {
         matches!(self.state, PathState::Active | PathState::Probation)
     }

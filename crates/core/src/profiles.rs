@@ -79,8 +79,8 @@ impl Profile {
         }
     }
 
-    /// By which profile the peer is asked to acknowledge. Where a built-in one of this name acknowledges
-    /// otherwise, it is a name that the peer cannot know: it then goes by the profile that it has itself.
+    /// Name of the profile by which the peer is asked to acknowledge. If a built-in one of this name
+    /// acknowledges otherwise, a `*` makes it a name that the peer cannot know: it then goes by its own profile.
     fn ack_profile(&self) -> String {
         let built_in = Profile::named(&self.name);
         match built_in.is_some_and(|known| known.policy(Axis::Ack) != self.policy(Axis::Ack)) {
@@ -122,7 +122,7 @@ impl Profile {
         self.registry.register(entry, make)
     }
 
-    /// Lets policies be chosen from `registry`, where those that the profile has now must be found.
+    /// Lets policies be chosen from `registry`, which must have all that the profile has now.
     ///
     /// # Errors
     /// When one of them is not; the profile then stays as it was.

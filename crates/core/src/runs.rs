@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Pieces that there is always room for once there were as many.
+/// Capacity, in pieces, that is kept once it has been reached.
 const SPARE: usize = 256;
 
 /// The stretch that was seen without a hole, and the pieces beyond it. What is seen again costs next to nothing,
@@ -97,7 +97,7 @@ impl Runs {
             }
             self.beyond.drain(first + 1..last);
         }
-        // The room that one hole took must not stay with every stream in turn.
+        // Shrink the list; otherwise every stream in turn would keep the capacity that one hole took.
         if self.beyond.capacity() > SPARE && self.beyond.len() < self.beyond.capacity() / 4 {
             self.beyond.shrink_to(SPARE.max(2 * self.beyond.len()));
         }

@@ -35,7 +35,7 @@ enum Step {
     Write { bytes: usize },
     /// Time passes.
     Wait { millis: u64 },
-    /// The victim ends it.
+    /// The victim closes the connection.
     Close,
 }
 
@@ -126,7 +126,7 @@ impl World {
     }
 }
 
-/// Who has not answered got at most three times what came from him.
+/// An address that has not answered got at most three times what came from it.
 fn audit(
     traffic: &BTreeMap<SocketAddr, Traffic>,
     answered: &BTreeSet<SocketAddr>,

@@ -11,7 +11,7 @@ use anabranch_types::Time;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// When the tests begin, and some spans, in nanoseconds since 1970.
+/// When the tests begin, in nanoseconds since 1970, and some spans in nanoseconds.
 const TODAY: u64 = 1_700_000_000 * SECOND;
 const SECOND: u64 = 1_000_000_000;
 const YEAR: u64 = 365 * 86_400 * SECOND;
@@ -32,7 +32,7 @@ fn end(seed: u8, handshakes: u64, wall_clock: u64) -> Endpoint {
     Endpoint::new(config, Box::new(crypto), Time::ZERO)
 }
 
-/// Passes on what one end sends; how many datagrams.
+/// Passes on what one end sends; returns how many datagrams.
 fn pass(now: Time, from: &mut Endpoint, to: &mut Endpoint, last: &mut Vec<u8>) -> usize {
     let remote = SocketAddr::from(([10, 0, 0, 1], 1));
     let (mut buffer, mut count) = ([0; 2048], 0);
@@ -50,7 +50,7 @@ fn pass(now: Time, from: &mut Endpoint, to: &mut Endpoint, last: &mut Vec<u8>) -
 struct Scene {
     server: Endpoint,
     now: Time,
-    /// The first message that arrived last.
+    /// The newest Initiation that arrived.
     message: Vec<u8>,
 }
 
@@ -96,7 +96,7 @@ fn nobody_locks_out_another_holder_of_his_key_by_timestamps_of_years_to_come() {
     assert!(scene.answers(TODAY));
 }
 
-/// Who goes as far as he may, without being taken for somebody with a wrong clock, locks the other out for minutes.
+/// A holder whose clock is as far ahead as it can be without counting as wrong locks the other out for minutes.
 #[test]
 fn timestamps_a_little_ahead_lock_another_out_for_minutes_and_no_longer() {
     let mut scene = Scene::new(TODAY);
@@ -108,7 +108,7 @@ fn timestamps_a_little_ahead_lock_another_out_for_minutes_and_no_longer() {
     assert!(scene.answers(TODAY));
 }
 
-/// As after a start without a clock that goes on while the power is off.
+/// As after a start without a battery-backed clock.
 #[test]
 fn a_server_whose_clock_is_years_behind_serves_everybody() {
     let mut scene = Scene::new(0);

@@ -12,7 +12,7 @@ use core::time::Duration;
 
 const BYTES: u64 = 600_000;
 
-/// 10 ms each way; of what the first end sends, this many of a hundred datagrams are lost.
+/// 10 ms each way; the datagrams of the first end are lost with the probability `loss`.
 fn network(loss: f64) -> impl Network {
     let mut rng = Rng::new(5);
     move |sent: &Sent<'_>| {
@@ -50,7 +50,7 @@ fn every_code_recovers_what_is_lost() {
     }
 }
 
-/// Longer than any code's of byte-sized numbers.
+/// Blocks longer than those of any code with byte-sized symbol numbers.
 #[test]
 fn blocks_of_many_symbols_are_recovered() {
     let axes = [
@@ -109,7 +109,7 @@ fn sides_may_differ_in_their_codes() {
     assert!(sender.sent.repairs > 0 && receiver.decoded > 0);
 }
 
-/// Blocks are planned with short symbols where little fits into a round trip; a datagram is not.
+/// Blocks are planned with short symbols where little fits into a round trip; datagrams may be longer.
 #[test]
 fn datagrams_longer_than_the_planned_symbols_arrive() {
     let mut pair = Pair::new(&Profile::named("mplot").unwrap(), 1, network(0.0));

@@ -79,7 +79,7 @@ fn no_id_is_seen_on_two_paths_however_many_come_and_go() {
         let (mut pair, seen) = tapped(loss, 2, 4);
         let mut open_paths = vec![PathId(0), PathId(1)];
         for socket in 2..80 {
-            // Some are abandoned at once, so that the responder hears of them first by that; most carry data.
+            // Some are abandoned at once, so that the responder first hears of them by that; most carry data.
             let path = loop {
                 match open(&mut pair, socket) {
                     Some(path) => break path,
@@ -106,7 +106,7 @@ fn no_id_is_seen_on_two_paths_however_many_come_and_go() {
         assert_eq!((pair.ends[0].unwritten, pair.ends[1].read), (0, pair.ends[0].written));
         let ids = seen.borrow();
         let of = |side| ids.values().filter(|(sender, _)| *sender == side).count();
-        // What the responder sends on is what it heard of; each has an id of its own in both directions.
+        // The responder sends on the paths that it heard of; each has an id of its own in both directions.
         assert!(of(0) > 50 && of(1) > 40, "{} and {} ids", of(0), of(1));
         println!("loss {loss} %: {} and {} ids", of(0), of(1));
     }
@@ -159,7 +159,7 @@ fn a_packet_under_the_id_of_another_path_is_dropped() {
     let mut rogue = rogue(&parameters());
     let id = |rogue: &Rogue, path| rogue.supplied(path).unwrap();
     rogue.send(1, &[0x01]);
-    // Of a path that is open, of one that is not, and of none.
+    // Packets under the id of another path that is open, of one that is not, and of none.
     for (path, under) in [(0, id(&rogue, 1)), (1, id(&rogue, 0)), (1, id(&rogue, 5))]
         .into_iter()
         .chain([(2, id(&rogue, 0)), (2, ConnectionId(0x1234_5678))])
@@ -203,7 +203,7 @@ fn ids_that_contradict_or_reach_too_far_close() {
     assert_eq!(code(&[new_id(10, 9), new_id(9, 9)]), violation);
     assert_eq!(code(&[new_id(17, 17)]), violation, "too far ahead");
     assert_eq!(code(&[new_id(u32::MAX, 17)]), violation);
-    // About a closed path nothing counts.
+    // Frames about a closed path are ignored.
     assert_eq!(code(&[abandon(3), new_id(3, 3), new_id(9, Rogue::id(3).0)]), None);
     assert_eq!(code(&[abandon(8), abandon(8)]), None);
     assert_eq!(code(&[abandon(9)]), violation, "a path that cannot have been opened");
@@ -290,7 +290,7 @@ fn ids_in_use_are_few_whatever_a_peer_does() {
     }
     assert_eq!(last, 95, "paths within the time for which ids of closed paths are kept");
     rogue.advance(Duration::from_secs(2));
-    // It opens every eighth only, without telling of the others.
+    // The peer opens only every eighth path, without telling of the others.
     while rogue.supplied(last + 8).is_some() {
         last += 8;
         open_and_abandon(&mut rogue, last);

@@ -105,10 +105,10 @@ fn delivered(case: Case, observer: Option<Observer>, run: u64) -> u64 {
     pair.ends[1 - case.sender].read
 }
 
-/// Copies from other addresses cost next to nothing. Packets that arrive early are reordering, too, and that may cost
-/// something whoever sends them: no more is to be had than with copies from the client's own address.
+/// Copies from other addresses cost next to nothing. Early copies are reordering, too, which may cost something
+/// whoever sends them: the goodput with copies from the client's own address is the most that can be expected.
 fn holds(case: Case, observers: impl IntoIterator<Item = Observer>) {
-    // One run differs from the next by several hundredths: where the first falls short, the mean of eight counts.
+    // Single runs differ by several hundredths: where the first falls short, the mean of eight counts.
     let mean =
         |observer, runs| (0..runs).map(|run| delivered(case, observer, run)).sum::<u64>() / runs;
     let alone = [1, 8].map(|runs| mean(None, runs));

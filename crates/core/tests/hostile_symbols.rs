@@ -132,7 +132,7 @@ fn blocks_that_contradict_each_other_close() {
     }
 }
 
-/// Who names no code that this side knows sends no repairs.
+/// A peer that names no code that this side knows may send no repairs.
 #[test]
 fn repairs_of_no_known_code_close() {
     closes("fountain-of-youth", &[source(1, &[0]), repair(0, 1, 0, &[1])]);
@@ -172,8 +172,8 @@ fn repairs_of_what_is_there_are_dropped() {
     }
 }
 
-/// What lies decode to is no frames, and closes the connection as any other symbol of that kind does; or it is frames, and means
-/// no more than if it had been sent in the clear.
+/// What false repairs decode to may not parse, and then closes the connection as any such symbol
+/// does; or it parses, and means no more than if it had been sent in the clear.
 #[test]
 fn lies_that_decode_are_judged_as_symbols_are() {
     for code in all_codes() {

@@ -27,8 +27,8 @@ fn network() -> impl Network {
     |sent: &Sent<'_>| Some((sent.now + Duration::from_millis(10), sent.ecn))
 }
 
-/// Writes `writes` times 500 bytes, each so many milliseconds after the one before, with the given redundancy and code.
-/// Returns what was closed, and when the last bytes were written.
+/// Writes `writes` times 500 bytes, each `pause` milliseconds after the one before, with the given
+/// redundancy and code. Returns what was closed, and when the last bytes were written.
 fn closed(
     class: TrafficClass,
     (writes, pause): (u32, u64),

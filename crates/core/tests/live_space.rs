@@ -38,7 +38,7 @@ impl Observer for Departures {
     }
 }
 
-/// Writes so many bytes of these classes in turn, and waits until the sender knows that all have arrived.
+/// Writes `bytes` bytes of these classes in turn, and waits until the sender knows that all have arrived.
 fn transfer<N: Network>(
     pair: &mut Pair<N>,
     classes: &'static [TrafficClass],
@@ -106,8 +106,8 @@ fn live_data_comes_among_the_rest_where_it_is_told_to_or_the_peer_offers_nothing
     assert_eq!(departures.count("source", LIVE), 0);
 }
 
-/// The receiver grants a small part of what is sent, and a quarter of that of live data, so that each space waits for its
-/// own credit again and again.
+/// The receiver grants a small part of what is sent, and a quarter of that of live data, so that each space waits for
+/// its own credit again and again.
 #[test]
 fn each_space_has_credit_of_its_own() {
     let mut config = EndpointConfig::new(Profile::default());
@@ -245,7 +245,7 @@ fn what_is_beyond_the_credit_or_the_code_closes() {
     }
 }
 
-/// A peer that never got a live symbol speaks of them all the same.
+/// A peer that never got a live symbol reports on them all the same.
 #[test]
 fn reports_about_a_space_in_which_nothing_was_sent_say_nothing() {
     for classes in [&[TrafficClass::Bulk][..], BULK_AND_LIVE] {

@@ -22,7 +22,7 @@ const STREAMS: u64 = 200;
 /// Payload of the longest symbol that these tests send.
 const PAYLOAD: usize = 1100;
 
-/// Most bytes that a connection takes beyond what it tells.
+/// Most bytes that a connection takes beyond what it reports.
 const UNTOLD: i64 = 3_000_000;
 
 /// Limits small enough for a leak in any one place to pass their sum.
@@ -40,12 +40,12 @@ fn transport() -> TransportConfig {
     transport
 }
 
-/// The most memory that a connection took while its peer did this, beside the bound.
+/// Checks that the most memory that a connection takes while its peer does this stays within the bound.
 fn measure(open: u64, abuse: impl FnOnce(&mut Abuser)) {
     measure_as("anabranch", None, open, abuse);
 }
 
-/// The same for another profile, and a peer that uses another code.
+/// As [`measure`], for another profile, and a peer that uses another code.
 fn measure_as(profile: &str, code: Option<&str>, open: u64, abuse: impl FnOnce(&mut Abuser)) {
     let mut theirs = TransportConfig::default().parameters(profile);
     theirs.codes = code.map(str::to_owned);
@@ -65,7 +65,7 @@ fn measure_as(profile: &str, code: Option<&str>, open: u64, abuse: impl FnOnce(&
     assert!(most <= bound, "{most} bytes, and {bound} are the most");
 }
 
-/// A rogue, and where it is.
+/// A rogue, and its progress.
 struct Abuser {
     rogue: Rogue,
     /// The next symbol.
@@ -179,7 +179,7 @@ fn repairs_for_blocks_of_every_length() {
     });
 }
 
-/// Each code's repairs, as many as it keeps, of blocks that lack one symbol; then the symbols, and the same of what follows.
+/// Repairs of each code, as many as are kept, for blocks that lack one symbol; then those symbols, and the same again.
 #[test]
 fn repairs_of_every_code_that_do_not_suffice() {
     for code in ["random-linear", "lt", "raptorq"] {
@@ -252,7 +252,7 @@ fn streams_in_pieces() {
     });
 }
 
-/// An endpoint has less memory than a connection may take: the peer loses the connection before it takes half of that.
+/// With less memory than a connection may take, the peer loses the connection once it holds about half of it.
 #[test]
 fn a_peer_that_takes_more_than_its_share_loses_the_connection() {
     const BUDGET: u64 = 2 << 20;

@@ -100,7 +100,7 @@ fn repairs_that_contradict_close() {
 #[test]
 fn packets_of_more_frames_than_they_may_hold_close() {
     let code = CloseCode::FRAME_ENCODING;
-    // Of PADDING, a run counts as one.
+    // A run of PADDING counts as one frame.
     let fullest = [vec![0x01; 127], vec![0; 100]].concat();
     closes(&[fullest.clone(), vec![0x01; 128], [fullest, vec![0x01]].concat()], code);
     closes(
@@ -118,7 +118,7 @@ fn packets_of_more_frames_than_they_may_hold_close() {
     closes(&[ack(0, 0..=0), ack(0, 0..=0).repeat(2)], code);
 }
 
-/// The payload of a symbol of so many bytes: datagrams without bytes, of which each is `datagram`, and padding.
+/// The payload of a symbol of `length` bytes: `frames` empty datagrams, each encoded as `datagram`, and padding.
 fn crowded(datagram: [u8; 2], frames: usize, length: usize) -> Vec<u8> {
     let mut payload = datagram.repeat(frames);
     payload.resize(length, 0);
@@ -131,7 +131,7 @@ fn symbols_of_more_frames_than_their_length_is_worth_close() {
     for (most, length) in [(1, 31), (2, 32), (2, 63), (3, 64), (32, 1023), (33, 1024)] {
         let symbol = |id: u64, frames: usize| source(id, &crowded([0x22, 0], frames, length));
         closes(&[symbol(0, most), symbol(1, most + 1)], code);
-        // One that is decoded has no more either. This repair is the symbol divided by 2.
+        // The limit holds for decoded symbols, too. This repair is the symbol divided by 2.
         let half = |id: u64, frames: usize| repair(id, 1, 253, &crowded([0x11, 0], frames, length));
         closes(&[half(0, most), half(1, most + 1)], code);
     }
@@ -223,7 +223,7 @@ fn path_ids_out_of_reach_are_dropped() {
         rogue.send(path, &[0x01]);
     }
     let stats = rogue.connection().unwrap().stats();
-    // There is no connection id for them.
+    // The rogue has no connection ids for these paths.
     assert_eq!((stats.paths.len(), stats.dropped.unopened), (1, 3));
     // As many as allowed, and not one more, however they come.
     for path in (1..=8).rev().chain(1..30) {

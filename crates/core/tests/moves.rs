@@ -83,7 +83,7 @@ fn a_server_returns_to_where_the_client_was_when_the_new_address_falls_silent() 
     let mut pair = download();
     pair.network.host = 1;
     follow(&mut pair);
-    // Nothing of the client is under way that would tell: it is back, and hears nothing that it could answer.
+    // No packet under way tells that the client is back, and it hears nothing that it could answer.
     pair.network.host = 0;
     pair.flying.clear();
     let took = follow(&mut pair);
@@ -111,7 +111,7 @@ fn a_client_does_not_follow_copies_of_the_servers_packets() {
     assert!(pair.ends[0].read > read + 500_000);
 }
 
-/// The server's packets come from another host by now.
+/// Moves the server to another host; returns its new address.
 fn server_at(pair: &mut Pair<Road>, host: u8) -> SocketAddr {
     pair.network.server = host;
     pair.network.source(1, 0)

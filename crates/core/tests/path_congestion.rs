@@ -38,7 +38,7 @@ fn paths_of_one_connection_are_controlled_by_different_policies() {
     connection.set_congestion(now, PathId(1), &policy("reno")).unwrap();
     assert_eq!(phases(&mut pair), ["startup", "slow-start"]);
 
-    // What was asked for a path outlives a change of its address.
+    // A path's own policy outlives a change of its address.
     let moved = PathAddress { socket: SocketId(0), remote: address(1, 0) };
     pair.ends[0].connection().unwrap().move_path(now, PathId(0), moved);
     assert_eq!(phases(&mut pair), ["startup", "slow-start"]);
@@ -47,8 +47,8 @@ fn paths_of_one_connection_are_controlled_by_different_policies() {
     assert_eq!(pair.ends[1].read, 100_000);
 }
 
-/// The share of its window that each path of a `ptcp` connection keeps after one loss, in hundredths, and the controllers'
-/// states then.
+/// The share of its window that each path of a `ptcp` connection keeps after one loss, in hundredths, and the
+/// controllers' states then.
 fn after_one_loss(controls: [&str; 2]) -> Vec<(u64, &'static str)> {
     let mut profile = Profile::named("ptcp").unwrap();
     profile.set(Axis::Recovery, "resend").unwrap();

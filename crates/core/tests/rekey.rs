@@ -13,7 +13,7 @@ use core::time::Duration;
 const STEP: Duration = Duration::from_millis(1);
 const DELAY: Duration = Duration::from_millis(20);
 
-/// What each datagram takes of a path's time.
+/// Time for which each datagram occupies a path.
 const SERVICE: Duration = Duration::from_micros(500);
 
 /// Loses this share of the datagrams, and delays the others by up to this much more than the path's time.
@@ -21,7 +21,7 @@ fn road(loss: f64, jitter: Duration) -> impl Network {
     road_of(7, loss, jitter)
 }
 
-/// The same with the losses of a seed.
+/// As [`road`], with the losses of a seed.
 fn road_of(seed: u64, loss: f64, jitter: Duration) -> impl Network {
     let mut rng = Rng::new(seed);
     let mut free = [[Time::ZERO; 2]; 2];
@@ -90,7 +90,7 @@ fn keys_in_use_are_renewed_every_two_minutes_over_lossy_paths() {
 
 #[test]
 fn worn_keys_are_renewed_whoever_sends() {
-    // Which packets are lost makes 4 % from seed to seed, so .7 % of the ratio here.
+    // The packets lost make a difference of 4 % from seed to seed, so 0.7 % of the ratio here.
     let [mut with, mut without] = [0, 0];
     for (sender, seed) in
         [0, 1].into_iter().flat_map(|sender| (0..16).map(move |seed| (sender, seed)))
@@ -203,7 +203,7 @@ fn a_peer_cannot_make_work_by_exchanges() {
     unused.advance(Duration::from_secs(10));
     unused.send(0, &rekey(2, [0; 48]));
     assert_broken(&unused);
-    // One that leaves an epoch out, one that nobody with its keys wrote, one too soon after the handshake.
+    // A question that leaves an epoch out, one that nobody with the keys wrote, one too soon after the handshake.
     let mut ahead = rogue();
     let frame = question(&mut ahead, 2);
     ahead.send(0, &frame);

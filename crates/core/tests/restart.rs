@@ -21,7 +21,7 @@ const RESPONSE: u8 = 2;
 struct Road {
     loses: fn(&Sent<'_>) -> bool,
     handshakes: Vec<(usize, Vec<u8>)>,
-    /// What comes on top of the delay each way.
+    /// Additional delay each way.
     slow: Duration,
 }
 
@@ -58,14 +58,14 @@ fn run(pair: &mut Pair<Road>, millis: u64) {
     }
 }
 
-/// The server's process is another one from now on: it has the key, and knows nobody.
+/// Replaces the server's process by another, which has the same key and knows nobody.
 fn restart(pair: &mut Pair<Road>) {
     let end = &mut pair.ends[1];
     end.endpoint = endpoint(2, EndpointConfig { wall_clock: 1, ..config() });
     (end.handle, end.stream, end.closed) = (None, None, None);
 }
 
-/// Runs until the client's connection is over; how long that took.
+/// Runs until the client's connection is over; returns how long that took.
 fn until_closed(pair: &mut Pair<Road>, most: u64) -> Option<Duration> {
     let begun = pair.now;
     for _ in 0..most {
@@ -215,8 +215,8 @@ fn after_a_long_timeout_the_news_comes_soon() {
     assert!(took < Duration::from_millis(2400), "{took:?}");
 }
 
-/// The peer opens a path and crashes before it has proven its address there. The challenge on that path is repeated more
-/// often than a timeout that has grown; the repetitions must not postpone the timeout for ever.
+/// The peer opens a path and crashes before it has proven its address there. The challenge on that path is repeated
+/// more often than a timeout that has grown; the repetitions must not postpone the timeout for ever.
 #[test]
 fn a_path_that_was_never_proven_hides_no_silence() {
     let network = Road { loses: |_| false, handshakes: Vec::new(), slow: Duration::ZERO };

@@ -63,7 +63,7 @@ fn the_last_symbol_shares_a_packet_with_its_repair() {
         let redundancy = format!("fixed:share=1,together={together}");
         let mut pair = Pair::new(&profile(&[(Axis::Redundancy, &redundancy)]), 1, perfect);
         transfer(&mut pair, 5_000);
-        // What else there is to send has time to leave: probes of the MTU, reports.
+        // Everything else has time to leave: probes of the MTU, reports.
         (0..1000).for_each(|_| pair.round(Duration::from_millis(1)));
         let before = pair.ends[0].connection().unwrap().stats();
         let after = transfer(&mut pair, 100);
@@ -93,8 +93,8 @@ fn many_short_symbols_keep_to_what_a_packet_may_hold() {
     }
 }
 
-/// However short what the application writes is, neither a symbol nor a packet holds more of it than it may, or the peer
-/// would close.
+/// However short what the application writes is, neither a symbol nor a packet holds more of it than it may, or the
+/// peer would close.
 #[test]
 fn many_short_messages_keep_to_what_symbols_and_packets_may_hold() {
     const MESSAGES: u16 = 3000;

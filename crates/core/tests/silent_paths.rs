@@ -16,7 +16,7 @@ const BEGINS: Time = Time::from_millis(1000);
 /// Packets of the sender that were lost, when each left, and how long it was.
 type Lost = Arc<Mutex<Vec<(Time, usize)>>>;
 
-/// From a second on every packet of the sender is lost while `lasts` says so of the number of those lost and of the time.
+/// From 1 s on, the sender's packets are lost while `lasts` returns true for the number lost so far and the time.
 fn network(lost: &Lost, mut lasts: impl FnMut(usize, Time) -> bool) -> impl Network {
     let lost = Arc::clone(lost);
     move |sent: &Sent<'_>| {
@@ -29,7 +29,7 @@ fn network(lost: &Lost, mut lasts: impl FnMut(usize, Time) -> bool) -> impl Netw
     }
 }
 
-/// Sends without end for so many seconds; tells what was lost and when the receiver read again.
+/// Sends without end for `seconds`; returns what was lost, and when the receiver read again.
 fn run(seconds: u64, lasts: impl FnMut(usize, Time) -> bool) -> (Vec<(Time, usize)>, Option<Time>) {
     let lost = Lost::default();
     let profile = Profile::named("anabranch").unwrap();

@@ -34,7 +34,7 @@ fn replays(scene: &mut Scene, _: u64) -> Vec<u8> {
     scene.pair.network.captured.clone()
 }
 
-/// Runs a transfer, and the flood if there is one beside it; when it was done, and the scene.
+/// Runs a transfer, beside the flood if there is one; returns when it was done, and the scene.
 fn transfer(flood: Option<(Forge, u16)>) -> (Time, Scene) {
     let mut scene = Scene::with_client(Permitted::Only([scene::client_key()].into()));
     scene.write(BYTES);
@@ -56,7 +56,7 @@ fn transfer(flood: Option<(Forge, u16)>) -> (Time, Scene) {
     (done, scene)
 }
 
-/// What a rate of this many a second, and at once, allows in the time of a flood; one is just due.
+/// What a limit of `rate` a second, and as many at once, allows during a flood; one is just due.
 fn most(rate: u64) -> u64 {
     rate + rate * (FLOOD / PER_MILLISECOND) / 1000 + 1
 }
@@ -79,7 +79,7 @@ fn messages_under_unknown_keys_are_held_to_the_rate_whatever_their_source() {
         assert_eq!(done, undisturbed, "{sources} sources");
         let accepts = scene.work().accepts;
         assert!(accepts <= 1 + most(50), "{sources} sources: {accepts} operations");
-        // Cookies and nothing else, few in all, and no more to anybody than his allowance.
+        // Cookies and nothing else, few in all, and no more to any source than its allowance.
         let cookies = scene.pair.network.to_strangers;
         assert_eq!(cookies.bytes, cookies.packets * message::COOKIE_REPLY_LEN as u64);
         assert!(cookies.packets <= most(2500), "{cookies:?}");
@@ -131,7 +131,7 @@ fn a_noisy_source_locks_nobody_out() {
     }
     let connected = scene.connected().expect("it connects in spite of the noise");
     assert!(connected < Time::from_millis(2100), "asked at 2 s, connected at {connected}");
-    // Two allowances of the source, direct and proven, and one connection that is none of its.
+    // Two allowances of the source, direct and proven, and one connection of the client.
     assert!(scene.work().accepts <= 2 * (20 + 2 * 20) + 2, "{:?}", scene.work());
     assert!(scene.victim().handles().count() <= 1 + 16);
 }
@@ -244,8 +244,8 @@ fn half_open_connections_of_one_key_leave_room_for_others() {
     assert!(scene.connected().is_some());
 }
 
-/// Two who share a key, one of whom has a clock that is an hour ahead, connect at the same time and one after the
-/// other, each for himself.
+/// Two holders of one key, one of whom has a clock that is an hour ahead, connect at the same time
+/// and one after the other, each on its own.
 #[test]
 fn two_holders_of_one_key_have_connections_of_their_own() {
     const HOUR: u64 = 3_600_000_000_000;

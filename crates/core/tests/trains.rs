@@ -32,7 +32,7 @@ impl Network for Links {
         if count.is_multiple_of(self.loss) || queue > Duration::from_millis(5) {
             return None;
         }
-        // Some profiles heed nothing else.
+        // Mark packets that meet a long queue: some profiles heed nothing else.
         let ecn = if queue > Duration::from_millis(2) { Ecn::Ce } else { sent.ecn };
         let share = sent.payload.len() as f64 / 1452.0;
         *free_at = starts + self.spacing.mul_f64(share);

@@ -9,7 +9,7 @@ pub(crate) struct Clock {
     start: Instant,
 }
 
-/// The kernel's receive stamps are not believed beyond this age: the wall clock may have stepped.
+/// Receive stamps of the kernel older than this are ignored: the wall clock may have been stepped.
 const OLDEST_STAMP: Duration = Duration::from_millis(100);
 
 #[allow(clippy::disallowed_methods, reason = "real time is this crate's purpose")]

@@ -1,11 +1,11 @@
 use core::time::Duration;
 
-/// The steps of a histogram. What is beyond the last has a place of its own, of which only the largest value is known.
+/// The steps of a histogram. Values beyond the last step are counted together; of these only the largest is known.
 pub trait Steps {
-    /// How many there are.
+    /// Number of steps.
     const COUNT: usize;
 
-    /// Which one a value belongs to, from 0; [`Steps::COUNT`] or more if it is beyond all.
+    /// The step that a value belongs to, from 0; [`Steps::COUNT`] or more if it is beyond the last.
     fn index(micros: u64) -> u64;
 
     /// The least value, in microseconds, that is above step `index`.
@@ -15,7 +15,7 @@ pub trait Steps {
 /// How often durations occurred, in constant memory.
 #[derive(Debug)]
 pub struct Histogram<S> {
-    /// One for each step, and one for what is beyond.
+    /// One per step, and one for values beyond the last.
     buckets: Box<[u64]>,
     count: u64,
     max: Duration,
@@ -45,7 +45,7 @@ impl<S: Steps> Histogram<S> {
         self.max = self.max.max(value);
     }
 
-    /// Adds what `other` has.
+    /// Adds the values of `other`.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.max = self.max.max(other.max);

@@ -1,8 +1,8 @@
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-/// A thread that is joined when this is dropped. In a struct it stands behind the field whose end ends the thread,
-/// since fields are dropped in their order.
+/// A thread that is joined on drop. In a struct, declare it after the field whose drop ends the thread, since
+/// fields are dropped in order of declaration.
 #[derive(Debug)]
 pub(crate) struct Joined(Option<JoinHandle<()>>);
 

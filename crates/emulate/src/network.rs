@@ -12,12 +12,12 @@ use crate::waits::Waits;
 
 /// Links, the routes that lead over them, and the packets inside.
 ///
-/// Time comes with every call, so what comes out, and when it is due, follows from the arrivals and the models
+/// Every call passes the time, so what comes out, and when it is due, depends on the arrivals and the models
 /// alone. Only [`next_due`](Self::next_due) compares it with a clock.
 pub(crate) struct Network {
     links: Vec<Hop>,
     routes: Vec<Route>,
-    /// Whether a route has several links. What one delivers enters the next, so that all are advanced together.
+    /// Whether a route has several links. If so, all links advance in step, since the output of one enters the next.
     chained: bool,
     /// What a link has just delivered, on its way to the next link or the route's end.
     moving: Vec<Delivery<Parcel>>,
@@ -30,7 +30,7 @@ struct Hop {
     name: String,
     tap: Option<Box<dyn Tap>>,
     link: Link<Parcel>,
-    /// The link's capacity integral when the first packet of all arrived.
+    /// The link's capacity integral at the first arrival on any link, bits.
     capacity_before: Option<f64>,
     waits: Waits,
 }
@@ -38,7 +38,7 @@ struct Hop {
 #[derive(Debug)]
 struct Route {
     links: Vec<usize>,
-    /// What has come out of the last link, in the order of time.
+    /// What has come out of the last link, in order of time.
     due: VecDeque<Delivery<Parcel>>,
     stats: RouteStats,
 }
@@ -139,7 +139,7 @@ impl Network {
         while let Some((time, index)) = self.earliest().filter(|(time, _)| *time <= now) {
             let Network { links, moving, spare, chained, .. } = self;
             let Some(hop) = links.get_mut(index) else { return };
-            // One event at a time where links follow each other: packets enter a link in the order of time.
+            // Where links follow each other, advance one event at a time, so that packets enter each in order of time.
             let until = if *chained { time } else { now };
             let Hop { link, tap, .. } = hop;
             link.advance(until, |output| match output {
@@ -254,7 +254,7 @@ impl Route {
 }
 
 impl Hop {
-    /// How long the packets will take that wait before the last one, which has `size` bytes. One that is being sent is left out.
+    /// Time to send the packets queued before the last one, which has `size` bytes. The packet being sent is left out.
     fn wait_of_last(&self, size: u32) -> Duration {
         let before = self.link.queue().bytes().saturating_sub(u64::from(size));
         self.link.rate().time_to_send(before)
@@ -307,7 +307,7 @@ mod tests {
         let links = || [("a".to_owned(), &a), ("b".to_owned(), &b)];
         let mut network = Network::new(links(), [vec![0, 1], vec![1]], 1).expect("valid");
         arrive(&mut network, 0, Time::ZERO, 1);
-        // Enters the second link 1 µs before the first packet does, so that this waits for it.
+        // Enters the second link 1 µs before the first packet does, so the first packet waits for it.
         arrive(&mut network, 1, Time::from_nanos(5_999_000), 2);
         assert_eq!(out(&mut network, Time::from_nanos(16_998_999)), []);
         assert_eq!(out(&mut network, Time::from_nanos(16_999_000)), [(1, 2)]);

@@ -11,7 +11,7 @@ pub struct PathConfig {
     pub reverse: LinkConfig,
 }
 
-/// What keys about the reverse link begin with.
+/// Prefix of the keys for the reverse link.
 const REVERSE: &str = "reverse.";
 
 impl PathConfig {
@@ -26,7 +26,7 @@ impl FromStr for PathConfig {
     type Err = LinkConfigError;
 
     /// Reads the forward link, as [`LinkConfig::read`] does, with the files that it names. The reverse link is its
-    /// clean counterpart, and differs from it in what keys such as `reverse.loss=1%` say.
+    /// clean counterpart, changed by keys such as `reverse.loss=1%`.
     fn from_str(text: &str) -> Result<Self, LinkConfigError> {
         let (back, there): (Vec<&str>, Vec<&str>) =
             text.split(',').partition(|item| item.trim_start().starts_with(REVERSE));

@@ -29,7 +29,7 @@ pub enum RelayError {
     /// No path was given.
     #[error("at least one path is needed")]
     NoPath,
-    /// Two paths have the same name; they would lose the same packets.
+    /// Two paths have the same name, and so would lose the same packets.
     #[error("two paths are called '{0}'")]
     DuplicateName(String),
     /// The receiver is not at an IPv4 loopback address.
@@ -98,7 +98,7 @@ impl Relay {
         &self.addresses
     }
 
-    /// The time since the relay started, on which its links live.
+    /// The time since the relay started, which is the time of its links.
     pub fn now(&self) -> Time {
         self.worker.now()
     }

@@ -54,7 +54,7 @@ fn leave_room_for_ecn(udp: &UdpSocket) -> io::Result<()> {
     Ok(setsockopt(udp, Ipv4PacketInfo, &false)?)
 }
 
-/// Elsewhere receives are not joined.
+/// Other systems do not join received datagrams, so the codepoint fits.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn leave_room_for_ecn(_udp: &UdpSocket) -> io::Result<()> {
     Ok(())

@@ -30,7 +30,7 @@ pub struct PathStats {
     pub forward: LinkStats,
     /// From the receiver to the sender.
     pub reverse: LinkStats,
-    /// The ends of both, the forward one first.
+    /// The ends of both routes, the forward one first.
     pub routes: [RouteStats; 2],
 }
 

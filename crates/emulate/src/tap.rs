@@ -1,7 +1,7 @@
 use anabranch_sim::link::DropCause;
 use anabranch_types::{Ecn, Time};
 
-/// Sees what leaves a link. It is called by the thread that carries packets, which waits for it.
+/// Sees what leaves a link. Called on the thread that carries packets, which it blocks meanwhile.
 pub trait Tap: Send {
     /// A packet left the link at `time`, since the links were started: it arrived at the far end with this codepoint,
     /// whatever its header still says, or it was dropped.

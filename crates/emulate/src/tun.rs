@@ -45,7 +45,7 @@ use wires::TunWires;
 /// this process.
 #[derive(Debug)]
 pub struct Emulator {
-    // Dropped first, so that nothing moves interfaces that go.
+    // Dropped first, so that no event changes an interface that is being removed.
     events: Option<Events>,
     worker: Worker,
     client: Arc<Space>,
@@ -79,10 +79,10 @@ pub enum EmulatorError {
     /// No path was given.
     #[error("at least one path is needed")]
     NoPath,
-    /// More than there are addresses for.
+    /// More paths than there are addresses for.
     #[error("{0} paths; at most {MAX_PATHS} can be emulated")]
     TooMany(usize),
-    /// An interface cannot be called so.
+    /// The path's name cannot be that of an interface.
     #[error(
         "path '{0}' cannot be the name of an interface: that has at most {MAX_NAME} characters and is not 'lo'"
     )]
@@ -90,7 +90,7 @@ pub enum EmulatorError {
     /// A path has no way back.
     #[error("path '{0}' has no way back")]
     NoWayBack(String),
-    /// A link does what only the simulator can do to packets.
+    /// A link has faults, which only the simulator can apply.
     #[error("link '{0}' has faults, which only the simulator has")]
     Faults(String),
     /// A link's description is out of range.
@@ -154,7 +154,7 @@ impl Emulator {
     }
 
     /// Gains the right to make namespaces: if this process may not, it enters a user namespace of its own, in which
-    /// its user is root. To be called before the process has threads.
+    /// its user is root. Must be called before the process has threads.
     ///
     /// # Errors
     /// [`EmulatorError::Namespace`] when the system allows neither.
@@ -214,8 +214,8 @@ impl Emulator {
         &self.paths
     }
 
-    /// Starts a program in the namespace of `side`, the only one of that side: in its process namespace it is the
-    /// first process, whose end is that of all others there.
+    /// Starts the one program of `side` in its namespaces. It is the first process of its process namespace, so
+    /// all others there end with it.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -254,7 +254,7 @@ impl Emulator {
         Ok(client + self.server.run(|_| interfaces::dropped())??)
     }
 
-    /// Why an event of the plan could not be carried out, if one could not.
+    /// Why an event of the plan failed; `None` if none has.
     pub fn failed_event(&self) -> Option<String> {
         self.events.as_ref().and_then(Events::failure)
     }

@@ -15,7 +15,7 @@ use crate::worker::Wires;
 #[derive(Debug)]
 pub(crate) struct UdpWires {
     receiver: SocketAddr,
-    /// Where each path's last datagram of the sender came from.
+    /// Source of the sender's last datagram on each path.
     senders: Vec<Option<SocketAddr>>,
     ingress: Ingress,
     egress: Egress,
@@ -42,7 +42,7 @@ impl UdpWires {
 impl Wires for UdpWires {
     type Port = Socket;
 
-    /// It bounds the wake-ups to 10 000 a second, and lets what is due together leave in one system call.
+    /// Bounds the wake-ups to 10 000 a second, and lets datagrams due together leave in one system call.
     const GRANULARITY: Duration = Duration::from_micros(100);
 
     fn receive(

@@ -16,13 +16,13 @@ pub(crate) fn wait(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool
     }
 }
 
-/// With nanoseconds, where the system has such a call.
+/// Polls with a timeout in nanoseconds, where the system has such a call.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn poll(fds: &mut [PollFd<'_>], timeout: Duration) -> nix::Result<i32> {
     nix::poll::ppoll(fds, Some(timeout.into()), None)
 }
 
-/// With milliseconds, rounded down: towards spinning rather than towards being late.
+/// Polls with a timeout in milliseconds, rounded down: spinning is better than being late.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 fn poll(fds: &mut [PollFd<'_>], timeout: Duration) -> nix::Result<i32> {
     let millis = u16::try_from(timeout.as_millis()).unwrap_or(u16::MAX);

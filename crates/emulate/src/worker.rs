@@ -79,7 +79,7 @@ impl Worker {
         self.shared.clock.now()
     }
 
-    /// The network, which stands still meanwhile.
+    /// The network; while the guard is held, the thread waits.
     pub(crate) fn network(&self) -> MutexGuard<'_, Network> {
         self.shared.lock()
     }
@@ -91,7 +91,7 @@ impl Worker {
 }
 
 impl Shared {
-    /// A panic while the lock was held cannot leave the links in a state that matters to statistics.
+    /// Ignores poisoning: a panic with the lock held cannot leave the links in a state that matters to statistics.
     fn lock(&self) -> MutexGuard<'_, Network> {
         self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,7 +123,7 @@ impl<W: Wires> Carrier<W> {
         }
     }
 
-    /// Sends on everything that is due and returns how long nothing else will be.
+    /// Sends everything that is due, and returns the time until more will be.
     fn release(&mut self, ports: &[W::Port]) -> Duration {
         let Carrier { shared, wires } = self;
         let mut network = shared.lock();

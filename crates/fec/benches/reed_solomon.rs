@@ -78,7 +78,7 @@ fn encoding(c: &mut Criterion) {
     group.finish();
 }
 
-/// Decodes blocks that lost `erased` sources, another run of them each time.
+/// Decodes blocks that lost `erased` consecutive sources, at another place each time.
 fn decoding(c: &mut Criterion) {
     for (name, erased) in [
         ("decode, as many lost as repairs", (|_, repairs| repairs) as fn(usize, usize) -> usize),

@@ -108,7 +108,7 @@ impl Kernel {
         self.product(Start::Outputs, inputs, outputs, Each(coefficient));
     }
 
-    /// [`Kernel::multiply`] with a matrix that is told column by column.
+    /// [`Kernel::multiply`] with coefficients that `matrix` writes column by column.
     ///
     /// # Panics
     /// As [`Kernel::multiply`].
@@ -158,7 +158,7 @@ impl Kernel {
             );
         }
 
-        // Tiles of nearly equal height: a low tile makes worse use of each input it loads.
+        // Tiles of nearly equal height: a tile of few rows does less work for each input it loads.
         let tiles = outputs.len().div_ceil(self.0.max_rows);
         let height = outputs.len().div_ceil(tiles);
         for (tile, outputs) in outputs.chunks_mut(height).enumerate() {
@@ -167,7 +167,7 @@ impl Kernel {
                 Start::Addends(addends) => Start::Addends(&addends[first..first + outputs.len()]),
                 other => other,
             };
-            // Clearing the largest table would show in the time of a small block.
+            // Clearing the largest table would measurably slow down small blocks.
             let entries = inputs.len() * outputs.len() + COLUMN_SLACK;
             if entries <= SMALL_TABLE {
                 self.tile::<SMALL_TABLE>(start, inputs, outputs, &matrix, first);
@@ -207,14 +207,14 @@ impl Kernel {
     }
 }
 
-/// The coefficients of a product, told by columns: one column holds the factors of one input.
+/// The coefficients of a product by columns: one column holds the factors of one input.
 pub(crate) trait Matrix {
     /// Writes the coefficients of input `input` in rows `rows` to the front of `column`, which has
     /// room for [`COLUMN_SLACK`] bytes; what it holds beyond `rows` does not matter.
     fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]);
 }
 
-/// A matrix told element by element, by row and input.
+/// A matrix whose elements a function computes from row and input.
 struct Each<F>(F);
 
 impl<F: Fn(usize, usize) -> u8> Matrix for Each<F> {
@@ -282,7 +282,7 @@ enum Start<'a> {
     Addends(&'a [&'a [u8]]),
 }
 
-/// Fastest first.
+/// The kernels of this architecture, fastest first.
 static IMPLEMENTATIONS: &[&Implementation] = &[
     #[cfg(target_arch = "x86_64")]
     &gfni::AVX512,

@@ -1,13 +1,14 @@
 //! LT codes (Luby, "LT Codes", FOCS 2002) for blocks of up to 512 source symbols, with a decoder that peels.
 //!
-//! A repair is the exclusive or of some sources: how many, its *degree*, is drawn from the robust soliton distribution, of
-//! mean ln F or more, and which they are, at random; the key seeds both draws. A repair of which only one source is
-//! unknown gives that source, which may leave others with one unknown, and so on: peeling takes as many additions
-//! as the repairs used have sources, F ln F of them where all of a block is lost. In return it needs more repairs than an
-//! elimination would (measured: [`Peeling`]).
+//! A repair is the exclusive or of some sources. Their number, its *degree*, is drawn from the robust soliton
+//! distribution, of mean ln F or more; the sources are drawn at random; the key seeds both draws. A repair with a
+//! single unknown source gives that source, which may leave other repairs with a single unknown, and so on: peeling
+//! takes as many additions as the repairs used have sources, F ln F of them where all of a block is lost. In return,
+//! more repairs are needed than with an elimination (measured: [`Peeling`]).
 //!
-//! Sources are sent as they are. Where few of them are lost most repairs hold none of those, so that many more are needed than are
-//! lost: about F ln m ÷ ln F to rebuild m of F. FMTCP's paper names these codes as the ones that Raptor codes improve on (§III).
+//! Sources are sent as they are. Where few of them are lost, most repairs contain none of the lost ones, so many more
+//! repairs are needed than sources are lost: about F ln m ÷ ln F to rebuild m of F. FMTCP's paper names these codes as
+//! the ones that Raptor codes improve on (§III).
 
 mod peeling;
 
@@ -21,7 +22,7 @@ use crate::random_linear::mix;
 /// The most source symbols that a block can have.
 pub const MAX_SOURCES: usize = 512;
 
-/// Words with a bit for each source.
+/// Words of a set that has a bit for each source.
 const WORDS: usize = MAX_SOURCES / 64;
 
 /// Luby's c, which scales how many repairs of degree 1 are expected at any time (Definition 11).
@@ -35,7 +36,7 @@ pub enum Error {
     /// A block has from 1 to [`MAX_SOURCES`] sources.
     #[error("{0} source symbols; 1 to 512 are allowed")]
     Sources(usize),
-    /// A source is longer than the repairs, or these differ in length.
+    /// A source is longer than the repairs, or the repairs differ in length.
     #[error("symbols differ in length")]
     Length,
     /// The symbols do not determine the missing sources by peeling.
@@ -43,10 +44,10 @@ pub enum Error {
     NotEnough,
 }
 
-/// How likely each degree is in blocks of a number of sources, and which sources a repair has.
+/// The distribution of degrees in blocks of one number of sources, and the choice of a repair's sources.
 #[derive(Clone, Debug, Default)]
 pub struct Soliton {
-    /// By degree from 1: the chance of this one or a lower one, times 2^32. Empty for blocks of no sources.
+    /// By degree from 1: the probability of this degree or a lower one, times 2^32. Empty for blocks of no sources.
     below: Vec<u64>,
 }
 
@@ -89,9 +90,9 @@ impl Soliton {
         self.below.len()
     }
 
-    /// The sources of the repair with `key`: the outputs of SplitMix64, its state begun with key + F · 2^30, are its draws.
-    /// The upper half of the first, as the degree's; then the upper half of each, times F and divided by 2^32, is a
-    /// source, until there are as many as the degree, or, if that is more than half of F, as many as do not belong to it.
+    /// The sources of the repair with `key`. The draws are the upper halves of SplitMix64's outputs, from the state
+    /// key + F · 2^30. The first gives the degree. Each further one, times F and divided by 2^32, gives a source, until
+    /// there are as many as the degree; if that is above F ÷ 2, the sources that the repair lacks are drawn instead.
     fn members(&self, key: u32) -> Members {
         let count = self.sources() as u64;
         let mut state = u64::from(key).wrapping_add(count << 30);
@@ -127,7 +128,7 @@ impl Soliton {
     }
 }
 
-/// The sources of a repair, by rising place.
+/// The sources of a repair in ascending order.
 struct Members {
     bits: [u64; WORDS],
     at: usize,
@@ -149,7 +150,7 @@ impl Iterator for Members {
     }
 }
 
-/// Adds symbols up, a kernel's share at a time.
+/// Adds symbols up, [`MAX_INPUTS`] at most in one call of the kernel.
 #[derive(Debug)]
 struct Sum<'a> {
     inputs: [&'a [u8]; MAX_INPUTS],
@@ -181,8 +182,8 @@ impl<'a> Sum<'a> {
     }
 }
 
-/// Computes the repairs with the keys `first_key`, `first_key + 1`, … of the block of `sources` into `repairs`. The
-/// distribution is that of as many sources; one that is shorter than the repairs counts as extended with zeros.
+/// Computes the repairs with the keys `first_key`, `first_key + 1`, … of the block of `sources` into `repairs`.
+/// `soliton` must be for as many sources. A source shorter than the repairs counts as extended with zeros.
 ///
 /// # Errors
 /// Nothing is written if the number of sources is not that of the distribution, or if lengths disagree.

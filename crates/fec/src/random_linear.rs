@@ -32,7 +32,7 @@ pub enum Error {
     /// A block has from 1 to [`MAX_SOURCES`] sources.
     #[error("{0} source symbols; 1 to 1024 are allowed")]
     Sources(usize),
-    /// A source is longer than the repairs, or these differ in length.
+    /// A source is longer than the repairs, or the repairs differ in length.
     #[error("symbols differ in length")]
     Length,
     /// The symbols do not determine the missing sources.

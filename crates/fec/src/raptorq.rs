@@ -24,7 +24,7 @@ pub enum Error {
     /// A block has from 1 to [`MAX_SOURCES`] sources.
     #[error("{0} source symbols; 1 to 56403 are allowed")]
     Sources(usize),
-    /// A source is longer than the repairs, these differ in length, or a symbol has no byte or more than 65,535.
+    /// A source is longer than the repairs, the repairs differ in length, or a symbol has no byte or more than 65,535.
     #[error("symbols of wrong length")]
     Length,
     /// There is no such source or repair in a block of this size, or a number occurs twice.
@@ -35,7 +35,7 @@ pub enum Error {
     NotEnough,
 }
 
-/// How the crate calls a block of this many symbols of this many bytes.
+/// The `raptorq` crate's description of a block of this many symbols of this many bytes.
 fn block(sources: usize, length: usize) -> Result<ObjectTransmissionInformation, Error> {
     if sources == 0 || sources > MAX_SOURCES {
         return Err(Error::Sources(sources));
@@ -74,8 +74,8 @@ impl Encoder {
     }
 
     /// Computes the repairs `first`, `first + 1`, … of the block of `sources` into `repairs`, which are of one
-    /// length. A source shorter than they counts as extended with zeros. Between two [`reset`](Self::reset)s the sources
-    /// have to be the same at each call.
+    /// length. A source shorter than the repairs counts as extended with zeros. The sources must be the same at every
+    /// call between two [`reset`](Self::reset)s.
     ///
     /// # Errors
     /// Nothing is written if there are no sources or too many, lengths disagree, or the block has no such repairs.

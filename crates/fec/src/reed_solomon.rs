@@ -32,8 +32,8 @@ pub fn coefficient(repair: u8, source: u8) -> u8 {
     RECIPROCALS[usize::from(repair ^ source)]
 }
 
-/// `1 / !a` for every byte `a`, and for 255, which the code never uses, 1: a block has up to
-/// 127 · 128 coefficients, each of which would else take two tables one after the other.
+/// `1 / !a` for every byte `a`, except for 255, which the code never uses: 1. A block has up to 127 · 128
+/// coefficients; without this table each would take two look-ups, one after the other.
 static RECIPROCALS: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -96,8 +96,8 @@ struct Repairs {
 }
 
 impl Matrix for Repairs {
-    /// Eight repairs whose indices share all but the last three bits have, whatever the source,
-    /// coefficients that lie together in [`OCTETS`]: two or three octets hold a column.
+    /// For any source, the coefficients of eight repairs whose indices differ only in the last three bits are
+    /// one entry of [`OCTETS`], so two or three entries hold a column.
     #[inline(always)]
     fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]) {
         let first = self.first.wrapping_add(rows.start as u8);

@@ -2,8 +2,8 @@
 //! symbols, and runs may overlap in any way (after RFC 8681, with coefficients of our own).
 //!
 //! A receiver keeps the repairs as equations in the sources that are missing ([`Decoder`]). Every source
-//! that arrives is taken out of all of them; one that is left with a single unknown gives that source at
-//! once, without waiting for a block to be complete.
+//! that arrives is eliminated from all equations; an equation left with a single unknown gives that source
+//! at once, without waiting for a block to be complete.
 
 mod columns;
 mod decoder;
@@ -60,7 +60,7 @@ pub enum Error {
     Length,
 }
 
-/// Computes a repair of `sources`, the symbols of its run in order. One that is shorter than `out` counts
+/// Computes a repair of `sources`, the symbols of its run in order. A source shorter than `out` counts
 /// as extended with zeros. Nothing is allocated.
 ///
 /// # Errors

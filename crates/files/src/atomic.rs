@@ -5,19 +5,19 @@ use std::path::Path;
 
 use crate::directory::Directory;
 
-/// A file under another name until it is complete. One that is given up leaves nothing behind.
+/// A file that is written under a temporary name until it is complete. Dropping it earlier removes it.
 #[derive(Debug)]
 pub struct Atomic {
     directory: Directory,
     name: OsString,
-    /// The name meanwhile; none once the file has its own.
+    /// Temporary name; none once the file has its final one.
     meanwhile: Option<OsString>,
     file: File,
 }
 
 impl Atomic {
-    /// Begins the file that will be `path`, with these permissions as far as the process's mask lets
-    /// them. Meanwhile it is beside, under a name that tells this process from others.
+    /// Begins the file that will be `path`, with permissions `mode` less the process's umask. Until
+    /// it is complete, it lies in the same directory under a name of this process's own.
     ///
     /// # Errors
     /// When the directory cannot be opened or the file not be made.
@@ -31,8 +31,8 @@ impl Atomic {
         Self::within(&directory, name, &meanwhile, mode)
     }
 
-    /// Begins the file that will be `name` in a directory, and is `meanwhile` until then. What has
-    /// that name is removed: it was left by a process that was killed, or planted.
+    /// Begins the file that will be `name` in a directory and is called `meanwhile` until then. A file already called
+    /// `meanwhile` is removed: it was left by a process that was killed, or planted.
     ///
     /// # Errors
     /// When the file cannot be made.
@@ -56,19 +56,19 @@ impl Atomic {
         &self.file
     }
 
-    /// The file is complete: it gets its name, and what had it before is gone. `durable` waits until
-    /// the disk has both.
+    /// Completes the file: renames it to its final name, replacing what had that name. `durable`
+    /// waits until both content and name are on disk.
     ///
     /// # Errors
-    /// When the disk refuses; then nothing is left of it.
+    /// When the disk refuses; then the temporary file is removed.
     pub fn replace(mut self, durable: bool) -> io::Result<()> {
         self.settle(durable, |directory, from, to| directory.rename(from, to))
     }
 
-    /// The same, unless something has the name.
+    /// Completes the file as [`replace`](Self::replace) does, unless something already has the name.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`], and when the disk refuses; then nothing is left of it.
+    /// [`ErrorKind::AlreadyExists`], and when the disk refuses; then the temporary file is removed.
     pub fn keep(mut self, durable: bool) -> io::Result<()> {
         self.settle(durable, |directory, from, to| directory.rename_new(from, to))
     }
@@ -92,17 +92,17 @@ impl Atomic {
 impl Drop for Atomic {
     fn drop(&mut self) {
         if let Some(meanwhile) = &self.meanwhile {
-            // What led here is the error to report.
+            // Failing to remove it is ignored: the error that led here is the one to report.
             let _ = self.directory.remove(meanwhile);
         }
     }
 }
 
-/// Writes a file as a whole, with these permissions as far as the process's mask lets them, in the
-/// place of what has its name.
+/// Writes a whole file with permissions `mode` less the process's umask, replacing what has its
+/// name.
 ///
 /// # Errors
-/// When it cannot be written; then what was there is there still.
+/// When it cannot be written; the old file stays unless only syncing the directory failed.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let whole = Atomic::begin(path, mode)?;
     whole.file().write_all(bytes)?;

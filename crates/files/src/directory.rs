@@ -21,7 +21,7 @@ use crate::lock::Locked;
 pub struct Directory(Arc<OwnedFd>);
 
 impl Directory {
-    /// Opens the directory that `path` leads to, whatever links it has: who names a path chooses it.
+    /// Opens the directory at `path`, following symbolic links: the caller chose the path.
     ///
     /// # Errors
     /// When it is not there, is not a directory, or may not be read.
@@ -29,7 +29,7 @@ impl Directory {
         Self::at(rustix::fs::CWD, path, OFlags::empty())
     }
 
-    /// The same, unless the last part of the path is a symbolic link.
+    /// Opens the directory at `path`, unless the last part of the path is a symbolic link.
     ///
     /// # Errors
     /// As [`open`](Self::open), and when it is a link.
@@ -50,8 +50,8 @@ impl Directory {
         Ok(Directory(Arc::new(rustix::fs::openat(from, path, flags, Mode::empty())?)))
     }
 
-    /// Makes a directory within this one, with these permissions as far as the process's mask lets
-    /// them; its owner can always use it.
+    /// Makes a directory within this one, with permissions `mode` and all of its owner's, less the
+    /// process's umask.
     ///
     /// # Errors
     /// When something of that name is there, or the system refuses.
@@ -59,7 +59,7 @@ impl Directory {
         Ok(rustix::fs::mkdirat(self.fd(), plain(name.as_ref())?, permissions(mode | 0o700))?)
     }
 
-    /// What has this name, itself and not what it leads to; `None` if nothing has.
+    /// Metadata of what has this name, of a symbolic link rather than its target; `None` if nothing has it.
     ///
     /// # Errors
     /// When the system does not tell.
@@ -91,8 +91,8 @@ impl Directory {
         regular(self.fd(), plain(name)?, access)
     }
 
-    /// Makes a file, open for reading and writing, with these permissions as far as the process's mask
-    /// lets them. It is there before anybody else's or not at all.
+    /// Creates a new file, open for reading and writing, with permissions `mode` less the process's
+    /// umask. Never opens one that exists.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] if something has the name, be it a link that leads nowhere.
@@ -104,10 +104,10 @@ impl Directory {
         Ok(File::from(file))
     }
 
-    /// The same, in the place of whatever has the name now, unless that is a directory.
+    /// Creates a file as [`create`](Self::create) does, after removing what has the name, unless that is a directory.
     ///
     /// # Errors
-    /// When what has the name cannot be removed, or somebody else is quicker.
+    /// When what has the name cannot be removed, or another process creates the name in between.
     pub fn create_anew(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         self.remove(name.as_ref())?;
         self.create(name, mode)
@@ -130,8 +130,8 @@ impl Directory {
         Ok(OsString::from_vec(target.into_bytes()))
     }
 
-    /// Makes sure that no other process has this name: the lock holds as long as the file is kept. The file is made if
-    /// it is not there, for its owner alone, and stays.
+    /// Locks the file of this name against other processes until the returned value is dropped. If the file is
+    /// missing, it is created for its owner alone; it is never removed.
     ///
     /// # Errors
     /// [`ErrorKind::WouldBlock`] if another process holds the lock; and when what has the name is a link or no regular
@@ -164,7 +164,7 @@ impl Directory {
         match rustix::fs::linkat(self.fd(), from, self.fd(), to, AtFlags::empty()) {
             Ok(()) => self.remove(from),
             Err(Errno::EXIST) => Err(ErrorKind::AlreadyExists.into()),
-            // Not every file system has links. Then what is left is to look first.
+            // Not every file system has hard links. Without them, all that can be done is to look first.
             Err(_) if self.look(to)?.is_none() => self.rename(from, to),
             Err(_) => Err(ErrorKind::AlreadyExists.into()),
         }
@@ -181,19 +181,19 @@ impl Directory {
         }
     }
 
-    /// Makes the names in it survive a power cut.
+    /// Syncs the directory, so that the names in it survive a power cut.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn sync(&self) -> io::Result<()> {
         match rustix::fs::fsync(self.fd()) {
-            // Some file systems cannot; their names are as safe as they will be.
+            // Some file systems cannot sync a directory; nothing more can be done there.
             Err(Errno::INVAL) => Ok(()),
             result => Ok(result?),
         }
     }
 
-    /// What the system says of it.
+    /// Metadata of the directory itself.
     ///
     /// # Errors
     /// When it does not tell.

@@ -3,20 +3,20 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{FileType, Stat, fstat};
 
-/// What the system says of a file.
+/// Metadata of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// It is a regular file.
+    /// Whether it is a regular file.
     pub is_file: bool,
-    /// It is a directory.
+    /// Whether it is a directory.
     pub is_directory: bool,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
     /// When its bytes were last changed: seconds since 1970 and nanoseconds below a second.
     pub modified: (i64, u64),
-    /// Device and number on it, by which files are told apart.
+    /// Device and inode number, which together identify a file.
     pub identity: (u64, u64),
-    /// Names it has.
+    /// Number of hard links.
     pub names: u64,
     /// User id of its owner.
     pub owner: u32,
@@ -25,7 +25,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Of what is open.
+    /// Metadata of an open file.
     ///
     /// # Errors
     /// When the system does not tell.
@@ -33,7 +33,7 @@ impl Facts {
         Ok(Facts::from_stat(&fstat(file)?))
     }
 
-    /// Whether the user of this process owns it. Another's file can be changed by that other at any time.
+    /// Whether the user of this process owns it. The owner of a file can change it at any time.
     pub fn is_ours(&self) -> bool {
         self.owner == rustix::process::geteuid().as_raw()
     }

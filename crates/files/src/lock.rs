@@ -2,12 +2,12 @@ use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::ops::{Deref, DerefMut};
 
-/// A file that no other process has locked in this way; nor has this process, by another opening of it. File systems
-/// without locks give the file nevertheless: see [`is_held`](Self::is_held).
+/// A file that is locked against other processes, and against other openings of it in this process. On a file system
+/// without locks the file is returned unlocked: see [`is_held`](Self::is_held).
 ///
-/// Closing the file would not be enough to give the lock back. A process that is being started holds copies of all
-/// descriptors until its program runs, and a lock that belongs to an opening, as `flock(2)` makes it, lasts until the
-/// last copy is closed: for whoever asks in that moment, the file would still be in use.
+/// Dropping releases the lock explicitly, since closing the file is not enough: a child process holds copies of all
+/// descriptors until its program runs, and a lock of `flock(2)` lasts until the last copy is closed. Until then
+/// others would find the file in use.
 #[derive(Debug)]
 pub struct Locked {
     file: File,
@@ -15,7 +15,7 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Takes the lock, without waiting for it.
+    /// Takes the lock without waiting.
     ///
     /// # Errors
     /// [`ErrorKind::WouldBlock`] if somebody else holds it.
@@ -35,7 +35,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // The file is closed next, which is the most that is left to do.
+        // If unlocking fails, closing the file, which happens next, is all that is left to do.
         let _ = self.file.unlock();
     }
 }

@@ -102,7 +102,7 @@ fn a_file_gets_its_name_when_it_is_complete() {
     whole.replace(true).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    // Given up, or in the way of another: nothing is left, and the other stays.
+    // Whether dropped or refused because the name is taken, it leaves nothing, and the other file stays.
     drop(Atomic::begin(&path, 0o600).unwrap());
     let late = Atomic::begin(&path, 0o600).unwrap().keep(true);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::AlreadyExists);
@@ -157,7 +157,7 @@ fn a_lock_is_held_by_one_and_not_through_a_link() {
     let ((dir, directory), (elsewhere, _)) = (place(), place());
     let lock = directory.lock("lock").unwrap();
     assert_eq!(directory.lock("lock").unwrap_err().kind(), ErrorKind::WouldBlock);
-    // A process that is being started has copies of what is open, until its program runs.
+    // A child process holds copies of all open descriptors until its program runs.
     let copy = lock.try_clone().unwrap();
     drop(lock);
     directory.lock("lock").unwrap();

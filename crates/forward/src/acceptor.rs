@@ -1,4 +1,4 @@
-//! What is listened on and what is connected to, whether by TCP or as a Unix socket.
+//! Listeners and connections, of TCP or of Unix sockets.
 
 use core::time::Duration;
 use std::io;
@@ -85,8 +85,8 @@ impl Carried {
         }
     }
 
-    /// Carries it over a stream, until `over` says that it shall end. If either side breaks, a TCP connection is reset; a
-    /// Unix socket can only be closed.
+    /// Carries the connection over a stream until both directions have ended or `over` is ready. After an error, a TCP
+    /// connection is reset; a Unix socket can only be closed.
     pub(super) async fn splice(
         self,
         stream: (SendStream, RecvStream),
@@ -94,7 +94,7 @@ impl Carried {
     ) -> io::Result<(u64, u64)> {
         match self {
             Carried::Tcp(mut tcp) => {
-                // Small messages must not wait for one another; the option is only a wish.
+                // Small messages must not wait for one another. Without the option the connection still works.
                 let _ = tcp.set_nodelay(true);
                 let outcome = splice_until(tcp.split(), stream, over).await;
                 if outcome.is_err() {
@@ -106,7 +106,7 @@ impl Carried {
         }
     }
 
-    /// Ends it so that it looks to its client as if nobody listened, where that can be done.
+    /// Ends the connection so that it looks to its client as if nobody listened, where that can be done.
     pub(super) fn refuse(self) {
         if let Carried::Tcp(tcp) = self {
             // Closing with no time to linger sends a reset.

@@ -1,4 +1,4 @@
-//! How many connections are carried for each peer.
+//! Limits the connections carried for each peer.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::per_peer::PerPeer;
 
-/// Connections that are carried for each peer at a time, over all of its connections with this side.
+/// Limits the connections carried at a time for each peer, over all of its connections with this side.
 #[derive(Clone, Debug)]
 pub(super) struct Carriers {
     most: usize,
@@ -15,12 +15,12 @@ pub(super) struct Carriers {
 }
 
 impl Carriers {
-    /// Each peer may have `most`.
+    /// Allows each peer `most`.
     pub(super) fn new(most: usize) -> Self {
         Carriers { most: most.min(Semaphore::MAX_PERMITS), places: PerPeer::default() }
     }
 
-    /// A place for one more, until it is dropped.
+    /// Admits one more connection; it counts until the permit is dropped.
     ///
     /// # Errors
     /// The peer has as many as it may.

@@ -15,7 +15,7 @@ use crate::tests::{connected, connected_with, permits, soon};
 use crate::wire::Request;
 use crate::{ForwardEvent, Grant, Permits, Place, Service, serve};
 
-/// Has the far side listen at a loopback port of its choice: the request's stream, and where it listens.
+/// Has the far side listen at a loopback port of its choice. Returns the request's stream and the address.
 async fn listening(
     near: &Connection,
     events: &mut UnboundedReceiver<ForwardEvent>,
@@ -60,7 +60,7 @@ async fn accepted_connections_end_with_the_permission_even_after_their_request()
     soon(read_message(&mut carried)).await.unwrap();
     send.finish().unwrap();
     drop(receive);
-    // The far side listens no more, and the accepted connection goes on.
+    // The far side no longer listens, but the accepted connection goes on.
     soon(async { while TcpStream::connect(address).await.is_ok() {} }).await;
     tcp.write_all(b"on").await.unwrap();
     let mut back = [0; 2];
@@ -69,8 +69,8 @@ async fn accepted_connections_end_with_the_permission_even_after_their_request()
     assert!(ends(&mut tcp).await, "it goes on without permission");
 }
 
-/// A peer that takes no streams makes this side hold a few of the connections that it accepts; the others wait where the
-/// system keeps them, which has a bound of its own.
+/// For a peer that allows no streams, this side holds a limited number of accepted connections; the others wait in the
+/// system's backlog, which is limited too.
 #[tokio::test]
 async fn what_the_peer_does_not_take_is_not_accepted_without_end() {
     let streams = StreamLimits { max_streams: 0, ..StreamLimits::default() };

@@ -25,7 +25,7 @@ pub(super) const WAIT: Duration = Duration::from_secs(30);
 /// Pause before a refused or failed request is made again.
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 
-/// The connection to the peer that is current: forwards outlive any single one.
+/// The current connection to the peer; forwards outlive any single connection.
 #[derive(Clone)]
 pub struct Link {
     current: Arc<watch::Sender<Option<Current>>>,
@@ -33,7 +33,7 @@ pub struct Link {
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 }
 
-/// The current connection, and who takes its datagrams.
+/// The current connection, and the routes of its datagrams.
 #[derive(Clone)]
 pub(super) struct Current {
     pub(super) connection: Connection,
@@ -47,16 +47,16 @@ impl core::fmt::Debug for Link {
 }
 
 impl Link {
-    /// A link without a connection yet. What happens to its forwards is told to `tell`.
+    /// A link without a connection yet. Events of its forwards are reported to `tell`.
     pub fn new(tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>) -> Self {
         Link { current: Arc::new(watch::Sender::new(None)), listeners: Listeners::default(), tell }
     }
 
-    /// Uses `connection` from now on, until it is over; returns why it is.
+    /// Uses `connection` until it ends, and returns why it ended.
     pub async fn carry(&self, connection: Connection) -> ConnectionError {
         let current = Current { connection, routes: Routes::default() };
         self.current.send_replace(Some(current.clone()));
-        // The peer may only bring connections that it accepted for us.
+        // With nothing permitted, the peer may only bring connections that it accepted for this side.
         let over = take_streams(self.context(current)).await;
         self.current.send_replace(None);
         over
@@ -69,12 +69,12 @@ impl Link {
         Context { connection, grant, service, listeners, routes, tell }
     }
 
-    /// The connection that is used now, if there is one.
+    /// The current connection, if there is one.
     pub fn current(&self) -> Option<Connection> {
         self.current.borrow().as_ref().map(|current| current.connection.clone())
     }
 
-    /// The current connection, as soon as there is one.
+    /// Waits for a current connection.
     pub(super) async fn connected(&self) -> Option<Current> {
         let mut current = self.current.subscribe();
         let found = current.wait_for(Option::is_some).await.ok()?;
@@ -93,18 +93,18 @@ impl Link {
         carry(&context, target, carried, stream).await;
     }
 
-    /// Tells what happened to a forward.
+    /// Reports an event of a forward.
     pub(super) fn tell(&self, event: ForwardEvent) {
         (self.tell)(event);
     }
 
-    /// Ready when `connection` is not the current one any more.
+    /// Waits until `connection` is no longer the current one.
     pub(super) async fn replaced(&self, connection: &Connection) {
         let mut current = self.current.subscribe();
         let other = |now: &Option<Current>| {
             !now.as_ref().is_some_and(|now| now.connection.is_same(connection))
         };
-        // The sender lives as long as this does.
+        // Never fails: the sender lives as long as `self`.
         let _ = current.wait_for(other).await;
     }
 
@@ -151,16 +151,16 @@ pub(super) fn is_over(error: &io::Error) -> bool {
 pub struct Listener {
     listener: Acceptor,
     leads: Leads,
-    /// Of the datagrams of SOCKS5 clients.
+    /// Counters of the SOCKS5 clients' datagrams.
     counters: DatagramCounters,
 }
 
 /// Where the connections of a listener lead.
 #[derive(Clone, Debug)]
 enum Leads {
-    /// All of them there.
+    /// All lead to this place.
     To(Place),
-    /// Each where its client asks for; the clients come to this place.
+    /// Each leads where its SOCKS5 client asks; the clients connect to this place.
     Asked(Place),
 }
 
@@ -195,7 +195,7 @@ impl Listener {
         Ok(self.listener.local()?.place())
     }
 
-    /// What becomes of the datagrams of SOCKS5 clients.
+    /// Counters of the SOCKS5 clients' datagrams.
     pub fn counters(&self) -> DatagramCounters {
         self.counters.clone()
     }
@@ -205,18 +205,18 @@ impl Listener {
         self.run_until(link, pending()).await;
     }
 
-    /// The same, with its connections leading where `forward` says from now on.
+    /// The same listener, whose further connections lead to the target of `forward`.
     pub fn leading(self, forward: &Forward) -> Self {
         Listener { leads: Leads::To(forward.target.clone()), ..self }
     }
 
-    /// The same, for SOCKS5 clients from now on.
+    /// The same listener, whose further connections are those of SOCKS5 clients.
     pub fn for_socks(self, dynamic: &Dynamic) -> Self {
         Listener { leads: Leads::Asked(dynamic.bind.clone().into()), ..self }
     }
 
-    /// Accepts connections and carries each over the link, until `over` is ready: what it has accepted goes on.
-    /// Returns itself, which listens and does not accept.
+    /// Accepts connections and carries each over the link, until `over` is ready; accepted ones go on. Returns
+    /// the listener, which still listens but no longer accepts.
     pub async fn run_until(self, link: Link, over: impl Future<Output = ()>) -> Self {
         let mut tasks = JoinSet::new();
         let mut over = pin!(over);
@@ -244,7 +244,7 @@ impl Listener {
                     }
                     while tasks.try_join_next().is_some() {}
                 }
-                // Out of files, or the like: it passes.
+                // A temporary shortage, as of file descriptors.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
@@ -263,16 +263,16 @@ async fn take(link: Link, target: Place, carried: Carried) {
 }
 
 /// Has the peer listen at the far end of a forward (ssh's `-R`), on every connection of the link, for
-/// ever. The peer's address in use, or its refusal, is told.
+/// ever. Failures are reported, such as a refusal, or an address in use at the peer.
 pub async fn listen_there(link: Link, forward: Forward) {
-    // The same reason is told once.
+    // The failure reported last, which is not reported again.
     let mut told = String::new();
     loop {
         let Some(Current { connection, .. }) = link.connected().await else { return };
         match request(&link, &connection, &forward).await {
             Ok((_send, mut receive)) => {
                 told.clear();
-                // Nothing more is said: it ends with the connection, or when the peer gives up.
+                // The peer sends nothing more; the stream ends with the connection, or when the peer gives up.
                 let _ = receive.read(&mut [0]).await;
             }
             Err(error) if is_over(&error) || error.to_string() == told => {}

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch::PublicKey;
 
-/// A value for each peer, kept as long as somebody holds it. Clones are the same table.
+/// A value for each peer, kept as long as somebody holds it. Clones share the table.
 #[derive(Debug)]
 pub(super) struct PerPeer<T>(Arc<Mutex<BTreeMap<PublicKey, Arc<T>>>>);
 

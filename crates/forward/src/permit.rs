@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::place::{Address, Place, SocketPath, is_socket};
 use super::target::Target;
 
-/// Ports below it are for services of the system.
+/// Lowest port that needs no privileges; those below are for services of the system.
 const FIRST_UNPRIVILEGED: u16 = 1024;
 
 /// What a peer may have this side do; nothing by default.
@@ -24,7 +24,7 @@ pub struct Permits {
     pub udp: Vec<Permit>,
 }
 
-/// What a peer may have this side do, and may be changed while its connections are served: clones are the same.
+/// What a peer may have this side do. It can be changed while connections are served; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Grant(Arc<watch::Sender<Arc<Permits>>>);
 
@@ -48,7 +48,7 @@ impl Grant {
     /// Waits until `is_permitted` no longer holds.
     pub(super) async fn revoked(&self, is_permitted: impl Fn(&Permits) -> bool) {
         let mut permits = self.0.subscribe();
-        // The sender lives as long as this does.
+        // Never fails: the sender lives as long as `self`.
         let _ = permits.wait_for(|permits| !is_permitted(permits)).await;
     }
 }
@@ -66,13 +66,13 @@ pub enum Permit {
     Socket(SocketPath),
     /// Any Unix socket in this directory, but not in one below it.
     SocketsIn(SocketPath),
-    /// Nothing: where a list must not be empty.
+    /// Nothing; for lists that must not be empty.
     Nothing,
 }
 
 impl Permits {
-    /// The addresses of `target` that the peer may be connected to, at least one. What it may not name is not
-    /// looked up.
+    /// The addresses of `target` that the peer may be connected to, at least one. A name that the peer may
+    /// not use is not resolved.
     ///
     /// # Errors
     /// If there is none.
@@ -91,8 +91,8 @@ impl Permits {
         }
     }
 
-    /// The addresses of `target` that the peer's datagrams may be sent to, at least one. What it may not name is not
-    /// looked up.
+    /// The addresses of `target` that the peer's datagrams may be sent to, at least one. A name that the peer may
+    /// not use is not resolved.
     ///
     /// # Errors
     /// If there is none.
@@ -105,7 +105,7 @@ impl Permits {
     /// An address to listen on as the peer wants it.
     ///
     /// # Errors
-    /// If it may not.
+    /// If the peer may not listen there.
     pub(super) async fn to_listen(&self, bind: &Place) -> io::Result<Address> {
         let why = "listening there is not permitted; the other side's --permit-listen decides";
         let why = why.to_owned();
@@ -198,7 +198,7 @@ impl Permit {
 
     /// Whether a forward to `target`, which was resolved to `address`, is covered.
     pub fn covers(&self, target: &Target, address: SocketAddr) -> bool {
-        // It is the address that counts: a name may be made to lead anywhere.
+        // The address decides: a name can be made to resolve to any address.
         self.may_name(target) && (*self != Permit::Loopback || is_loopback(address.ip()))
     }
 
@@ -213,8 +213,8 @@ impl Permit {
         }
     }
 
-    /// Whether the file of this socket is a link out of the directory that is permitted. Whoever names a directory means
-    /// what is in it, and not what somebody has linked to there; a socket that is named itself may be a link.
+    /// Whether the file of this socket is a link out of the permitted directory. A permitted directory covers what is
+    /// in it, not what is linked to there; a socket that is permitted by name may be a link.
     fn is_left_by(&self, path: &SocketPath) -> bool {
         let Permit::SocketsIn(directory) = self else { return false };
         let (path, directory) = (path.absolute(), directory.absolute());
@@ -242,7 +242,7 @@ impl Permit {
         }
     }
 
-    /// The same, where relative paths of sockets are taken from `directory`.
+    /// The same permission, with relative paths of sockets taken from `directory`.
     pub fn below(self, directory: &Path) -> Self {
         match self {
             Permit::Socket(path) => Permit::Socket(path.below(directory)),
@@ -286,7 +286,7 @@ fn is_localhost(host: &str) -> bool {
     host.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("localhost"))
 }
 
-/// Also of an IPv4 address in IPv6 form.
+/// Whether this is a loopback address, also an IPv4 one in IPv6 form.
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::target::{FORWARD, ParseForwardError, Target, bound, local, parts};
 
-/// Longest path that can be named, bytes. Linux has room for as many, other systems for a few less.
+/// Longest path of a Unix socket, bytes: the limit of Linux. Other systems allow a few less.
 pub const MAX_SOCKET_PATH: usize = 107;
 
 /// Where connections are accepted, or where they lead.
@@ -48,8 +48,7 @@ impl FromStr for Place {
     }
 }
 
-/// The path of a Unix socket. One that is relative is taken from the directory that the program runs in whose socket it
-/// is.
+/// The path of a Unix socket. A relative path starts at the working directory of the program whose socket it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SocketPath(String);
 
@@ -60,7 +59,7 @@ impl SocketPath {
         SocketPath::of_directory(path).filter(|_| !path.ends_with("/.") && path != ".")
     }
 
-    /// The same for a directory with sockets, which may end in `.`.
+    /// The path of a directory with sockets, under the same rules, except that it may end in `.`.
     pub(super) fn of_directory(path: &str) -> Option<Self> {
         let fits = (1..=MAX_SOCKET_PATH).contains(&path.len())
             && path.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !b":[]".contains(&byte))
@@ -81,9 +80,9 @@ impl SocketPath {
         joined.to_str().map_or_else(|| self.clone(), |path| SocketPath(path.to_owned()))
     }
 
-    /// From the root, without parts that are `.`.
+    /// The path from the root, without parts that are `.`.
     pub fn absolute(&self) -> PathBuf {
-        // It fails if the directory that the program runs in is gone; then nothing relative is there either.
+        // Fails only if the working directory is gone; then nothing relative is there either.
         std::path::absolute(&self.0).unwrap_or_else(|_| PathBuf::from(&self.0))
     }
 }
@@ -99,7 +98,7 @@ pub(super) fn is_socket(text: &str) -> bool {
     text.contains('/') || text.ends_with(".sock") || text.ends_with(".socket")
 }
 
-/// What a place has led to.
+/// What a place was resolved to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Address {
     Port(SocketAddr),
@@ -115,7 +114,7 @@ impl Address {
         }
     }
 
-    /// The same, as it is told.
+    /// The place that stands for it in reports.
     pub(super) fn place(&self) -> Place {
         match self {
             Address::Port(address) => Place::from(*address),

@@ -9,7 +9,7 @@ use super::acceptor::{Acceptor, Carried};
 use super::place::Address;
 use anabranch::Connection;
 
-/// How long a listener that is to let its port go may take.
+/// Longest wait for a listener to release its port.
 const LET_GO: Duration = Duration::from_secs(1);
 
 /// The ports and Unix sockets that an endpoint listens on for its peers, for all connections, so that a peer that has crashed
@@ -24,7 +24,7 @@ pub(super) struct Ports(Arc<Mutex<BTreeMap<Address, Holder>>>);
 #[derive(Clone, Debug)]
 struct Holder {
     connection: Connection,
-    /// Tells the listener to release the port, and those who wait that it has.
+    /// Asks the listener to release the port; `gone` tells those who wait that it has.
     let_go: Arc<Notify>,
     gone: Arc<Notify>,
 }
@@ -61,7 +61,7 @@ impl Ports {
                 tokio::pin!(gone);
                 gone.as_mut().enable();
                 holder.let_go.notify_one();
-                // Should it have gone before, there is nothing to wait for.
+                // If it was released before that, no notification will come.
                 if self.holder_before(address, connection).is_some() {
                     let _ = tokio::time::timeout(LET_GO, gone).await;
                 }
@@ -97,7 +97,7 @@ impl Ports {
 }
 
 impl Held {
-    /// Ready when the port is wanted by another connection of the same peer.
+    /// Waits until another connection of the same peer wants the port.
     pub(super) async fn is_to_let_go(&self) {
         self.holder.let_go.notified().await;
     }
@@ -111,7 +111,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The port is free before anybody is told.
+        // Close the port before notifying those who wait for it.
         self.listener = None;
         let mut held = self.ports.lock();
         // Somebody else may have bound it already.

@@ -22,15 +22,15 @@ use anabranch::Connection;
 use anabranch::ConnectionError;
 use anabranch::{ReadError, RecvStream, SendStream, WriteError};
 
-/// Time for a peer to say what it wants of a stream it opened, and to answer.
+/// Time for a peer to send the request on a stream that it opened, and to answer one.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time that opening a stream may take without a word.
+/// Time after which a stream that is still not open is reported as waiting.
 const SOON: Duration = Duration::from_millis(500);
 /// Pause after the system refused to accept a connection, as when files run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections accepted for one request to listen that wait until the peer allows another stream, at most. Further ones
-/// wait to be accepted.
+/// Most accepted connections of one request to listen that wait until the peer allows another stream. Further ones wait
+/// to be accepted.
 const MAX_WAITING: usize = 64;
 
 /// Why what was permitted ends.
@@ -42,17 +42,17 @@ pub(super) const REVOKED: &str = "it is no longer permitted";
 pub enum ForwardEvent {
     /// A connection is being carried to this target.
     Opened(Place),
-    /// It has ended: bytes sent to the peer and received from it.
+    /// A connection has ended: bytes sent to the peer and received from it.
     Closed(Place, u64, u64),
-    /// It was not opened, or it broke.
+    /// A connection or a request was not opened, or it broke.
     Failed(Place, String),
-    /// A connection to this target, or one accepted there, waits: the peer carries as many as it allows.
+    /// A connection to this target, or one accepted there, waits: the peer allows no further stream yet.
     Waiting(Place),
     /// The peer has this side listen on its behalf.
     Listening(Place),
 }
 
-/// Where connections lead that the peer accepts for us, by the listener's number.
+/// Targets of the connections that the peer accepts for this side, by the listener's number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listeners(Arc<Mutex<BTreeMap<u16, Place>>>);
 
@@ -66,8 +66,8 @@ impl Listeners {
     }
 }
 
-/// What the connections that an endpoint serves have in common: the ports that it listens on for its peers, and which
-/// of them are of one peer, so that those that a crash has left behind end soon after the peer is back.
+/// What the connections that an endpoint serves share: the ports that it listens on for its peers, and which are of
+/// one peer, so that those that a crash has left behind end soon after the peer is back.
 #[derive(Clone, Debug)]
 pub struct Service {
     ports: Ports,
@@ -84,14 +84,14 @@ impl Default for Service {
 }
 
 impl Service {
-    /// One that carries `most` connections of TCP and of Unix sockets for each peer at a time, over all of the peer's
-    /// connections with the endpoint.
+    /// A service that carries `most` connections of TCP and of Unix sockets for each peer at a time, over all of the
+    /// peer's connections with the endpoint.
     pub fn carrying(most: usize) -> Self {
         let (ports, served, peers) = (Ports::default(), Served::default(), udp::Peers::default());
         Service { ports, served, peers, carriers: Carriers::new(most) }
     }
 
-    /// One that forgets silent flows after another time.
+    /// A service that forgets silent flows after `idle`.
     #[cfg(test)]
     pub(super) fn forgetting_after(idle: Duration) -> Self {
         Service { peers: udp::Peers::forgetting_after(idle), ..Service::default() }
@@ -114,9 +114,9 @@ pub(super) struct Context {
     pub(super) tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 }
 
-/// Serves the forwards that the peer asks for, as far as `grant` permits them, until the connection is over; returns
-/// why it is. [`Grant::set`] ends what is no longer permitted. `service` is common to all connections of the endpoint.
-/// What happens is told to `tell`.
+/// Serves the forwards that the peer asks for, as far as `grant` permits them, until the connection ends; returns why
+/// it ended. [`Grant::set`] ends what is no longer permitted. `service` is common to all connections of the endpoint.
+/// Events are reported to `tell`.
 pub async fn serve(
     connection: Connection,
     grant: impl Into<Grant>,
@@ -166,7 +166,7 @@ async fn take_stream(context: Context, mut send: SendStream, mut receive: RecvSt
     }
 }
 
-/// Opens a stream for a connection to `target`; tells if it has to wait for that.
+/// Opens a stream for a connection to `target`, and reports if that has to wait.
 pub(super) async fn open(
     context: &Context,
     target: &Place,
@@ -191,7 +191,7 @@ pub(super) async fn read_message(receive: &mut RecvStream) -> io::Result<(Head, 
     Ok((head, text))
 }
 
-/// Sends a request and waits until it is done; gives the listener's number, 0 for other requests.
+/// Sends a request and waits for the answer. Returns the listener's number, 0 for other requests.
 ///
 /// # Errors
 /// If the peer refuses it, of the kind that the reason stands for, or does not answer.
@@ -214,7 +214,7 @@ pub(super) async fn ask(
     }
 }
 
-/// Tells the peer that its request failed with `error`, and in words why.
+/// Tells the peer that its request failed with `error`, and why in words.
 pub(super) async fn refuse(send: &mut SendStream, error: &io::Error, why: String) {
     let answer = Answer::Refused(Reason::of(error), why.into());
     // If it cannot be told, the peer will see the stream end.
@@ -271,7 +271,7 @@ async fn accepted(context: &Context, target: Place, mut send: SendStream, receiv
     }
 }
 
-/// Carries a connection over a stream to its end, and tells of it.
+/// Carries a connection over a stream to its end, and reports both.
 pub(super) async fn carry(
     context: &Context,
     target: Place,
@@ -281,7 +281,7 @@ pub(super) async fn carry(
     carry_until(context, &target, carried, stream, pending()).await;
 }
 
-/// The same, until `over` ends it.
+/// As [`carry`], until `over` ends it.
 async fn carry_until(
     context: &Context,
     target: &Place,
@@ -348,7 +348,7 @@ async fn listen(
                 (context.tell)(ForwardEvent::Failed(bind.clone(), why.to_string()));
                 return tasks.detach_all();
             }
-            // Its connections may yet be heard of.
+            // Accepted connections are kept: the old connection may yet answer.
             () = held.is_to_let_go() => return tasks.detach_all(),
             accepted = accept(&held, &waiting) => match accepted {
                 Ok(accepted) => {
@@ -362,7 +362,7 @@ async fn listen(
     }
 }
 
-/// The next connection, once it may wait beside the others.
+/// Accepts the next connection, as soon as fewer than [`MAX_WAITING`] wait.
 async fn accept(
     held: &Held,
     waiting: &Arc<Semaphore>,

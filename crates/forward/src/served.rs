@@ -6,15 +6,15 @@ use tokio::time::Instant;
 
 use anabranch::Connection;
 
-/// When a peer connects anew and its earlier connection gives no sign of life for so long, the peer counts as one that
-/// has crashed and come back.
+/// When a peer connects anew and its earlier connection stays silent for this long, the peer counts as one that has
+/// crashed and come back.
 const CRASHED: Duration = Duration::from_secs(10);
 /// Pause before each probe of a connection.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// The connections that an endpoint serves. A peer that crashes leaves one behind, and nobody ends the TCP connections
-/// that it carries. When the peer is back, the one left behind is closed, and these end with it; without that they would
-/// last until it counts as idle.
+/// The connections that an endpoint serves. A peer that crashes leaves its connection behind, and with it TCP
+/// connections that nobody ends. When the peer is back, the old connection is closed and they end with it, instead of
+/// at its idle timeout.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Served(Arc<Mutex<Vec<One>>>);
 
@@ -25,7 +25,7 @@ struct One {
     probe: Option<AbortHandle>,
 }
 
-/// A connection among those served, until this is dropped.
+/// Keeps a connection among those served until this is dropped.
 pub(super) struct Entry {
     served: Served,
     connection: Connection,

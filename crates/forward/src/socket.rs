@@ -15,7 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// Only the user that the program runs as connects to what it listens on.
+/// Mode of a socket's file: only the user that the program runs as may connect.
 const MODE: u32 = 0o600;
 /// Attempts to lock a directory, and the pause between two. Others hold the lock for an instant only.
 const ATTEMPTS: usize = 50;
@@ -28,16 +28,16 @@ pub enum SocketError {
     /// Somebody listens on it.
     #[error("another program listens on this socket: stop that program, or name another path")]
     InUse,
-    /// There is something else.
+    /// A file of this name is no socket.
     #[error("a file of this name is there that is no socket: remove it, or name another path")]
     NoSocket,
-    /// Whether somebody listens on it cannot be found out.
+    /// The socket is another user's, so whether somebody listens on it cannot be found out.
     #[error("a socket of another user is there: remove it, or name another path")]
     Foreign,
     /// The directory is missing.
     #[error("its directory is not there: make it, or name another path")]
     NoDirectory,
-    /// The directory belongs to somebody else.
+    /// The program may not make files in the directory.
     #[error(
         "this program may not make sockets in that directory: name a path in one that its user may write to; if its \
          settings were read again, start it again, since it makes sockets only where it did when it started"
@@ -81,7 +81,7 @@ impl From<SocketError> for io::Error {
 pub(super) struct SocketListener {
     listener: UnixListener,
     path: PathBuf,
-    /// The file that was made: device and number.
+    /// Device and inode number of the file that was made.
     made: (u64, u64),
 }
 
@@ -93,7 +93,7 @@ impl SocketListener {
     /// If somebody listens on it, or it cannot be made.
     pub(super) async fn bind(path: &Path) -> io::Result<Self> {
         let address = SockAddr::unix(path).map_err(|_| SocketError::TooLong)?;
-        // Of two programs that find the same socket left behind, the second would remove the first one's new socket.
+        // Without the lock, of two programs that find a stale socket, one would remove the other's new socket.
         let _lock = locked(path.parent().unwrap_or(Path::new("/"))).await;
         let socket = match bound(&address) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
@@ -154,7 +154,7 @@ async fn locked(directory: &Path) -> Option<File> {
     None
 }
 
-/// A socket with a file, which nobody can connect to before it listens.
+/// A bound socket with its file. Nobody can connect to it before it listens.
 fn bound(address: &SockAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
@@ -180,7 +180,7 @@ fn remove_if_left(path: &Path, address: &SockAddr) -> Result<(), SocketError> {
     if !is_socket.map_err(|_| SocketError::Denied)? {
         return Err(SocketError::NoSocket);
     }
-    // A socket of another kind is refused as such where somebody listens, and does not become a connection there.
+    // A datagram socket cannot connect to a listener of streams, which therefore never sees this probe.
     let asking = Socket::new(Domain::UNIX, Type::DGRAM, None).map_err(|_| SocketError::Foreign)?;
     asking.set_nonblocking(true).map_err(|_| SocketError::Foreign)?;
     match asking.connect(address) {

@@ -49,8 +49,8 @@ where
     };
     let down = async {
         let copied = copy(&mut receive, &mut write).await;
-        // An end is an end; after an error the writer is dropped, which resets a TCP connection that
-        // still has something to say.
+        // Only a clean end is passed on as one. After an error the owner of the writer ends it, a
+        // TCP connection with a reset.
         if copied.is_ok() {
             // A peer that has gone already needs no end.
             let _ = write.shutdown().await;

@@ -17,7 +17,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// A target, if the host can be one.
+    /// A target, if `host` can be a host.
     pub fn new(host: &str, port: u16) -> Option<Self> {
         let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let fits = (1..=MAX_HOST).contains(&host.len())
@@ -25,7 +25,7 @@ impl Target {
         fits.then(|| Target { host: host.to_owned(), port })
     }
 
-    /// One that can be connected to: its port is not 0.
+    /// A target that can be connected to: its port is not 0.
     pub(super) fn to_reach(host: &str, port: &str) -> Option<Self> {
         port.parse().ok().filter(|port| *port != 0).and_then(|port| Target::new(host, port))
     }
@@ -146,12 +146,12 @@ impl FromStr for Dynamic {
     }
 }
 
-/// Where to listen if no address is named.
+/// Where to listen if no address is given.
 pub(super) fn local(port: &str) -> Option<Target> {
     bound(LOOPBACK, port)
 }
 
-/// Where to listen: `*` and nothing stand for all addresses.
+/// Where to listen: `*` and an empty host stand for all addresses.
 pub(super) fn bound(host: &str, port: &str) -> Option<Target> {
     let host = if host.is_empty() || host == "*" { "0.0.0.0" } else { host };
     port.parse().ok().and_then(|port| Target::new(host, port))

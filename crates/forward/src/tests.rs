@@ -114,7 +114,7 @@ fn permissions_cover_what_they_say() {
     };
     assert!(covers("loopback", "localhost:22", "127.0.0.1"));
     assert!(covers("loopback", "localhost:22", "::ffff:127.0.0.1"));
-    // It is the address that counts: a name may be made to lead anywhere.
+    // The address decides: a name can be made to resolve to any address.
     assert!(!covers("loopback", "localhost:22", "192.0.2.1"));
     assert!(covers("any", "a:1", "192.0.2.1"));
     assert!(covers("db:5432", "DB:5432", "192.0.2.1") && !covers("db:5432", "db:1", "192.0.2.1"));
@@ -181,7 +181,7 @@ pub(super) async fn connected() -> (Endpoint, Endpoint, Connection, Connection) 
     connected_with(StreamLimits::default()).await
 }
 
-/// The same, where the near side grants the far side these streams.
+/// As [`connected`], where the near side grants the far side these streams.
 pub(super) async fn connected_with(
     streams: StreamLimits,
 ) -> (Endpoint, Endpoint, Connection, Connection) {
@@ -322,7 +322,7 @@ async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
     };
     let (kind, text) = refused("192.0.2.1:10").await;
     assert!(kind == ErrorKind::PermissionDenied && text.contains("--permit"), "{text}");
-    // A name that may not be reached is not even looked up, which would tell who answers for it.
+    // A name that may not be reached is not even resolved, since that would tell whoever answers for it.
     assert!(refused("nosuch.invalid:10").await.1.contains("--permit"));
     let (kind, text) = refused("127.0.0.1:9").await;
     assert!(kind == ErrorKind::ConnectionRefused && text.contains("refused"), "{text}");

@@ -29,17 +29,17 @@ pub enum Request {
     Datagrams(Target, TrafficClass),
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is done; to a request to listen, the port in use and the listener's number.
+    /// The request is granted; to a request to listen, the port in use and the listener's number.
     Done {
         /// Port that is listened on, 0 for other requests.
         port: u16,
         /// Number of the listener, 0 for other requests.
         listener: u16,
     },
-    /// It is not, and why: for programs, and for people.
+    /// The request is refused: why, for programs and for people.
     Refused(Reason, PeerText),
 }
 
@@ -72,7 +72,7 @@ const REASONS: [(u16, Reason, io::ErrorKind); 6] = [
 ];
 
 impl Reason {
-    /// The reason that an error is told as.
+    /// The reason that stands for an error.
     pub fn of(error: &io::Error) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::TimedOut => io::ErrorKind::HostUnreachable,
@@ -82,7 +82,7 @@ impl Reason {
         REASONS.into_iter().find(|row| row.2 == kind).map_or(Reason::Other, |row| row.1)
     }
 
-    /// The kind of error that it stands for.
+    /// The kind of error that the reason stands for.
     pub fn kind(self) -> io::ErrorKind {
         REASONS.into_iter().find(|row| row.1 == self).map_or(io::ErrorKind::Other, |row| row.2)
     }
@@ -100,14 +100,14 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// It is no request or answer at all.
+    /// The bytes are no message of the forwarding protocol.
     #[error("the peer does not speak the forwarding protocol")]
     Magic,
-    /// It is one of another version.
+    /// The message is of another version.
     #[error("the peer speaks version {0} of the forwarding protocol, this side {VERSION}: {advice}",
         advice = if *.0 > VERSION { "update this side" } else { "update the peer" })]
     Version(u8),
-    /// Its kind is unknown, or a field cannot have this value.
+    /// The kind of the message is unknown, or a field cannot have this value.
     #[error("the peer sent a wrong forwarding message")]
     Value,
 }
@@ -172,7 +172,7 @@ impl Request {
     /// Reads a request from its fixed part and its text.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is no valid request.
     pub fn decode(head: Head, text: &[u8]) -> Result<Self, WireError> {
         let of_host = |host: &str, least: u16| {
             let host = Some(host).filter(|host| host.len() <= MAX_HOST);
@@ -215,7 +215,7 @@ impl Answer {
     /// Reads an answer from its fixed part and its text.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is no valid answer.
     pub fn decode(head: Head, text: &[u8]) -> Result<Self, WireError> {
         let text = core::str::from_utf8(text).map_err(|_| WireError::Value)?;
         match head.kind {

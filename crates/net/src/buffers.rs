@@ -6,8 +6,8 @@ use std::task::Waker;
 /// Bytes of a buffer: the most that the kernel coalesces into one message, and more than the most that it
 /// segments.
 pub(crate) const BUFFER: usize = 1 << 16;
-/// Buffers with received datagrams that wait for connections' tasks, at most: until they are fewer, what
-/// arrives waits in the kernel.
+/// Most buffers with received datagrams that may wait for connections' tasks. Beyond that, what arrives
+/// waits in the kernel.
 const MOST_HANDED: usize = 128;
 /// Free buffers that are kept.
 const MOST_FREE: usize = 64;
@@ -45,7 +45,7 @@ impl Buffers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer with anything in it.
+    /// A buffer with arbitrary contents.
     pub(crate) fn take(&self) -> Buffer {
         self.lock().take()
     }

@@ -19,7 +19,7 @@ impl Clock {
         Time::ZERO + self.start.elapsed()
     }
 
-    /// `None` if it is further away than clocks count.
+    /// The instant of `time`; `None` if it is further away than clocks count.
     pub(crate) fn instant(&self, time: Time) -> Option<Instant> {
         self.start.checked_add(time.since(Time::ZERO))
     }

@@ -20,10 +20,10 @@ use std::sync::{Arc, Weak};
 const ALIVE_TURN: Duration = Duration::from_millis(10);
 /// Intervals after which the question is repeated, since it or its answer can be lost.
 const ASK_AGAIN: u32 = 15;
-/// Time that a peer has to give a sign of life, at least.
+/// Least time that a peer has to give a sign of life.
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 /// A peer without a sign of life for this long is taken for dead, unless three measured round trips last longer. The
-/// paths' timeouts do not matter by then: that of a path just opened is a guess, and would make it two seconds.
+/// paths' timeouts do not matter by then: that of a new path is a guess, and would make it two seconds.
 const ENOUGH_PATIENCE: Duration = Duration::from_millis(750);
 /// The longest time that a peer has, however long round trips take.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
@@ -40,13 +40,13 @@ pub struct PathSpec {
 /// Something happened to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathEvent {
-    /// It became usable.
+    /// The path became usable.
     Up(PathId),
-    /// It stopped answering; its data goes over others, and it is tried repeatedly.
+    /// The path stopped answering; its data goes over others, and it is tried repeatedly.
     Down(PathId),
-    /// Its address changed, by either side or by a translator between them.
+    /// The path's address changed, by either side or by a NAT between them.
     Moved(PathId),
-    /// It was taken out of use for good, by either side.
+    /// The path was taken out of use for good, by either side.
     Closed(PathId),
 }
 
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     /// Opens a stream both sides can write to; waits while the peer allows no further one. The peer
-    /// learns of it from its first bytes.
+    /// learns of the stream from its first bytes.
     pub async fn open_bi(
         &self,
         class: TrafficClass,
@@ -129,7 +129,7 @@ impl Connection {
     }
 
     /// Opens a stream that only this side writes to; waits while the peer allows no further one. The peer
-    /// learns of it from its first bytes.
+    /// learns of the stream from its first bytes.
     pub async fn open_uni(&self, class: TrafficClass) -> Result<SendStream, ConnectionError> {
         let id = self.open(class, CoreConnection::open_uni_stream).await?;
         Ok(self.send_half(id))
@@ -267,13 +267,13 @@ impl Connection {
     pub fn remove_path(&self, path: PathId) {
         let now = self.now();
         self.shared().act(|connection| connection.remove_path(now, path, 0));
-        // Before another path takes its place.
+        // Recorded before another path takes the place of this one.
         self.shared().note_paths(&mut self.shared().lock());
     }
 
     /// Moves a path to another socket or another address of the peer: its interface came back with a
-    /// new address, or its socket was [replaced](crate::Endpoint::replace_socket). The way is proved
-    /// anew before much is sent.
+    /// new address, or its socket was [replaced](crate::Endpoint::replace_socket). The new address
+    /// is validated before much is sent.
     pub fn move_path(&self, path: PathId, to: PathSpec) -> Result<(), PathError> {
         let address = self.address(to)?;
         let now = self.now();
@@ -282,7 +282,7 @@ impl Connection {
     }
 
     /// Tells the side that opened the connection that this side can be reached at an address too, or soon will be:
-    /// it follows paths there, and looks there for a silent one. Call it before or right after
+    /// that side follows paths moved there, and tries the address for a silent one. Call it before or right after
     /// [`move_path`](Self::move_path) on the side that accepted; on the other it does nothing.
     pub fn announce_address(&self, address: SocketAddr) {
         self.shared().act(|connection| connection.announce_address(address));
@@ -338,7 +338,7 @@ impl Connection {
         Some(self.now().since(since))
     }
 
-    /// Waits until [`Connection::silence`] changes between something and nothing, or the connection is over.
+    /// Waits until the peer falls silent, or is heard again if `silent`, or the connection is over.
     pub async fn silence_changed(&self, silent: bool) {
         let wait = &self.shared().wait.hearing;
         let changed = self.shared().until(wait, |state| {
@@ -349,21 +349,21 @@ impl Connection {
         changed.await;
     }
 
-    /// Asks the peer for a sign of life whenever nothing was heard of it for so long, so that its end is noticed a
-    /// few round trips later: one packet and its answer. `None`: only what is sent anyway tells.
+    /// Asks the peer for a sign of life, by one packet and its answer, whenever nothing was heard of it for
+    /// `interval`, so that its end is noticed a few round trips later. With `None`, only other traffic shows it.
     pub fn set_heartbeat(&self, interval: Option<Duration>) {
         self.shared().act(|connection| connection.set_heartbeat(interval));
     }
 
-    /// Asks the peer for a sign of life on every path, several times, and waits for one: for some timeouts of the paths,
-    /// but no longer than three quarters of a second or three round trips. Whether one came.
+    /// Asks the peer for a sign of life on every path, several times. Gives up when all paths are silent, at the latest
+    /// after 750 ms or three round trips (10 s at most), whichever is longer. Returns whether one came.
     pub async fn is_alive(&self) -> bool {
         let asked = self.now();
-        // Who was silent before gets the time of an answer.
+        // A peer that was silent before gets the time of an answer.
         let patience = self.shared().act(|connection| {
             connection.ask_for_signs(asked);
             let paths = connection.stats().paths;
-            // What is not measured is a guess.
+            // A path without a measurement has only a guess.
             let measured = paths.iter().filter(|path| path.rtt.samples > 0);
             measured.map(|path| path.rtt.smoothed * 3).max().unwrap_or_default()
         });
@@ -398,13 +398,13 @@ impl Connection {
         self.shared().act(|connection| connection.ping(path, count));
     }
 
-    /// Uses a path only when the others cannot carry the load, or again like them.
+    /// Uses a path only when the others cannot carry the load, or, if not `backup`, like the others again.
     pub fn set_backup(&self, path: PathId, backup: bool) {
         self.shared().act(|connection| connection.set_backup(path, backup));
     }
 
-    /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side
-    /// sends, not what the peer does. Best said before anything is written, as the congestion window starts over.
+    /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side sends,
+    /// not what the peer does. Best set before anything is written, as the congestion window starts over.
     ///
     /// # Errors
     /// When there is no such policy, or an option of it is wrong.
@@ -437,7 +437,7 @@ impl Connection {
         self.shared().lock().names.name(path).map(str::to_owned)
     }
 
-    /// Tells what paths are [called](Self::path_name), without keeping the connection open.
+    /// A function that returns what a path is [called](Self::path_name), without keeping the connection open.
     pub fn path_namer(&self) -> impl Fn(PathId) -> Option<String> + Send + 'static {
         let connection = self.downgrade();
         move |path| connection.upgrade()?.path_name(path)
@@ -452,7 +452,7 @@ impl Connection {
         self.shared().act(|connection| connection.set_observer(observer));
     }
 
-    /// Ready when the peer has everything written so far.
+    /// Waits until the peer has everything written so far.
     pub async fn drained(&self) -> Result<(), ConnectionError> {
         let wait = &self.shared().wait.drained;
         let drained = self.shared().until(wait, |state| {
@@ -468,7 +468,7 @@ impl Connection {
         self.shared().close(self.now(), code, reason);
     }
 
-    /// Ready when the connection is over, and why.
+    /// Waits until the connection is over; returns why.
     pub async fn closed(&self) -> ConnectionError {
         let wait = &self.shared().wait.phase;
         self.shared().until(wait, |state| state.error()).await

@@ -42,8 +42,8 @@ pub struct NoiseCrypto {
     public: PublicKey,
     own_mac1: hmac::Key,
     cookies: CookieBox,
-    /// The key from which a source of random bytes derives its own, should the system ever refuse to give any; and how
-    /// many sources there are.
+    /// The key from which each source of random bytes derives its own, in case the system ever fails to give any; and
+    /// the number of sources.
     fallback: (hmac::Key, u64),
 }
 
@@ -66,13 +66,13 @@ impl NoiseCrypto {
         })
     }
 
-    /// The same with secrets that it shares with some peers, who can do no handshake with it without them.
+    /// Sets the secrets shared with some peers: without them, no handshake with these peers succeeds.
     pub fn with_preshared(self, preshared: BTreeMap<PublicKey, PresharedKey>) -> Self {
         self.credentials.preshared.replace(preshared);
         self
     }
 
-    /// The same, writing the keys of its connections to `log`.
+    /// Writes the keys of its connections to `log`.
     pub fn with_key_log(self, log: KeyLog) -> Self {
         let own = &self.credentials;
         let (secret, preshared) = (own.secret.clone(), own.preshared.clone());
@@ -80,7 +80,7 @@ impl NoiseCrypto {
         NoiseCrypto { credentials, ..self }
     }
 
-    /// The secrets that it shares with peers, to replace them later.
+    /// The secrets shared with peers, to replace them later.
     pub(crate) fn preshared(&self) -> PresharedKeys {
         self.credentials.preshared.clone()
     }

@@ -39,7 +39,7 @@ pub(crate) struct Driver {
     slots: Vec<Slot>,
     buffers: ReceiveBuffers,
     outbox: Outbox,
-    /// The most bytes that a datagram may have.
+    /// Largest datagram, bytes.
     largest: usize,
     timer: Timer,
 }
@@ -47,11 +47,11 @@ pub(crate) struct Driver {
 /// A socket to receive from.
 struct Slot {
     socket: Arc<Socket>,
-    /// Receiving failed; not to be tried again before.
+    /// When receiving failed: not tried again before this time.
     pause: Option<Time>,
 }
 
-/// What came of a round.
+/// Outcome of a round.
 enum Round {
     /// There may be more to receive or to send.
     More,
@@ -62,7 +62,7 @@ enum Round {
 }
 
 impl Driver {
-    /// `largest` is the most bytes that a datagram may have.
+    /// `largest`: the most bytes that a datagram may have.
     pub(crate) fn new(shared: Arc<Shared>, largest: usize) -> Self {
         Driver {
             shared,
@@ -76,7 +76,7 @@ impl Driver {
 
     /// One round of everything.
     fn round(&mut self, cx: &mut Context<'_>) -> Round {
-        // Only its bell is used: the endpoint's task hands messages on and gets none.
+        // Only resets the bell: the endpoint's task hands messages on and gets none.
         self.shared.mailbox.collect(&mut Letters::default());
         self.adopt_sockets();
         let more = self.receive(cx);
@@ -156,7 +156,7 @@ impl Driver {
     }
 }
 
-/// Gives connections that begin their tasks.
+/// Starts a task for each connection that begins.
 fn start(begun: Vec<Arc<ConnectionShared>>, largest: usize) {
     for connection in begun {
         tokio::spawn(ConnectionDriver::new(connection, largest));
@@ -192,12 +192,12 @@ impl Drop for Driver {
     }
 }
 
-/// Passes the messages of one socket to those they are for.
+/// Passes the messages of one socket to those that they are for.
 struct Sorter<'a> {
     shared: &'a Arc<Shared>,
     socket: usize,
     largest: usize,
-    /// Local address of the last message and its number: mostly that of the next one too.
+    /// Local address of the last message and its number, usually those of the next message too.
     port: Option<(Option<IpAddr>, SocketId)>,
     /// The connections of the newest ids: the next messages, which come on a few paths in turn, mostly have the same ids.
     connections: [Option<(ConnectionId, Arc<ConnectionShared>)>; REMEMBERED],
@@ -241,7 +241,7 @@ impl<'a> Sorter<'a> {
         }
         let now = self.shared.clock.now();
         let mut endpoint = self.shared.lock();
-        // It may have been set since, as after a start without the network.
+        // The system's clock may have been set since, as after a start without the network.
         endpoint.router.set_wall_clock(now, wall_clock());
         let answered = endpoint.router.handle_datagram(now, address, payload);
         drop(endpoint);

@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub struct Config {
     /// Its identity.
     pub secret: SecretKey,
-    /// Secrets shared with some peers beside the static keys: with those, no handshake succeeds without.
+    /// Secrets shared with some peers beside the static keys: handshakes with these peers fail without them.
     pub preshared: BTreeMap<PublicKey, PresharedKey>,
     /// Who may connect: nobody, unless changed.
     pub permitted: Permitted,
@@ -42,8 +42,8 @@ pub struct Config {
     /// Bytes of memory that all connections share. Those with one peer may hold together as much as is left; if they hold
     /// more, the largest is closed. Data that the application has read, or has not written yet, is not counted.
     pub memory: u64,
-    /// Where the keys of its connections are written down, so that captures of them can be decrypted. Nowhere, unless
-    /// changed.
+    /// Where the keys of its connections are written down, so that captures of them can be decrypted. By default they
+    /// are not.
     pub key_log: Option<KeyLog>,
 }
 
@@ -189,8 +189,8 @@ impl Endpoint {
         self.0.shared.lock().router.public_key()
     }
 
-    /// How often a peer that is being connected to has said that it is there and busy, so that it is worth waiting
-    /// for longer. Anyone who knows the peer's public key can say so.
+    /// How often a peer that is being connected to has answered that it is busy, so that waiting longer is
+    /// worthwhile. Anyone who knows the peer's public key can send that answer.
     pub fn times_busy(&self) -> u64 {
         self.0.shared.lock().router.cookies_taken()
     }
@@ -205,8 +205,8 @@ impl Endpoint {
         self.0.preshared.replace(preshared);
     }
 
-    /// Connects to the holder of `peer`; ready when it answers on one of the paths. Dropping the future gives
-    /// the attempt up.
+    /// Connects to the holder of `peer`; returns when it answers on one of the paths. Dropping the future
+    /// gives up the attempt.
     ///
     /// With nothing but the peer's address, the connection goes over every interface that leads there, and
     /// follows them as they come, change their address and go; [`ConnectPaths`] says what else can be asked for.
@@ -218,7 +218,7 @@ impl Endpoint {
         self.connect_with(peer, over, self.0.shared.accept_config.profile.clone()).await
     }
 
-    /// The same with another profile than the endpoint's.
+    /// Connects as [`connect`](Self::connect) does, with another profile than the endpoint's.
     pub async fn connect_with(
         &self,
         peer: PublicKey,
@@ -285,8 +285,8 @@ impl Endpoint {
         Ok(Connection::new(connection, peer))
     }
 
-    /// The next permitted peer that asks for a connection; `None` once the endpoint is closed. It gets its
-    /// connection by `.await` on what this gives, or does not: see [`Incoming`].
+    /// Waits for the next permitted peer that asks for a connection; `None` once the endpoint is closed.
+    /// Awaiting the result accepts the peer: see [`Incoming`].
     pub async fn accept(&self) -> Option<Incoming> {
         let shared = &self.0.shared;
         loop {
@@ -306,7 +306,7 @@ impl Endpoint {
         }
     }
 
-    /// Accepts no more connections and closes all there are.
+    /// Accepts no more connections and closes all existing ones.
     pub fn close(&self, code: u64, reason: &str) {
         let shared = &self.0.shared;
         shared.lock().refuses = true;
@@ -320,7 +320,7 @@ impl Endpoint {
         shared.incoming.notify_waiters();
     }
 
-    /// Ready when no connection is left, all peers having been told of their end as well as can be.
+    /// Waits until no connection is left, all peers having been told of their end as far as possible.
     pub async fn wait_idle(&self) {
         let shared = &self.0.shared;
         loop {

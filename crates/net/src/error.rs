@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// It was closed, by either side or by a timeout.
+    /// The connection was closed, by either side or by a timeout.
     #[error("{}", describe(.0))]
     Closed(CloseReason),
     /// The endpoint's driver has ended, with the runtime that ran it.
@@ -69,7 +69,7 @@ pub enum PathError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatagramError {
-    /// It is longer than a packet can carry.
+    /// The datagram is longer than a packet can carry.
     #[error("the datagram is longer than a packet carries")]
     TooLong,
     /// The queue is full.

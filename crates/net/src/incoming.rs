@@ -10,9 +10,9 @@ use std::net::SocketAddr;
 
 /// A permitted peer that asks for a connection, and has no answer yet.
 ///
-/// `incoming.await` accepts it, as [`accept`](Self::accept) does; dropping it [refuses](Self::refuse) it. To
-/// accept takes a round trip, and up to thirty seconds if the peer goes away meanwhile. So a server that serves
-/// many awaits that in a task of each:
+/// `incoming.await` accepts it, as [`accept`](Self::accept) does; dropping it [refuses](Self::refuse) it.
+/// Accepting takes a round trip, or up to thirty seconds if the peer goes away meanwhile. So a server of many
+/// peers awaits each in a task of its own:
 ///
 /// ```no_run
 /// # async fn serve(endpoint: anabranch::Endpoint) {
@@ -77,8 +77,8 @@ impl Incoming {
         self.endpoint.shared().accept_config.clone()
     }
 
-    /// Accepts it; ready when the peer has answered, and the connection is open. Dropping the future closes the
-    /// connection.
+    /// Accepts the connection; returns when the peer has answered and the connection is open. Dropping the
+    /// future closes the connection.
     ///
     /// # Errors
     /// If the peer does not wait any more, does not answer, or closes the connection.
@@ -87,8 +87,8 @@ impl Incoming {
         self.accept_with(config).await
     }
 
-    /// The same with another profile or other limits than the endpoint's. Packets are never longer than the
-    /// endpoint's.
+    /// Accepts it with another profile or other limits than the endpoint's. Packets are never longer than
+    /// the endpoint's.
     ///
     /// # Errors
     /// As [`accept`](Self::accept), and if a policy of the profile cannot be made.
@@ -120,8 +120,8 @@ impl Incoming {
         shared.lock().router.ignore(shared.clock.now(), &self.asked);
     }
 
-    /// Has the peer prove that it receives at [`remote_addr`](Self::remote_addr), which takes a round trip. It then asks
-    /// again, with its address [validated](Self::remote_addr_validated). Nothing is kept of it meanwhile.
+    /// Has the peer prove that it receives at [`remote_addr`](Self::remote_addr), which takes a round trip. It then
+    /// asks again, with its address [validated](Self::remote_addr_validated). No state is kept for it meanwhile.
     ///
     /// # Errors
     /// If the address is validated already; the error returns the [`Incoming`].

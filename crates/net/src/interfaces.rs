@@ -26,7 +26,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The address from which it would reach `remote`: of the same family, and as local to the link as
+    /// The address from which it would reach `remote`: of the same family, and link-local exactly if
     /// `remote` is. `None` if it has no such address.
     pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
         let fits = |address: &&IpAddr| {

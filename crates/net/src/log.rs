@@ -21,7 +21,7 @@ use anabranch_types::lines::{Lines, Verdict};
 pub(crate) use lines::Peers;
 use lines::locked;
 
-/// What tells of a connection: its span, and how many lines its peer may still have.
+/// Logs a connection: its span, and the limit of the lines about its peer.
 #[derive(Debug)]
 pub(crate) struct Voice {
     span: Span,
@@ -30,7 +30,7 @@ pub(crate) struct Voice {
 }
 
 impl Voice {
-    /// Of a connection of which `side` is "client" or "server".
+    /// For a connection, of which `side` is "client" or "server".
     pub(crate) fn new(
         (peers, clock): (&Peers, Clock),
         handle: Handle,
@@ -95,7 +95,7 @@ pub(crate) fn heard(voice: &Voice) {
     voice.tell(|span| info!(parent: span, "the peer is heard again"));
 }
 
-/// What happened to a path, with its addresses; `local_of` knows those of sockets.
+/// Logs what happened to a path, with its addresses; `local_of` gives those of sockets.
 pub(crate) fn path(
     state: &ConnectionState,
     event: PathEvent,
@@ -119,8 +119,8 @@ pub(crate) fn path(
     });
 }
 
-/// A handshake got no answer. What anybody can send without knowing this endpoint's key is of less interest than the
-/// failed attempts of somebody who knows it.
+/// Logs a handshake that got no answer. What anybody can send without knowing this endpoint's key is logged at a
+/// lower level than the failed attempts of somebody who knows it.
 pub(crate) fn refused(refusals: &Refusals, now: Time, remote: SocketAddr, why: DropReason) {
     match why {
         DropReason::NotPermitted | DropReason::Replay => {
@@ -141,7 +141,7 @@ pub(crate) fn refused(refusals: &Refusals, now: Time, remote: SocketAddr, why: D
     }
 }
 
-/// How many lines handshakes that were refused may still have.
+/// The limit of the lines about refused handshakes.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<Lines>);
 

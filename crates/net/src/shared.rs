@@ -41,16 +41,16 @@ pub(crate) struct Shared {
     pub(crate) sockets: Sockets,
     pub(crate) buffers: Buffers,
     pub(crate) clock: Clock,
-    /// Profile and limits of connections that are accepted without others.
+    /// Default profile and limits of accepted connections.
     pub(crate) accept_config: AcceptConfig,
-    /// How much may still be told of each peer, and of whom is no peer.
+    /// Limits of the log lines about each peer, and about refused handshakes.
     peers: log::Peers,
     refusals: log::Refusals,
     /// Rung when the endpoint's task has something to do.
     pub(crate) mailbox: Mailbox,
-    /// A peer asks for a connection, or none will be accepted any more.
+    /// Notified when a peer asks for a connection, or when none will be accepted any more.
     pub(crate) incoming: Notify,
-    /// The last connection is gone.
+    /// Notified when the last connection is gone.
     pub(crate) idle: Notify,
 }
 
@@ -124,12 +124,12 @@ impl Shared {
         self.routes.is_empty()
     }
 
-    /// What tells of a connection, of which `side` is "client" or "server".
+    /// Logs a connection, of which `side` is "client" or "server".
     pub(crate) fn voice(&self, handle: Handle, peer: &PublicKey, side: &'static str) -> Voice {
         Voice::new((&self.peers, self.clock), handle, peer, side)
     }
 
-    /// Makes a connection known.
+    /// Registers a connection.
     pub(crate) fn insert(
         self: &Arc<Self>,
         endpoint: &mut EndpointState,
@@ -142,7 +142,7 @@ impl Shared {
         connection
     }
 
-    /// Takes in what came of handshakes. Connections that begin are to be given a task.
+    /// Handles the results of handshakes. Returns the connections that have begun, which need a task each.
     pub(crate) fn take_events(self: &Arc<Self>, now: Time) -> Vec<Arc<ConnectionShared>> {
         let mut begun = Vec::new();
         loop {
@@ -181,7 +181,7 @@ impl Shared {
         }
     }
 
-    /// A peer asks for a connection: it waits for the application, unless none is wanted any more.
+    /// Queues a peer that asks for a connection, or refuses it if none is wanted any more.
     fn on_incoming(self: &Arc<Self>, asked: Incoming) {
         let mut endpoint = self.lock();
         if endpoint.refuses {
@@ -245,13 +245,13 @@ impl Shared {
         self.mailbox.ring();
     }
 
-    /// A connection wants connection ids for further paths, or gives some back.
+    /// Exchanges connection ids: a connection wants some for further paths, or gives some back.
     pub(crate) fn exchange_ids(&self, handle: Handle, connection: &mut Connection) {
         let changes = self.lock().router.exchange_ids(connection);
         self.routes.change(handle, &changes);
     }
 
-    /// A connection is over; its ids may be used again.
+    /// Releases the ids of a connection that is over.
     pub(crate) fn on_gone(&self, handle: Handle) {
         self.routes.cut(handle);
         let mut endpoint = self.lock();
@@ -271,14 +271,14 @@ impl Shared {
         self.mailbox.ring();
     }
 
-    /// Drops what is known of a connection, which neither its task nor the application needs.
+    /// Drops a connection that neither its task nor the application needs.
     pub(crate) fn forget(&self, handle: Handle) {
         if self.routes.remove(handle) {
             self.mailbox.ring();
         }
     }
 
-    /// The endpoint's task has ended: nothing will arrive any more.
+    /// Stops all connections, since the endpoint's task has ended and nothing will arrive any more.
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         for connection in self.connections() {

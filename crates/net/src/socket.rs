@@ -14,8 +14,8 @@ use tokio::net::UdpSocket;
 /// Kernel buffers asked for, bytes each; the system may grant less. At 1 Gb/s these hold 32 ms, more
 /// than a busy machine keeps the driver waiting.
 const KERNEL_BUFFER: usize = 4 << 20;
-/// Receive buffers used while they come back full: what the kernel copied is still in the cache when
-/// it is opened.
+/// Receive buffers per call while messages are long, so few that what the kernel copied is still in
+/// the cache when it is decrypted.
 const LONG_BATCH: usize = 6;
 /// Whether a receive call that returns fewer messages than asked for found no more.
 const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "android"));
@@ -91,8 +91,8 @@ impl Socket {
         self.state.max_gso_segments().max(1)
     }
 
-    /// Sends a run, or says `WouldBlock` and sends nothing. Other errors lose what they lose, as the
-    /// network does: the protocol notices.
+    /// Sends a run, or says `WouldBlock` and sends nothing. Other errors count as loss, which the
+    /// protocol detects.
     pub(crate) fn send(&self, run: Run<'_>) -> io::Result<()> {
         if run.bytes.len() <= run.segment || self.max_segments() > 1 {
             match self.send_once(run) {
@@ -103,7 +103,7 @@ impl Socket {
         }
         for (index, bytes) in run.bytes.chunks(run.segment.max(1)).enumerate() {
             let sent = only_blocking(self.send_once(Run { bytes, ..run }));
-            // What is half sent cannot be taken back; the rest is lost rather than sent twice.
+            // Sent datagrams cannot be taken back: after the first, the rest is lost rather than sent twice.
             if index == 0 {
                 sent?;
             }
@@ -122,7 +122,7 @@ impl Socket {
         self.io.try_io(Interest::WRITABLE, || self.state.try_send((&self.io).into(), &transmit))
     }
 
-    /// Ready when a send may succeed again, or has an error to tell. Any number of tasks may wait.
+    /// Waits until a send may succeed again, or has an error to report. Any number of tasks may wait.
     pub(crate) async fn writable(&self) {
         let _ = self.io.writable().await;
     }
@@ -145,8 +145,8 @@ impl Socket {
                 let slices = slices.get_mut(..wanted).unwrap_or_default();
                 let count = self.state.recv((&self.io).into(), slices, &mut buffers.metas)?;
                 buffers.on_filled(count);
-                // A batch that is not full emptied the socket. To say so spares the call that would
-                // find nothing: the runtime waits for the next arrival.
+                // A batch that is not full emptied the socket. Reporting that spares the call that
+                // would find nothing: the runtime waits for the next arrival.
                 let emptied = RECEIVES_BATCHES && count < wanted;
                 if emptied { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
@@ -225,7 +225,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Notes what a call filled, and suits the next one to the length of the messages.
+    /// Notes how many a call filled, and how many to offer next, by the length of the messages.
     fn on_filled(&mut self, count: usize) {
         self.filled = count;
         let long = |meta: &RecvMeta| meta.len > BUFFER / 4;

@@ -37,7 +37,7 @@ impl Sockets {
         index
     }
 
-    /// The socket bound to exactly `old` gives way to another; returns its index.
+    /// Replaces the socket bound to exactly `old`; returns its index.
     pub(crate) fn replace(&self, old: SocketAddr, by: Arc<Socket>) -> Option<usize> {
         let mut table = self.write();
         let index = table.ports.replace(old, by.local_addr())?;
@@ -67,8 +67,8 @@ impl Sockets {
     }
 }
 
-/// A socket as the core sees it: on a wildcard socket, each local address that peers used is one of
-/// its own, so that answers leave from the address that was asked.
+/// A socket as the core sees it: on a wildcard socket, each local address that peers used counts as
+/// a socket, so that answers leave from the address that was asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Port {
     /// Index of the socket.
@@ -96,7 +96,7 @@ impl Ports {
         index
     }
 
-    /// The socket bound to exactly `old` gives way to one bound to `new`; returns its index.
+    /// Replaces the socket bound to exactly `old` by one bound to `new`; returns its index.
     pub(crate) fn replace(&mut self, old: SocketAddr, new: SocketAddr) -> Option<usize> {
         let main = self.main.iter().copied();
         let index = main.enumerate().find_map(|(index, id)| {
@@ -144,7 +144,7 @@ impl Ports {
     }
 
     /// The number for a new path to `remote` from the socket bound to `local`. On a wildcard socket
-    /// the address is settled now, as the peer's answers will name it.
+    /// the local address is chosen now, as the peer's answers will be sent to it.
     pub(crate) fn of_path(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<SocketId> {
         let main = self.of_local(local)?;
         let port = *self.get(main)?;

@@ -51,7 +51,7 @@ impl Pair {
     }
 }
 
-/// The next connection, with whoever asks.
+/// Accepts the next connection, whoever asks.
 pub(crate) async fn accepted(server: &Endpoint) -> Connection {
     server.accept().await.unwrap().await.unwrap()
 }
@@ -61,7 +61,7 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(60), future).await.expect("the test hangs")
 }
 
-/// Why a connection ended, which some side has closed.
+/// Waits for the end of a connection that either side has closed; returns the reason.
 async fn ended(connection: &Connection) -> CloseReason {
     match soon(connection.closed()).await {
         ConnectionError::Closed(reason) => reason,

@@ -32,7 +32,7 @@ fn example(name: &str) -> Command {
     Command::new(path)
 }
 
-/// Runs an example that needs nothing to its end; what it printed.
+/// Runs an example that needs no arguments to its end; returns what it printed.
 fn run(name: &str) -> String {
     let Output { status, stdout, stderr } = example(name).output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr);
@@ -95,7 +95,7 @@ async fn bond_says_what_each_path_carries() {
     let mut bond = Running(bond.spawn().unwrap());
     let accepted = async { server.accept().await.unwrap().await.unwrap() };
     let connection = timeout(Duration::from_secs(30), accepted).await.unwrap();
-    // It has time for a line about each path.
+    // Leaves the example time for a line about each path.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     connection.close(0, "done");
     let printed = tokio::task::spawn_blocking(move || {

@@ -93,7 +93,7 @@ pub(crate) fn title(svg: &mut Svg, title: &str, width: f64) -> f64 {
     EDGE + TITLE * 1.3 * lines.len() as f64
 }
 
-/// Writes a caption below `end`, and returns where it ends itself.
+/// Writes a caption below `end`, and returns where the caption ends.
 pub(crate) fn caption(svg: &mut Svg, caption: &str, width: f64, mut end: f64) -> f64 {
     for line in text::wrap(caption, SMALL, width - 2.0 * EDGE) {
         end += SMALL * 1.35;

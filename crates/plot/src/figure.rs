@@ -46,7 +46,7 @@ pub enum Style {
     /// Straight from point to point, each point marked.
     #[default]
     Marked,
-    /// Straight from point to point: many points.
+    /// Straight from point to point without markers, for many points.
     Plain,
     /// Level until the next point, as a distribution is.
     Steps,
@@ -108,7 +108,7 @@ impl Line {
 pub struct Layer {
     /// What it stands for.
     pub name: String,
-    /// Where, and how much is added to the layers below; all layers need the same places.
+    /// Places, and how much is added there to the layers below; all layers need the same places.
     pub points: Vec<(f64, f64)>,
 }
 

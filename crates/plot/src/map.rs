@@ -1,4 +1,4 @@
-//! Maps: where stations are, and what goes from one to another, one panel after the other in time.
+//! Maps of stations and the traffic between them, one panel after the other in time.
 
 use crate::draw::{EDGE, LABEL, SMALL, caption, title};
 use crate::palette::{Look, Marker};
@@ -13,16 +13,16 @@ const GAP: f64 = 14.0;
 const MARGIN: f64 = 10.0;
 /// Greatest height of a panel over its width.
 const TALLEST: f64 = 1.2;
-/// Panels that are more than this wider than high stand below each other, or in two columns.
+/// Ratios of width to height above which panels stand in one column, or in two.
 const WIDE: [f64; 2] = [3.0, 1.5];
 /// Widths of the thinnest and of the thickest line.
 const WIDTHS: (f64, f64) = (0.8, 5.0);
-/// How far the two directions between two stations are apart.
+/// How far the line of each direction is shifted off the straight line between two stations.
 const APART: f64 = 2.5;
 const GREY: &str = "#999999";
 const GREY_LIGHT: &str = "#cccccc";
 
-/// Keeps small texts apart from the lines beneath them.
+/// Outline that keeps small texts apart from the lines beneath them.
 const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"2\" paint-order=\"stroke\"";
 
 /// A map, as one picture with several panels of the same scale.
@@ -41,18 +41,18 @@ pub struct Map {
 /// One part of a map.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// What tells it from the others, such as its time.
+    /// Distinguishes the panel from the others, such as its time.
     pub title: String,
     /// The stations. A hop names them by their places in this list.
     pub stations: Vec<Station>,
-    /// What goes from one to another.
+    /// The traffic between the stations.
     pub hops: Vec<Hop>,
 }
 
 /// A station.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Station {
-    /// Its name, written beside it if something goes over it.
+    /// The station's name, written beside it if a hop begins or ends there.
     pub name: String,
     /// Metres to the east and to the north.
     pub at: (f64, f64),
@@ -60,7 +60,7 @@ pub struct Station {
     pub way: Vec<(f64, f64)>,
 }
 
-/// What goes from one station to another.
+/// Traffic from one station to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hop {
     /// The station that sends.
@@ -73,7 +73,7 @@ pub struct Hop {
     pub losses: f64,
 }
 
-/// Metres to pixels, and where the metres begin.
+/// Mapping from metres to pixels: scale, origin, and size of a panel.
 struct Projection {
     pixels: f64,
     west: f64,
@@ -199,12 +199,12 @@ impl Panel {
     }
 }
 
-/// Whether a place is one on Earth.
+/// Whether a place can be drawn: both coordinates are within 1e8 m.
 fn is_drawable((x, y): &(f64, f64)) -> bool {
     x.abs() < 1e8 && y.abs() < 1e8
 }
 
-/// The two ends, moved to the right of who goes from the first to the second.
+/// The two ends, shifted to the right as seen by who goes from the first to the second.
 fn beside(from: (f64, f64), to: (f64, f64)) -> ((f64, f64), (f64, f64)) {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = (dx * dx + dy * dy).sqrt().max(1e-9);

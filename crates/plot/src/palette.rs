@@ -4,7 +4,7 @@
 /// white; then two greys.
 const COLOURS: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333", "#888888"];
-/// As SVG writes dashes; the first is solid.
+/// Dash patterns as SVG writes them; the first is solid.
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "4 2"];
 
 /// The look of the line of that index.
@@ -30,7 +30,7 @@ pub(crate) enum Marker {
 }
 
 impl Look {
-    /// The first 40 indices all look different.
+    /// The look with this index; the first 40 are all different.
     pub(crate) fn of(index: usize) -> Self {
         use Marker::{Cross, Diamond, Disc, Down, Square, Triangle};
         let markers = [Disc, Square, Triangle, Diamond, Down, Cross];

@@ -105,12 +105,12 @@ impl Scale {
                 return ticks;
             }
         }
-        // Less than a decade: as good as linear.
+        // Less than a decade: linear ticks do as well.
         self.linear_ticks(count)
     }
 }
 
-/// Ends that hold the data with some air.
+/// Ends that enclose the data with a margin.
 fn widen(log: bool, low: f64, high: f64, from_zero: bool) -> (f64, f64) {
     if !low.is_finite() || !high.is_finite() {
         return if log { (1.0, 10.0) } else { (0.0, 1.0) };
@@ -174,7 +174,7 @@ fn decimals(ticks: &[f64]) -> usize {
     (0..5).find(|places| exact(*places)).unwrap_or(5)
 }
 
-/// With a true minus, and thousands apart from 10 000 on.
+/// Writes a number with a true minus sign, and thousands apart from 10 000 on.
 fn decimal(value: f64, decimals: usize) -> String {
     let digits = format!("{:.decimals$}", value.abs());
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));

@@ -14,7 +14,7 @@ pub(crate) struct Svg {
     body: String,
 }
 
-/// Where a text stands about its place.
+/// Which part of a text is at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -23,7 +23,7 @@ pub(crate) enum Anchor {
 }
 
 impl Svg {
-    /// The whole document. `title` is read to those who cannot see it.
+    /// The whole document. Screen readers read `title`.
     pub(crate) fn finish(self, width: f64, height: f64, title: &str) -> String {
         let size = format!("width=\"{}\" height=\"{}\"", n(width), n(height));
         format!(
@@ -37,7 +37,7 @@ impl Svg {
         )
     }
 
-    /// An element as it is.
+    /// Adds an element as it is.
     pub(crate) fn raw(&mut self, element: &str) {
         self.body.push_str(element);
         self.body.push('\n');

@@ -97,7 +97,7 @@ fn names_of_bars_are_whole() {
     assert!(many.contains(">congestion=compensated, ge:1%/20%, profile=anabranch 11</text>"));
     assert!(!many.contains('…'), "{many}");
     let upright = |svg: &str| svg.matches("rotate(-90 ").count();
-    // One is the vertical axis's label.
+    // One of the turned texts is the vertical axis's label.
     assert_eq!((upright(&few), upright(&many)), (1, 13));
     let height = |svg: &str| -> f64 {
         let (_, rest) = svg.split_once(" height=\"").unwrap();
@@ -145,7 +145,7 @@ fn a_map_shows_what_goes_from_one_station_to_another() {
     let svg = map().to_svg();
     let count = |what: &str| svg.matches(what).count();
     assert_eq!((count("<circle"), count(">first</text>"), count(">second</text>")), (6, 1, 1));
-    // Only the two stations of the hop are named, where there is one; and so are the lost packets.
+    // Only the two stations of the hop are named, in the panel that has it, and the lost packets are counted.
     assert_eq!((count(">s0</text>"), count(">s300</text>"), count(">s150</text>")), (1, 1, 0));
     assert_eq!((count(">7</text>"), count("stroke-opacity=\"0.75\"")), (1, 1));
     assert!(count(">100 m</text>") == 1 && svg.contains("how &lt;to&gt;"), "{svg}");

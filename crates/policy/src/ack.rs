@@ -14,13 +14,13 @@ use crate::view::PathView;
 pub struct ReceivedEvent {
     /// The current time.
     pub now: Time,
-    /// On which path.
+    /// The path that carried the packet.
     pub path: PathId,
-    /// It asks for an acknowledgement.
+    /// Whether the packet asks for an acknowledgement.
     pub ack_eliciting: bool,
-    /// It left a hole below it, or filled one.
+    /// Whether the packet left a gap below it, or filled one.
     pub out_of_order: bool,
-    /// It carried a Congestion Experienced mark.
+    /// Whether the packet carried a Congestion Experienced mark.
     pub ce: bool,
     /// Ack-eliciting packets of this path not acknowledged yet, this one included.
     pub pending: u32,

@@ -39,7 +39,7 @@ impl Axis {
         Axis::Ack,
     ];
 
-    /// Its name, as users write it.
+    /// The axis's name, as users write it.
     pub const fn name(self) -> &'static str {
         match self {
             Axis::Congestion => "congestion",
@@ -53,7 +53,7 @@ impl Axis {
         }
     }
 
-    /// One line on what its policies decide.
+    /// One line on what the axis's policies decide.
     pub const fn summary(self) -> &'static str {
         match self {
             Axis::Congestion => "how much may be in flight on a path, and how fast it is sent",
@@ -77,7 +77,7 @@ impl fmt::Display for Axis {
 impl FromStr for Axis {
     type Err = PolicyError;
 
-    /// Reads its name.
+    /// Reads an axis by its name.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let axis = Axis::ALL.into_iter().find(|axis| axis.name() == text);
         axis.ok_or_else(|| PolicyError::Axis(text.to_owned()))

@@ -27,11 +27,11 @@ const SHORTEST: f64 = 0.02;
 const LONGEST: f64 = 0.5;
 /// Packets of the slowest path that a swing lasts at least: half of them show its delay.
 const LEAST_PACKETS: f64 = 8.0;
-/// The swings get another length when they should be so many times as long or as short.
+/// The length of swings changes when it should be larger or smaller by at least this factor.
 const RESIZE: f64 = 1.5;
-/// What a score keeps from pair to pair: it remembers some 32 of them.
+/// Factor by which a score decays from pair to pair: its memory is some 32 pairs.
 const KEPT: f64 = 31.0 / 32.0;
-/// Weight of the newest pair in what is known of a path's answer to its own coins.
+/// Weight of the newest pair in the mean response of a path's delay to its own coins.
 const LEARNT: f64 = 1.0 / 8.0;
 /// How many votes a score needs to count; how many pairs of swings are tried; and how many pairs of unchanged sending
 /// follow when no score suggests a common queue, since swings cost a percent or two where jitter is large.
@@ -51,20 +51,21 @@ struct Bin {
     count: u32,
 }
 
-/// How one path's delay follows another's coins.
+/// How one path's delay follows another's coins, the random orders in which that one swings up and down.
 #[derive(Clone, Copy, Debug, Default)]
 struct Score {
-    /// Mean size of what the delay does in a pair of swings, s.
+    /// Mean absolute change of the delay in a pair of swings, s.
     size: f64,
-    /// What of that follows the path's own coins, s.
+    /// The part of the change that follows the path's own coins, s.
     own: f64,
-    /// How often the rest went with the other's coin, less how often against it, and the variance of that.
+    /// How often the rest of the change went with the other's coin less how often against it, and the variance of
+    /// that; both decay.
     sum: f64,
     variance: f64,
 }
 
 impl Score {
-    /// The delay rose by `bump` in the first swing of a pair; coins are 1 where that was the upward one, else −1.
+    /// Takes in a pair in whose first swing the delay rose by `bump`; a coin is 1 if its path swung up first, else −1.
     fn add(&mut self, bump: f64, coin: f64, own_coin: f64) {
         self.size += LEARNT * (bump.abs() - self.size);
         let rest = bump - own_coin * self.own;
@@ -75,7 +76,7 @@ impl Score {
         self.variance = KEPT * KEPT * self.variance + vote * vote;
     }
 
-    /// In standard deviations of what chance does.
+    /// The score in standard deviations of what chance alone gives.
     fn z(&self) -> f64 {
         self.sum / self.variance.max(1.0).sqrt()
     }
@@ -87,10 +88,10 @@ struct Track {
     id: PathId,
     samples: u64,
     bins: Vec<Bin>,
-    /// How its delay follows the coins of the path in each slot, if the bottleneck is near the sender, and if it is
+    /// How the path's delay follows the coins of the path in each slot, for a bottleneck near the sender and for one
     /// near the receiver.
     follows: [[Score; 2]; MAX_PATHS],
-    /// The slots of the paths that share a bottleneck with it.
+    /// The slots of the paths that share a bottleneck with this path, as bits.
     shares: u16,
 }
 
@@ -119,8 +120,8 @@ impl Track {
         (count > 0).then(|| sum / f64::from(count))
     }
 
-    /// How far the delay after the first swing of the pair that begins with bin `start` is above that before
-    /// it and after the second, s: what rises or falls all the while cancels out.
+    /// How far the delay after the first swing of the pair that begins with bin `start` is above the mean of those
+    /// before it and after the second, s: a steady rise or fall cancels out.
     fn bump(&self, start: u64) -> Option<f64> {
         let [before, middle, after] = [0, SWING_BINS, PAIR_BINS].map(|at| self.level(start + at));
         Some(middle? - (before? + after?) / 2.0)
@@ -147,7 +148,7 @@ pub struct Bottlenecks {
 }
 
 impl Bottlenecks {
-    /// Nothing is known yet; `rng` tosses the coins.
+    /// Nothing is known yet; `rng` gives the seed of the coins.
     pub fn new(mut rng: Rng) -> Self {
         let seed = rng.next_u64();
         let (origin, bin) = (Time::ZERO, Duration::from_secs(1));
@@ -186,7 +187,7 @@ impl Bottlenecks {
         true
     }
 
-    /// What the sending of the path in `slot` is to be multiplied with.
+    /// Factor for the rate and the window of the path in `slot`.
     pub fn factor(&self, slot: u8) -> f64 {
         if self.tried >> (self.swing / 2 % 64) & 1 == 0 {
             return 1.0;
@@ -209,7 +210,7 @@ impl Bottlenecks {
         Rng::new(self.seed.wrapping_add(pair)).next_u64()
     }
 
-    /// Begins a pair, if it has not begun.
+    /// Tosses the coins of a pair, unless it is under way, and decides whether its paths swing.
     fn toss(&mut self, pair: u64) {
         let coins = self.coins(pair);
         if coins != self.coins {
@@ -220,8 +221,8 @@ impl Bottlenecks {
         }
     }
 
-    /// Forgets what was known of another path in the slot, or of another way of the same. True if the path's newest
-    /// delay has not been seen yet.
+    /// Forgets what is known of the slot if it has another path now, or one whose round-trip times have started anew.
+    /// Returns whether the path's newest delay has not been seen yet.
     fn expect(&mut self, slot: usize, path: &PathView) -> bool {
         while self.tracks.len() <= slot {
             self.tracks.push(Track::new(path.id));
@@ -255,7 +256,7 @@ impl Bottlenecks {
         let latest = usable.map(|path| path.rtt.smoothed).max().unwrap_or_default();
         let wait = self.number(self.origin + latest).min(LATEST * SWING_BINS) + SWING_BINS;
         let over = self.number(now).saturating_sub(wait) / PAIR_BINS;
-        // What is older is not kept.
+        // Bins of older pairs are not kept.
         self.next = self.next.max(over.saturating_sub(2));
         while self.next < over {
             if self.tried >> (self.next % 64) & 1 == 1 {
@@ -303,18 +304,18 @@ impl Bottlenecks {
     }
 }
 
-/// Of the coins of a pair that of one slot: 1 or −1.
+/// The coin of one slot, 1 or −1, among the coins of a pair.
 fn coin(coins: u64, slot: usize) -> f64 {
     if coins >> slot & 1 == 1 { 1.0 } else { -1.0 }
 }
 
-/// By how much later than a packet on `from` one on `to` must leave to meet it near the receiver, s.
+/// How much later a packet on `to` must leave than one on `from` to meet it near the receiver, s.
 fn lag(from: &PathView, to: &PathView) -> f64 {
     to.rtt.forward_lead(&from.rtt).as_secs_f64() - from.rtt.forward_lead(&to.rtt).as_secs_f64()
 }
 
-/// How long a swing should last, s: the longest round trip, since that is also more than the packets of two
-/// paths that meet can have left apart.
+/// How long a swing should last, s: the longest round trip, since packets of two paths that meet have left less
+/// than that apart.
 fn swing_length(paths: &[PathView]) -> f64 {
     let needed = paths.iter().filter(|path| path.usable()).map(|path| {
         let packet = path.packet_size as f64 * 8.0 / (path.rate.as_bps() as f64).max(1.0);

@@ -68,8 +68,8 @@ pub struct CodeLimits {
     pub surplus: u16,
     /// Repairs may be made while the block still fills, and may cover symbols of earlier blocks, at most
     /// `sources` in a row: the code slides along the stream. The receiver then asks for one
-    /// [`SlidingDecoder`], else for a [`Decoder`] for each block. This many missing symbols may be
-    /// covered by the repairs that it keeps.
+    /// [`SlidingDecoder`], else for a [`Decoder`] for each block. The number says how many missing symbols
+    /// the repairs that the decoder keeps may cover.
     pub slides: Option<u16>,
 }
 
@@ -80,24 +80,24 @@ impl CodeLimits {
     }
 }
 
-/// An erasure code: makes what blocks need at either end.
+/// An erasure code: makes the encoders and decoders of blocks.
 pub trait ErasureCode: Debug + Send {
-    /// What it allows; always the same.
+    /// The code's limits; the same at every call.
     fn limits(&self) -> CodeLimits;
 
-    /// An encoder for one block at a time; unless there are no repairs.
+    /// An encoder for one block at a time; not asked for if the code has no repairs.
     fn encoder(&self) -> Box<dyn Encoder> {
         Box::new(Never)
     }
 
-    /// A decoder for one block at a time; unless the code slides.
+    /// A decoder for one block at a time; not asked for if the code slides.
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(Never)
     }
 
-    /// What one attempt to recover a block of `sources` symbols takes, whose repairs have `length` bytes: about so
-    /// many times 16 instructions. An attempt is made once the bytes that have arrived are worth it (wire format,
-    /// Codes). 0 if the symbols of the block are always worth it.
+    /// Work of one attempt to recover a block of `sources` symbols whose repairs have `length` bytes, in units of
+    /// about 16 instructions. An attempt is made once the bytes that have arrived are worth it (wire format, Codes).
+    /// 0 if the symbols of the block are always worth it.
     fn recovery_work(&self, _sources: u16, _length: usize) -> u64 {
         0
     }
@@ -134,18 +134,18 @@ pub trait Encoder: Debug + Send {
 /// A source symbol that the receiver holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeldSource<'a> {
-    /// Its place in the block.
+    /// Place of the symbol in the block.
     pub index: u16,
-    /// Its bytes, at most as many as a repair has; the rest counts as zeros.
+    /// Bytes of the symbol, at most as many as a repair has; the rest counts as zeros.
     pub bytes: &'a [u8],
 }
 
 /// A repair symbol that the receiver holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeldRepair<'a> {
-    /// Its key.
+    /// Key of the repair.
     pub key: u32,
-    /// Its bytes; all repairs of a block are of one length.
+    /// Bytes of the repair; all repairs of a block are of one length.
     pub bytes: &'a [u8],
 }
 
@@ -163,11 +163,11 @@ pub trait Decoder: Debug + Send {
     /// Turns to a new block of `sources` symbols, of which nothing has arrived.
     fn begin(&mut self, sources: u16);
 
-    /// The source at `index` is known; told once of each.
+    /// The source at `index` is known; called once for each source.
     fn source(&mut self, index: u16);
 
-    /// The repair with `key` arrived; each comes once. Returns whether it is worth keeping: false says that
-    /// it tells nothing that the other symbols do not.
+    /// The repair with `key` arrived; called once for each repair. Returns whether it is worth keeping: not if the
+    /// other symbols imply it.
     fn repair(&mut self, key: u32) -> bool;
 
     /// Independent symbols that are still missing: at 0, recovery is worth an attempt. Exact where the
@@ -211,15 +211,15 @@ pub trait SlidingDecoder: Debug + Send {
     /// Nothing below `first_missing` is missing.
     fn advance(&mut self, first_missing: SymbolId);
 
-    /// Takes a source that the repairs determine, until there are no more; its bytes are written to `out`,
-    /// which is cleared beyond them. Returns how many there are.
+    /// Takes a source that the repairs determine; `None` if there is no more. Its bytes are written to `out`, which is
+    /// cleared beyond them. Returns the source and how many bytes there are.
     fn take_recovered(&mut self, out: &mut [u8]) -> Option<(SymbolId, usize)>;
 
-    /// Independent symbols that are missing for recovering `source`, which is missing, and all that the repairs speak of.
+    /// Independent symbols still needed to recover `source`, which is missing, and all sources in the repairs kept.
     fn deficit(&self, source: SymbolId) -> u16;
 }
 
-/// Of a code without repairs, or of the other kind: never asked.
+/// Encoder or decoder of a code that has none of its kind: never called.
 #[derive(Clone, Copy, Debug)]
 struct Never;
 
@@ -259,11 +259,11 @@ impl Decoder for Never {
     }
 }
 
-/// The built-in codes. The first is the one of a peer that names none; every code here is decoded by both
-/// ends of such a connection (wire format, transport parameter 11).
+/// The built-in codes. A peer that names no code uses the first; both ends of such a connection decode every code
+/// here (wire format, transport parameter 11).
 ///
 /// The options of a code concern the sender. The receiver knows of them only what is in the keys, and makes
-/// the code without any, so that by default all is allowed that some options allow.
+/// the code without options: by default, a code must allow everything that any options allow.
 pub const TABLE: &[Row<dyn ErasureCode>] = &[
     (&reed_solomon::ENTRY, reed_solomon::build),
     (&random_linear::ENTRY, random_linear::build),

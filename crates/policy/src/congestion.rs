@@ -38,11 +38,11 @@ pub struct RateSample {
     pub delivered: u64,
     /// Bytes declared lost during the sample.
     pub lost: u64,
-    /// Time in which they were sent.
+    /// Time in which the bytes of the sample were sent.
     pub departure: Duration,
-    /// Time in which they were acknowledged; not zero, unless the other is.
+    /// Time in which the bytes of the sample were acknowledged; zero only if `departure` is not.
     pub arrival: Duration,
-    /// The sender had nothing to send during part of it, so the sample is a lower bound.
+    /// The sender had nothing to send during part of the sample, which is then a lower bound.
     pub app_limited: bool,
     /// Total bytes delivered on the path when the sampled packet was sent: a round trip ends when
     /// this reaches the total at the previous round's start.
@@ -50,8 +50,8 @@ pub struct RateSample {
 }
 
 impl RateSample {
-    /// The longer of the two intervals: neither can be shorter than what the bottleneck takes, except for packets
-    /// that waited beyond it.
+    /// The longer of the two intervals: packets may leave faster than the bottleneck serves them, and acknowledgements
+    /// that were held up may arrive faster.
     pub fn interval(&self) -> Duration {
         self.departure.max(self.arrival)
     }
@@ -72,7 +72,7 @@ impl RateSample {
 pub struct SentEvent {
     /// The current time.
     pub now: Time,
-    /// Its bytes, IP and UDP headers included.
+    /// Bytes of the packet, IP and UDP headers included.
     pub bytes: u64,
     /// Bytes in flight, this packet included.
     pub bytes_in_flight: u64,
@@ -97,7 +97,7 @@ pub struct AckEvent {
     pub ce_packets: u32,
     /// Bytes in flight after this acknowledgement.
     pub bytes_in_flight: u64,
-    /// Bytes in flight before it.
+    /// Bytes in flight before this acknowledgement.
     pub prior_in_flight: u64,
     /// When the newest acknowledged packet was sent.
     pub largest_acked_sent: Time,
@@ -170,44 +170,45 @@ pub trait CongestionController: Debug + Send {
         None
     }
 
-    /// How far the forward delay is above what it is while nothing of ours waits, if the controller knows that:
-    /// a queue that we keep, as far as it is not the road's own variation for the moment.
+    /// How far the forward delay is above its value while none of our packets is queued, if the controller knows that:
+    /// our own standing queue, without momentary variation of the path's delay.
     fn own_queue(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether its own window applies during loss recovery, so that nothing else reduces it then: Linux leaves the
-    /// window to a controller that answers acknowledgements as a whole (`cong_control`), and applies proportional rate
-    /// reduction (RFC 9937) to the others.
+    /// Whether the controller's own window applies during loss recovery, so that nothing else reduces it then. Linux
+    /// leaves the window to controllers that implement `cong_control`, and applies proportional rate reduction (RFC
+    /// 9937) to the others.
     fn governs_recovery(&self) -> bool {
         false
     }
 
-    /// Whether it needs [`AckEvent::rate`]. Simulated TCP measures delivery rates for those that do, and for others only
-    /// where it is told to.
+    /// Whether the controller needs [`AckEvent::rate`]. Simulated TCP measures delivery rates for those that do, and
+    /// for others only if it is configured to.
     fn needs_rate(&self) -> bool {
         false
     }
 
-    /// Whether the sender heeds explicit loss notification: told by the network that a packet was damaged on the way, it
-    /// sends the data again and does not count the packet as lost. If this is false, it ignores such notices.
+    /// Whether the sender heeds explicit loss notification: when the network reports a packet as damaged on the way,
+    /// the sender sends the data again and does not count the packet as lost. If this is false, it ignores such
+    /// notices.
     fn heeds_loss_notices(&self) -> bool {
         false
     }
 
-    /// Whether its window depends on those of the connection's other paths: a coupled control.
+    /// Whether the window depends on those of the connection's other paths: a coupled control.
     fn reads_siblings(&self) -> bool {
         self.couples()
     }
 
-    /// Whether it takes one flow's share together with paths that share a bottleneck with its own
-    /// ([`PathView::shares`]). Only among paths that do so is it found out who does, for which their sending
-    /// swings by a few percent.
+    /// Whether paths that share a bottleneck ([`PathView::shares`]) take one flow's share together. Shared
+    /// bottlenecks are looked for only among the paths of such controllers, whose sending swings by a few percent
+    /// for it.
     fn couples(&self) -> bool {
         false
     }
 
-    /// The name of the state it is in, for traces ("slow-start", "probe-bw").
+    /// The name of the controller's state, for traces ("slow-start", "probe-bw").
     fn phase(&self) -> &'static str;
 }
 

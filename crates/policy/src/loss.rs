@@ -38,7 +38,7 @@ pub struct Late {
     pub rtt: RttView,
 }
 
-/// The state of its path.
+/// The state of the path of a packet to be judged.
 #[derive(Clone, Copy, Debug)]
 pub struct DetectionView {
     /// The current time.
@@ -54,11 +54,11 @@ pub struct DetectionView {
 /// Whether a packet is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossVerdict {
-    /// It is.
+    /// The packet is lost.
     Lost,
-    /// It will be, unless acknowledged by then.
+    /// The packet will be lost at this time, unless acknowledged by then.
     At(Time),
-    /// Nothing speaks for it yet.
+    /// Nothing indicates a loss yet.
     Waiting,
 }
 
@@ -117,8 +117,8 @@ pub struct Resolved {
     pub acked: u32,
     /// Packets declared lost.
     pub lost: u32,
-    /// The queue that we keep at the time: losses under a standing queue may be congestion's. Where congestion
-    /// control does not tell it from the road's own variation, the forward delay above its least.
+    /// Our own standing queue at the time: losses under it may be due to congestion. Where congestion control
+    /// cannot tell it from variation of the path's delay, the forward delay above its least.
     pub queue: Duration,
     /// Smoothed round-trip time of the path.
     pub srtt: Duration,
@@ -133,7 +133,7 @@ pub trait LossEstimator: Debug + Send {
     /// Some packets' fate became known.
     fn on_resolved(&mut self, event: &Resolved);
 
-    /// The same of `count` packets with one fate, one after the other.
+    /// [`on_resolved`](Self::on_resolved) for `count` packets with the same fate, one after the other.
     fn on_resolved_run(&mut self, event: &Resolved, count: u32) {
         for _ in 0..count {
             self.on_resolved(event);

@@ -1,6 +1,6 @@
 //! Recovery: what to do about losses, timeouts, reduced congestion windows and dead paths.
 //!
-//! The one interface for it, in `anabranch-core` and over TCP subflows. What protocols do:
+//! `anabranch-core` and connections over TCP subflows share this interface. What protocols do:
 //!
 //! | protocol | specification |
 //! |---|---|
@@ -21,13 +21,13 @@ use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::scheduler::Scheduler;
 use crate::view::{BlockId, PathView};
 
-/// Something went wrong (or right again).
+/// A loss, a timeout, a reduced congestion window, or a change in whether a path is usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryEvent {
-    /// A symbol of the block, last carried by the path, was declared lost or written off. Not told by
+    /// A symbol of the block, last carried by the path, was declared lost or written off. Not reported by
     /// engines whose paths repair their own losses, as TCP subflows do.
     Lost {
-        /// Its block.
+        /// The block of the symbol.
         block: BlockId,
         /// The block still takes source symbols, so that no repair of it can be made yet.
         open: bool,
@@ -49,17 +49,17 @@ pub enum RecoveryEvent {
         path: PathId,
         /// Bytes that it now admits.
         cwnd: u64,
-        /// A timeout cut it: nothing has been heard of what is in flight. After a loss or a mark, most of that is
-        /// about to arrive.
+        /// A timeout cut the window: nothing has been heard of what is in flight. After a loss or a mark, most of
+        /// that is about to arrive.
         silent: bool,
     },
-    /// A path stopped being usable. Its queue is taken back whatever the answer.
+    /// A path stopped being usable. Its queue is taken back whatever the policy answers.
     PathDown(PathId),
     /// A path became usable (again).
     PathUp(PathId),
 }
 
-/// What to do about it.
+/// What to do about a [`RecoveryEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryAction {
     /// Nothing beyond the bookkeeping.
@@ -70,15 +70,15 @@ pub enum RecoveryAction {
     Resend,
     /// Treat everything in flight on the path as missing, without telling congestion control: it
     /// becomes due (as repairs or as it is) on the other paths, and the path's queue is taken back. A TCP
-    /// subflow keeps what it has to retransmit; it is not offered its own.
+    /// subflow keeps what it has to retransmit; that is not offered to the same subflow again.
     Reinject(PathId),
     /// Make the path's oldest unacknowledged symbol due once more, on another path; where symbols share
     /// packets, all of the oldest packet.
     Copy(PathId),
-    /// Of what is assigned to the path, in flight first, then queued, the oldest this many bytes stay. The
-    /// rest is taken back; what had been sent of it may still arrive.
+    /// Keep the oldest this many bytes of what is assigned to the path, in flight first, then queued. Take back
+    /// the rest; what has been sent of it may still arrive.
     TakeBack(PathId, u64),
-    /// The same, but what is in flight stays: only the queue is taken back.
+    /// As [`TakeBack`](Self::TakeBack), but what is in flight stays: only the queue is taken back.
     TakeBackQueued(PathId, u64),
 }
 
@@ -96,9 +96,9 @@ pub trait RecoveryPolicy: Debug + Send {
         true
     }
 
-    /// The connection's scheduler, to be asked in place of `scheduler`, before the connection begins: a policy that has
-    /// something sent of its own accord gives copies to paths before `scheduler` says anything, or when it has
-    /// nothing. Other policies leave it as it is.
+    /// Wraps the connection's scheduler, before the connection begins. A policy that sends copies on its own initiative
+    /// returns a scheduler that gives them to paths before `scheduler` is asked, or when `scheduler` has nothing. Other
+    /// policies return `scheduler` as it is.
     fn around(&self, scheduler: Box<dyn Scheduler>) -> Box<dyn Scheduler> {
         scheduler
     }

@@ -39,11 +39,11 @@ pub struct RedundancyView<'a> {
     pub max_symbols: u16,
     /// Most payload bytes that a symbol may have on every open path.
     pub max_symbol_size: u16,
-    /// Nothing more waits that goes into the same symbol space.
+    /// Whether no more data waits for the same symbol space.
     pub flushing: bool,
     /// Class of the data at the front.
     pub class: TrafficClass,
-    /// The code of that data slides ([`CodeLimits::slides`](crate::code::CodeLimits)).
+    /// Whether the code of that data slides ([`CodeLimits::slides`](crate::code::CodeLimits)).
     pub slides: bool,
     /// Source symbols sent so far in the symbol space of that data.
     pub sources_sent: u64,
@@ -72,14 +72,14 @@ impl RedundancyView<'_> {
 
 /// Decides block shapes and repair counts.
 pub trait RedundancyPolicy: Debug + Send {
-    /// The next block is opened: its shape.
+    /// The shape of the block that is opened next.
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape;
 
     /// The block closed with `block.sources` symbols: how many proactive repairs to send in all.
     /// Called at every close, so that a short tail is protected for its own size.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16;
 
-    /// Nothing waits behind the newest symbol of an open block: until when it stays open for further data. Its repairs
+    /// Until when an open block stays open for further data if nothing waits behind its newest symbol. Its repairs
     /// wait as long, since they are made when it closes. Asked once after each such symbol.
     fn open_until(&mut self, _block: &BlockView, view: &RedundancyView<'_>) -> Time {
         view.now
@@ -99,14 +99,14 @@ pub trait RedundancyPolicy: Debug + Send {
     }
 
     /// Whether live data is to have a symbol space of its own, with a code that slides, where the peer offers one.
-    /// [`RedundancyView::slides`] tells of live data whether it has.
+    /// For live data, [`RedundancyView::slides`] tells whether it has one.
     fn separates_live(&self) -> bool {
         false
     }
 
     /// Most symbols that share a packet, at least 1, as far as they fit. Asked for each packet. Several
-    /// short symbols in one packet spare datagrams, and are lost together: whoever chooses the size of
-    /// symbols and counts their repairs is the one to weigh that.
+    /// short symbols in one packet spare datagrams, and are lost together: the policy that chooses the size of
+    /// symbols and counts their repairs weighs that.
     fn symbols_per_packet(&self) -> u16 {
         1
     }
@@ -116,7 +116,7 @@ pub trait RedundancyPolicy: Debug + Send {
     /// `block.due`. 0 when the block is expected to be recovered. A question only: asking changes
     /// nothing, so that schedulers may ask about allocations they do not make. Asked on losses and
     /// acknowledgements of a closed block (an open one cannot be repaired yet), and when one closes before
-    /// it is full: none of its packets need be in flight then that would bring such an event.
+    /// it is full, since there may be no packet of it in flight that would cause such an event.
     fn still_needed(
         &self,
         block: &BlockView,
@@ -124,7 +124,7 @@ pub trait RedundancyPolicy: Debug + Send {
         view: &RedundancyView<'_>,
     ) -> u16;
 
-    /// Whether it needs any further symbol: the same question, where the number does not matter.
+    /// Whether [`still_needed`](Self::still_needed) is above 0, for callers to whom the number does not matter.
     fn needs_more(
         &self,
         block: &BlockView,
@@ -134,8 +134,9 @@ pub trait RedundancyPolicy: Debug + Send {
         self.still_needed(block, hypothetical, view) > 0
     }
 
-    /// The place of the first of these blocks, of a class, that is open, has work, or [needs more](Self::needs_more) than
-    /// is under way. Schedulers ask this of all blocks at each turn: a policy that can tell of many at once should.
+    /// The place of the first of these blocks, of a class, that is open, has work, or [needs more](Self::needs_more)
+    /// than is under way. Schedulers ask this at each turn: a policy that can answer for many blocks at once should
+    /// do so.
     fn first_in_need(
         &self,
         blocks: &[BlockView],

@@ -30,7 +30,7 @@ pub struct Entry {
     pub summary: &'static str,
     /// The paper and equation or RFC and section it follows.
     pub source: &'static str,
-    /// Its options.
+    /// The options that the policy takes.
     pub options: &'static [OptionEntry],
 }
 
@@ -55,7 +55,7 @@ macro_rules! axes {
             const TABLE: &'static [Row<Self>] = $table;
         })*
 
-        /// The axis as it is known to those who have it as a value.
+        /// The operations of an axis, for callers that have it as a value.
         fn erased(axis: Axis) -> Erased {
             match axis {
                 $(Axis::$axis => Erased::of::<dyn $policy>(),)*
@@ -75,7 +75,7 @@ axes! {
     Ack: AckPolicy in ack::TABLE;
 }
 
-/// What can be done about an axis without its type.
+/// The operations of an axis that need no policy type.
 struct Erased {
     built_in: fn() -> Vec<&'static Entry>,
     check: fn(&Registry, &PolicySpec) -> Result<(), PolicyError>,
@@ -128,8 +128,8 @@ impl Registry {
         Registry { own: Vec::new() }
     }
 
-    /// Adds a policy to the axis of `P`, such as `dyn Scheduler`: from now on its name means what `make`
-    /// makes. That is called for every connection or path that wants one, and whenever a choice of the
+    /// Adds a policy to the axis of `P`, such as `dyn Scheduler`: from now on its name stands for what `make`
+    /// makes. `make` is called for every connection or path that uses the policy, and whenever a choice of the
     /// policy is checked.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl Registry {
         self.build_for(spec, PACKET_SIZE)
     }
 
-    /// The same for a path whose full packets have `packet_size` bytes, IP and UDP headers included.
+    /// [`build`](Self::build) for a path whose full packets have `packet_size` bytes, IP and UDP headers included.
     ///
     /// # Errors
     /// As [`build`](Self::build).

@@ -34,12 +34,12 @@
 //! **Events** reach [`Scheduler::on_event`] after congestion control and recovery have acted on their
 //! cause, so that views show the new state. Actions are carried out in order, at once.
 //!
-//! **Recovery** may put something around the scheduler, by
-//! [`RecoveryPolicy::around`](crate::recovery::RecoveryPolicy::around), which then is asked in its place.
+//! **Recovery** may wrap the scheduler, by [`RecoveryPolicy::around`](crate::recovery::RecoveryPolicy::around); the
+//! wrapper is then asked in its place.
 //!
 //! **Time**: [`Scheduler::wakeup`] is read after every call. When the time has come, [`Wakeup`] is told
 //! once and every path may ask again. A time that does not lie after the last [`Wakeup`] counts as none,
-//! and a [`Pull::Hold`] until a time that has passed counts as [`Pull::Idle`]: no scheduler can stop time.
+//! and a [`Pull::Hold`] until a time that has passed counts as [`Pull::Idle`], so that time always advances.
 //!
 //! [`Wakeup`]: SchedulerEvent::Wakeup
 
@@ -77,7 +77,7 @@ pub enum Work {
     /// A copy of this block's oldest symbol in flight that the path neither carries nor has queued.
     Copy(BlockId),
     /// New source symbols that are cut and sent on no path: they are due from then on, so that later picks can take
-    /// them for any path. What a scheduler sends after symbols that it expects other paths to carry, it can cut
+    /// them for any path. A scheduler can thus send what comes after symbols that it expects other paths to carry,
     /// without binding those.
     Ahead,
     /// The next symbol that this closed block is due, and if there is none, a repair that nothing else has asked for.
@@ -88,13 +88,13 @@ pub enum Work {
 /// Some work given to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// The kind.
+    /// The kind of work.
     pub work: Work,
-    /// How many symbols of it, at least 1. Of what there is less, as many as there are.
+    /// How many symbols, at least 1; fewer are sent if there are fewer.
     pub count: u16,
-    /// On which path. Work for another path than the one that pulled waits in that path's queue.
+    /// The path that carries them. Work for another path than the one that pulled waits in that path's queue.
     pub path: PathId,
-    /// Not before this time (`Time::ZERO`: at once).
+    /// The earliest time at which they may leave (`Time::ZERO`: at once).
     pub not_before: Time,
 }
 
@@ -117,7 +117,7 @@ pub enum Pull {
 /// What a scheduler is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerEvent {
-    /// An acknowledgement has newly acknowledged packets of the path. Once an acknowledgement and path.
+    /// An acknowledgement has newly acknowledged packets of the path. Once per acknowledgement and path.
     Acked(PathId),
     /// Packets of the path were declared lost, by an acknowledgement or a timer. Once for all of them,
     /// before the same acknowledgement's [`Acked`](Self::Acked).
@@ -171,7 +171,7 @@ pub enum SchedulerAction {
 
 /// Chooses what each path sends.
 pub trait Scheduler: Debug + Send {
-    /// Something happened; push actions onto `actions` (empty at entry), if any.
+    /// An event happened. Actions, if any, are pushed onto `actions` (empty at entry).
     fn on_event(
         &mut self,
         _event: SchedulerEvent,

@@ -27,11 +27,11 @@ pub enum TrafficClass {
 }
 
 impl TrafficClass {
-    /// All of them, the most urgent first, each at the place of its value.
+    /// All classes, the most urgent first; the index of each is its value.
     pub const ALL: [TrafficClass; 3] =
         [TrafficClass::Interactive, TrafficClass::Live, TrafficClass::Bulk];
 
-    /// As it is written: `interactive`, `live` or `bulk`.
+    /// The name that users write: `interactive`, `live` or `bulk`.
     pub fn name(self) -> &'static str {
         match self {
             TrafficClass::Interactive => "interactive",
@@ -40,7 +40,7 @@ impl TrafficClass {
         }
     }
 
-    /// The class that is written so.
+    /// The class with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
@@ -76,7 +76,7 @@ impl LossView {
     /// The mean, but no more than `most`; `most` where the mean is not a number.
     #[inline]
     pub fn mean_up_to(&self, most: f64) -> f64 {
-        // Unlike `clamp`, this lets nothing through that is not a number.
+        // Unlike `clamp`, this never returns NaN.
         self.mean.min(most).max(0.0)
     }
 }
@@ -151,10 +151,10 @@ impl InterLoss {
 pub struct PathView {
     /// The path.
     pub id: PathId,
-    /// Its place in per-path tables such as [`BlockView::in_flight_on`], below [`MAX_PATHS`].
+    /// The path's place in per-path tables such as [`BlockView::in_flight_on`], below [`MAX_PATHS`].
     /// Unlike the identifier, it is reused after a path has closed.
     pub slot: u8,
-    /// What it can be used for.
+    /// What the path can be used for.
     pub state: PathState,
     /// Used only when no other path is usable.
     pub backup: bool,
@@ -164,8 +164,8 @@ pub struct PathView {
     pub ssthresh: u64,
     /// Bytes sent, neither acknowledged nor declared lost.
     pub bytes_in_flight: u64,
-    /// Bytes that what is assigned to this path and has not left takes on the wire, each symbol in a packet of its
-    /// own, whether ripe or not.
+    /// Bytes on the wire of what is assigned to this path and has not left, each symbol in a packet of its own,
+    /// including what may not leave yet.
     pub bytes_queued: u64,
     /// Size of a full packet, bytes.
     pub packet_size: u64,
@@ -185,9 +185,9 @@ pub struct PathView {
     pub oldest_unacked: Option<Time>,
     /// Loss estimate of this path.
     pub loss: LossView,
-    /// What was acknowledged around its losses.
+    /// Bytes acknowledged since and between the path's losses.
     pub inter_loss: InterLoss,
-    /// The slots of the paths that were found to share a bottleneck with it, bit by bit
+    /// The slots of the paths that were found to share a bottleneck with this one, as bits
     /// ([`bottleneck`](crate::bottleneck)).
     pub shares: u16,
 }
@@ -197,9 +197,9 @@ pub struct PathView {
 pub struct Round {
     /// Full packets in a round trip, at least 1.
     pub packets: u64,
-    /// Full packets below which that doubles with each round trip; `u64::MAX` where there is no such bound.
+    /// Full packets below which `packets` doubles with each round trip; `u64::MAX` where there is no such bound.
     pub ssthresh: u64,
-    /// It follows from a rate: losses do not halve it.
+    /// Whether `packets` follows from a pacing rate, which losses do not halve.
     pub paced: bool,
 }
 
@@ -344,7 +344,7 @@ impl BlockView {
         u32::from(self.due) + if self.closed { u32::from(self.proactive_left) } else { 0 }
     }
 
-    /// Whether it is of that class, and open, or has work, or needs more.
+    /// Whether the block is of this class and is open, has work or needs more.
     #[inline]
     pub(crate) fn concerns(&self, class: TrafficClass, needs_more: impl Fn(&Self) -> bool) -> bool {
         self.class == class && (!self.closed || self.has_work() || needs_more(self))
@@ -433,7 +433,7 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// Whether that is any.
+    /// Whether [`still_needed`](Self::still_needed) is above 0.
     #[inline]
     pub fn needs_more(&self, block: &BlockView, hypothetical: &[u16; MAX_PATHS]) -> bool {
         match self.0 {
@@ -461,10 +461,9 @@ pub struct SchedulerView<'a> {
     pub now: Time,
     /// Paths, by rising slot. A closed one keeps its place until another takes the slot.
     pub paths: &'a [PathView],
-    /// Blocks not yet recovered at the receiver, oldest first; those of live data with a symbol space of its own come
-    /// after the others. An engine that keeps thousands (a block
-    /// for each TCP segment) may leave some out, but none of these: the oldest of all; the oldest that has
-    /// work; and, in a pull, the oldest of which the asking path could take a copy.
+    /// Blocks not yet recovered at the receiver, oldest first; those of live data with its own symbol space come after
+    /// the others. An engine that keeps thousands (a block for each TCP segment) may leave some out, but never the
+    /// oldest of all, the oldest that has work, or, in a pull, the oldest of which the asking path could take a copy.
     pub blocks: &'a [BlockView],
     /// What the application has ready.
     pub fresh: FreshView,

@@ -11,7 +11,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 pub(crate) enum Part {
     /// The times of the series of that index.
     Times(usize),
-    /// Its values.
+    /// The values of the series of that index.
     Series(usize),
     /// The values of the samples of that index.
     Samples(usize),
@@ -34,7 +34,7 @@ impl AsRef<[u8]> for Shared {
     }
 }
 
-/// An array over the report's own memory.
+/// An array that shares the report's memory.
 pub(crate) fn shared(report: &Arc<RunReport>, part: Part) -> Float64Array {
     let owner = Shared { report: Arc::clone(report), part };
     let buffer = Buffer::from(bytes::Bytes::from_owner(owner));

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 pub(crate) struct Profile {
     /// Its name.
     name: String,
-    /// One line on it.
+    /// A one-line description.
     summary: String,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Policy {
     summary: &'static str,
     /// The paper and equation, or RFC and section, that it follows.
     source: &'static str,
-    /// What it can be told.
+    /// The options that it takes.
     options: Vec<PolicyOption>,
 }
 

@@ -76,7 +76,7 @@ impl Dataset {
         runs.into_iter().filter_map(|id| self.scenario.run_at(id)).collect()
     }
 
-    /// That a run is one of this dataset's.
+    /// Checks that a run is one of this dataset's.
     fn check(&self, run: &Run) -> PyResult<()> {
         self.scenario.check(run)?;
         if self.sweep.seeds().contains(&run.id.seed) {
@@ -98,7 +98,7 @@ impl Dataset {
         Ok(self.named(missing))
     }
 
-    /// Every run that is kept, except for what `trim` takes out of it.
+    /// The kept runs, each reduced by `trim`.
     fn rows(&self, py: Python<'_>, trim: Trim) -> PyResult<Rows> {
         let journal = self.journal()?;
         let load = || {
@@ -138,13 +138,13 @@ impl Dataset {
         self.scenario.clone()
     }
 
-    /// The seeds that it is for.
+    /// The seeds of the dataset.
     #[getter]
     fn seeds(&self) -> Vec<u64> {
         self.sweep.seeds().to_vec()
     }
 
-    /// Every run that it is for: point by point, and seed by seed.
+    /// Every run of the dataset: point by point, and seed by seed.
     fn runs(&self) -> Vec<Run> {
         self.named(self.sweep.runs().collect())
     }
@@ -183,8 +183,8 @@ impl Dataset {
         found.iter().try_for_each(|report| self.keep(py, report.get()))
     }
 
-    /// Takes over the runs that other results directories of the same scenario keep; returns what is missing
-    /// still.
+    /// Copies the runs that other results directories of the same scenario keep; returns the runs that are still
+    /// missing.
     #[pyo3(signature = (*directories))]
     fn merge(&self, py: Python<'_>, directories: &Bound<'_, PyTuple>) -> PyResult<Vec<Run>> {
         let directories: Vec<PathBuf> = directories.extract()?;
@@ -262,7 +262,7 @@ impl Dataset {
         table::samples(&rows).map_err(table::failed)
     }
 
-    /// Lets others write there. It can be called again.
+    /// Releases the directory, so that others can write there. Further calls do nothing.
     fn close(&self) {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

@@ -121,7 +121,7 @@ pub(crate) fn mistakes(py: Python<'_>, found: &[scenario::ScenarioError]) -> PyE
     }
 }
 
-/// What a results directory refused or could not do.
+/// A `ResultsError` for an error of a results directory.
 pub(crate) fn results(error: anabranch_results::ResultsError) -> PyErr {
     ResultsError::new_err(error.to_string())
 }
@@ -135,7 +135,7 @@ pub(crate) fn incomplete(py: Python<'_>, text: String, missing: Vec<Run>) -> PyE
     }
 }
 
-/// What the system says about a file, as Python says it: `FileNotFoundError` and the like.
+/// An I/O error on a file as Python's own exception: `FileNotFoundError` and the like.
 pub(crate) fn of_file(path: &Path, error: &io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => {

@@ -11,16 +11,16 @@ use pyo3::prelude::*;
 
 use crate::policies;
 
-/// How long a signal may wait.
+/// How often signals are checked.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
-/// How long work that was told to end is waited for.
+/// How long cancelled work is waited for.
 pub(crate) const GRACE: Duration = Duration::from_millis(50);
 
-/// Does `work` in a thread of its own while this one looks for signals; Python's other threads run meanwhile.
-/// The flag that the work is given tells it to end: nobody wants what it does any more.
+/// Runs `work` in a thread of its own while this one checks for signals; Python's other threads run meanwhile. The flag
+/// that `work` is given is set when its result is no longer wanted.
 ///
 /// # Errors
-/// What Python makes of a signal, such as `KeyboardInterrupt`.
+/// The exception that Python raises for a signal, such as `KeyboardInterrupt`.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
@@ -29,7 +29,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
     let (sender, receiver) = sync_channel(1);
     let flag = Arc::clone(&cancel);
     let run = move || {
-        // Nobody may be waiting any more.
+        // The receiver may be gone after an interruption.
         let _ = sender.send(work(&flag));
     };
     thread::Builder::new().name("anabranch".to_owned()).spawn(run)?;
@@ -43,14 +43,14 @@ pub(crate) fn interruptible<T: Send + 'static>(
         if let Err(interrupt) = py.check_signals() {
             cancel.store(true, Ordering::Relaxed);
             policies::stop(py, Some(&cancel));
-            // A long run may look at the flag later than this; then it ends by itself.
+            // A long run may check the flag only after this time; it then ends on its own.
             let _ = py.detach(|| wait(&receiver, GRACE));
             return Err(interrupt);
         }
     }
 }
 
-/// A thread of the simulator ended without a result.
+/// The error that a thread of the simulator ended without a result.
 pub(crate) fn failed() -> PyErr {
     let text = "the simulator failed: what it printed tells where; please report it";
     PyRuntimeError::new_err(text)

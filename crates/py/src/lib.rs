@@ -1,4 +1,4 @@
-//! The simulator as a Python module: scenarios, their runs, and what these measured as Arrow tables.
+//! The simulator as a Python module: scenarios, their runs, and the measurements of these as Arrow tables.
 //!
 //! The package `anabranch` (in `python/`) brings its classes and functions to Python under the names that
 //! its documentation uses.

@@ -53,7 +53,7 @@ impl Figure {
     }
 }
 
-/// The figures that a table has, sorted by what they are about.
+/// The values of one metric by kind of table, and the points of the sweep.
 #[derive(Default)]
 struct Tables {
     points: Points,
@@ -63,7 +63,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// What `rows` have of the metric, about the subject if one is given.
+    /// Collects the metric from `rows`, of one subject only if it is given.
     fn of(rows: &Rows, metric: &str, subject: Option<&str>) -> Self {
         let mut tables = Tables::default();
         tables.points.keys = rows.columns.iter().map(|column| column.key.clone()).collect();
@@ -107,7 +107,7 @@ impl Tables {
     }
 }
 
-/// What is drawn if nothing is said, the first of these that there is.
+/// The kinds of figures; if none is asked for, the first of these that was measured is drawn.
 const KINDS: [&str; 4] = ["summary", "time", "distribution", "shares"];
 
 /// Draws what runs measured of a metric.
@@ -181,7 +181,7 @@ fn rows(py: Python<'_>, results: &Bound<'_, PyAny>) -> PyResult<(Rows, String)> 
     Err(PyTypeError::new_err(text))
 }
 
-/// Every run that a directory keeps, whoever may be writing there.
+/// Every run that a directory keeps, read without its lock.
 fn kept(py: Python<'_>, path: &Path, sweep: &Runs, scenario: &Scenario) -> PyResult<Rows> {
     let load = |id| load(path, sweep, id).map(|report| Some((id, Arc::new(report?))));
     let all = || sweep.runs().filter_map(|id| load(id).transpose()).collect();

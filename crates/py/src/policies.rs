@@ -36,18 +36,18 @@ impl Classes {
         self.0.is_empty()
     }
 
-    /// As a list of Python, as [`bring`] takes it.
+    /// The classes as a Python list, as [`bring`] takes it.
     pub(crate) fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.0.iter().map(|class| class.bind(py)))
     }
 
-    /// The same for another scenario.
+    /// The classes for another scenario.
     pub(crate) fn share(&self, py: Python<'_>) -> Classes {
         Classes(self.0.iter().map(|class| class.clone_ref(py)).collect())
     }
 }
 
-/// What a class is as a policy, as `anabranch.policy` describes it.
+/// A policy class as `anabranch.policy` describes it.
 #[derive(FromPyObject)]
 struct Description {
     axis: String,
@@ -146,7 +146,7 @@ fn failed(py: Python<'_>, entry: &'static Entry, error: PyErr) -> PolicyError {
     PolicyError::Failed { policy, why }
 }
 
-/// The entry of a policy. Policies refer to theirs for as long as the program runs, so that equal ones are one.
+/// The entry of a policy. Entries live until the program ends, so equal ones are shared.
 fn entry(about: &Description) -> &'static Entry {
     static ENTRIES: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
     let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);

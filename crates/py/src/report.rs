@@ -32,7 +32,7 @@ impl Report {
         encode(self.run.key, &self.report).map_err(PyValueError::new_err)
     }
 
-    /// What there is where `metric` of `subject` is not.
+    /// The error that `metric` of `subject` was not measured; it names what was.
     fn unknown(&self, subject: &str, metric: &str) -> PyErr {
         let scalars = &self.report.scalars;
         let of_subject = scalars.iter().filter(|scalar| scalar.subject == subject);
@@ -51,7 +51,7 @@ impl Report {
 
 #[pymethods]
 impl Report {
-    /// The run that it is of.
+    /// The run that the report is of.
     #[getter]
     fn run(&self) -> Run {
         self.run.clone()
@@ -112,7 +112,7 @@ impl Report {
         Ok(PyBytes::new(py, &self.encoded()?))
     }
 
-    /// The report that `to_bytes` gave the bytes of, which may have been on another machine.
+    /// The report from the bytes of `to_bytes`, which may have been called on another machine.
     ///
     /// Raises `ValueError` if they are damaged, or of a run of another scenario or version.
     #[staticmethod]
@@ -152,7 +152,7 @@ impl Report {
         Ok((restore, (report.to_bytes(slf.py())?, report.run.clone(), numeric)))
     }
 
-    /// What pickles call.
+    /// Called to restore a pickled report.
     #[staticmethod]
     fn _restore(data: &[u8], run: &Bound<'_, Run>, numeric: Vec<bool>) -> PyResult<Report> {
         let run = run.get().clone();

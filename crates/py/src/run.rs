@@ -13,10 +13,10 @@ use pyo3::types::PyDict;
 /// A sweep's keys with the values at a point.
 pub(crate) type Labels = Arc<Vec<(String, String)>>;
 
-/// What `__reduce__` gives back: a function, and what to call it with.
+/// What `__reduce__` returns: a function and its arguments.
 pub(crate) type Reduced<'py, T> = PyResult<(Bound<'py, PyAny>, T)>;
 
-/// What pickles have of a run: key, point, labels, seed and cost.
+/// The parts of a pickled run: key, point, labels, seed and cost.
 type Fields = (String, usize, Vec<(String, String)>, u64, f64);
 
 /// One run of a scenario: a point of its sweep, and a seed.
@@ -65,7 +65,7 @@ impl Run {
         self.id.seed
     }
 
-    /// CPU time that it may take, in seconds: an estimate, made to tell long runs from short ones.
+    /// Estimated CPU time, in seconds, to distinguish long runs from short ones.
     #[getter]
     fn cost(&self) -> f64 {
         self.cost
@@ -96,7 +96,7 @@ impl Run {
         Ok((restore, (run.key.to_string(), run.id.point, labels, run.id.seed, run.cost)))
     }
 
-    /// What pickles call.
+    /// Called to restore a pickled run.
     #[staticmethod]
     fn _restore(
         key: &str,

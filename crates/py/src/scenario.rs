@@ -82,7 +82,7 @@ impl Scenario {
         self.run_at(RunId { point, seed: report.seed })
     }
 
-    /// That `run` is one of this scenario's.
+    /// Checks that `run` is one of this scenario's.
     pub(crate) fn check(&self, run: &Run) -> PyResult<()> {
         if self.0.sweep.key(run.id) == Some(run.key) {
             return Ok(());
@@ -139,7 +139,7 @@ impl Scenario {
 
 #[pymethods]
 impl Scenario {
-    /// Reads a scenario from a file; what it names besides is looked for beside that file.
+    /// Reads a scenario from a file; files that it names are looked for beside that file.
     ///
     /// `set` has settings on top of it, such as `{"duration": "5s", "flow.bulk.count": 3}`: text means what it
     /// means to the program's `--set`. `quick` shortens it as its `[quick]` says.
@@ -215,13 +215,13 @@ impl Scenario {
         Scenario::new(py, shorter, self.0.policies.share(py))
     }
 
-    /// What results call it.
+    /// The name of the scenario in results.
     #[getter]
     pub(crate) fn name(&self) -> &str {
         self.scenario().name()
     }
 
-    /// One line on it.
+    /// A one-line description.
     #[getter]
     fn title(&self) -> &str {
         self.scenario().title()
@@ -348,7 +348,7 @@ impl Scenario {
         Ok((restore, (source, scenario.hash().to_owned(), scenario.policies(slf.py())?)))
     }
 
-    /// What pickles call.
+    /// Called to restore a pickled scenario.
     #[staticmethod]
     fn _restore(
         py: Python<'_>,

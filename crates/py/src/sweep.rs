@@ -84,7 +84,7 @@ impl Results {
     }
 }
 
-/// Who is told how far a sweep is: a function of how many runs are finished, and how many there are.
+/// The callback that is told how many runs are finished, and how many there are.
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Makes every run of `scenario`: those that are missing in the directory `out`, which are kept and written
@@ -139,7 +139,7 @@ fn run_all(
         cancel: Arc::clone(&cancel.0),
     });
     let jobs = jobs.min(all).max(1);
-    // Few finished runs wait: when the disk is slower than the simulation, it sets the pace.
+    // A short queue of finished runs: if the disk is slower than the simulation, the simulation waits for it.
     let (sender, receiver) = sync_channel(jobs);
     for _ in 0..jobs {
         let (work, sender) = (Arc::clone(&work), sender.clone());
@@ -172,7 +172,7 @@ fn run_all(
     Ok(())
 }
 
-/// Ends the work when nobody waits for it any more.
+/// Ends the work when dropped.
 struct Cancel(Arc<AtomicBool>);
 
 impl Drop for Cancel {
@@ -190,7 +190,7 @@ struct Work {
 }
 
 impl Work {
-    /// Makes runs until none is left or nobody wants more.
+    /// Makes runs until none is left or the work is cancelled.
     fn run(&self, sender: &SyncSender<Outcome>) {
         while !self.cancel.load(Ordering::Relaxed) {
             let index = self.next.fetch_add(1, Ordering::Relaxed);

@@ -82,8 +82,8 @@ impl Table {
 impl Table {
     /// The table as an Arrow stream, by the Arrow PyCapsule interface.
     ///
-    /// Nothing is copied: the stream has the table's memory. `requested_schema` is not looked at; who wants
-    /// other types converts.
+    /// Nothing is copied: the stream has the table's memory. `requested_schema` is ignored; consumers that want other
+    /// types convert.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -159,7 +159,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Tables are made of columns that fit each other.
+/// The error of a table that cannot be built; not expected, since the columns of tables fit each other.
 pub(crate) fn failed(error: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(format!("no table: {error}"))
 }

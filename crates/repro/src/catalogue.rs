@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use strsim::levenshtein;
 
-/// Identifiers told in place of one that does not exist.
+/// How many similar identifiers are suggested for one that does not exist.
 const NEIGHBOURS: usize = 3;
-/// One line an item: identifier, scenario, what the paper says, what must be shown.
+/// One line for each item: identifier, scenario, what the paper says, what must be shown.
 const TABLE: &str = include_str!("../data/reproduction.tsv");
 
 /// Something a paper shows, and what a reproduction of it must show.
@@ -87,7 +87,7 @@ pub fn of_paper(paper: &str) -> Result<Vec<&'static Item>, Unknown> {
     Ok(found)
 }
 
-/// A name that stands for nothing, and names like it that do.
+/// An unknown name, and known names like it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// What was asked for.

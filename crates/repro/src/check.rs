@@ -18,7 +18,7 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// Its result.
+    /// Computes the item's result.
     pub fn outcome(&self) -> Outcome {
         let mut outcome = (self.compute)();
         let note = core::mem::take(&mut outcome.published.note);
@@ -34,7 +34,7 @@ pub fn formula(id: &str) -> Option<&'static Formula> {
     FORMULAS.iter().find(|formula| formula.id == id)
 }
 
-/// What an item without a checker is listed as.
+/// Status of an item without a checker.
 pub const NOT_YET: &str = "not-yet";
 
 /// How an item is checked, in a word: `formula`, `simulation` or [`NOT_YET`].

@@ -28,17 +28,17 @@ impl Figure {
         self.0.curves.push(DrawnCurve { name: name.into(), points, is_published: true });
     }
 
-    /// Drawn: measured curves with their intervals, the paper's statements as points.
+    /// The figure as SVG: measured values with their intervals beside the paper's.
     pub fn to_svg(&self) -> String {
         self.plotted().to_svg()
     }
 
-    /// The same for narrow screens.
+    /// As [`to_svg`](Self::to_svg), for narrow screens.
     pub fn to_narrow_svg(&self) -> String {
         plot::Figure { size: NARROW, ..self.plotted() }.to_svg()
     }
 
-    /// As it is drawn.
+    /// The figure as it is drawn.
     pub fn plotted(&self) -> plot::Figure {
         let Drawing { title, x_label, y_label, categories, curves, .. } = &self.0;
         let mut figure = plot::Figure::new(title, x_label, y_label);
@@ -53,7 +53,7 @@ impl Figure {
     }
 }
 
-/// Intervals are cut here: at zero for quantities that cannot be negative, judged by the axis and the means.
+/// Lower limit of intervals: zero for quantities that cannot be negative, judged by the axis and the means.
 fn least(drawing: &Drawing) -> f64 {
     const NEVER_BELOW: [&str; 6] = ["Mb/s", "bytes", "packets", "(s)", "ms", "share"];
     let known = NEVER_BELOW.iter().any(|unit| drawing.y_label.contains(unit));

@@ -46,13 +46,13 @@ pub struct Setting {
     pub seeds: usize,
     /// Points of its sweep.
     pub points: usize,
-    /// Duration of a run with the warm-up in it, such as `300s, the first 20s not measured`.
+    /// Duration of a run, warm-up included, such as `300 s, of which the first 20 s are not measured`.
     pub duration: String,
     /// What ran: groups of flows with their protocols and policies.
     pub flows: Vec<String>,
 }
 
-/// What was found about an item.
+/// The findings about an item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// What the item is, in words.
@@ -97,7 +97,7 @@ impl Outcome {
         self.findings.push(Finding { min, max, verdict, ..finding(name.into(), estimate) });
     }
 
-    /// Adds what the paper has to the figure that was added last.
+    /// Sets the paper's value of the finding that was added last.
     pub fn paper(&mut self, value: impl core::fmt::Display) {
         if let Some(finding) = self.findings.last_mut() {
             finding.paper = Some(value.to_string());
@@ -109,7 +109,7 @@ impl Outcome {
         append(&mut self.published.note, text.as_ref());
     }
 
-    /// The claims that are judged, or of those the ablations'.
+    /// The judged claims: of ablations, or all others.
     pub fn claims(&self, ablations: bool) -> impl Iterator<Item = (&Finding, stats::Verdict)> {
         let judged = self.findings.iter().filter(move |f| f.is_ablation == ablations);
         judged.filter_map(|finding| Some((finding, finding.verdict?)))

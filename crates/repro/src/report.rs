@@ -28,9 +28,9 @@ pub struct ItemReport {
     pub verdict: Verdict,
     /// What was measured, by name.
     pub measured: BTreeMap<String, Measure>,
-    /// What some of it must lie within, with its whole interval.
+    /// Bounds within which measured values must lie with their whole intervals.
     pub bounds: Vec<Bound>,
-    /// The same for the ablations that explain a difference.
+    /// Bounds of the ablations that explain a difference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ablations: Vec<Bound>,
     /// What the paper states.
@@ -51,18 +51,18 @@ pub struct Measure {
     pub lo: f64,
     /// Upper end.
     pub hi: f64,
-    /// Values that it comes from.
+    /// Number of values behind the mean.
     pub n: usize,
 }
 
-/// What something measured must lie within.
+/// The range within which a measured value must lie.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
-    /// Its name.
+    /// Name of the claim.
     pub name: String,
-    /// Its least value, if there is one.
+    /// Least accepted value, if there is one.
     pub min: Option<f64>,
-    /// Its largest value, if there is one.
+    /// Largest accepted value, if there is one.
     pub max: Option<f64>,
 }
 
@@ -81,7 +81,7 @@ impl Bound {
 }
 
 impl ItemReport {
-    /// What was found about an item.
+    /// The report on an item with this outcome.
     pub fn new(item: &Item, outcome: Outcome) -> Self {
         let verdict = outcome.verdict();
         let bounds = |ablations| outcome.claims(ablations).map(|(f, _)| Bound::of(f)).collect();

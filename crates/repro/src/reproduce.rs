@@ -24,13 +24,13 @@ pub struct Settings<'a> {
     pub quick: bool,
     /// Runs at a time; at least 1.
     pub jobs: usize,
-    /// Raised by whoever wants the work to end early.
+    /// Set to end the work early.
     pub cancel: &'a AtomicBool,
-    /// Told of every finished run.
+    /// Called after every finished run.
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Where finished runs are kept, and found again.
     pub runs: Option<&'a Path>,
-    /// Directories like that, whose runs are taken over. If there are any, no run is made.
+    /// Further such directories, whose runs are copied. If there are any, no run is made: all must be there.
     pub merged: &'a [PathBuf],
 }
 
@@ -63,13 +63,13 @@ impl core::fmt::Debug for Settings<'_> {
 pub struct Progress {
     /// Runs finished, those found among kept ones included.
     pub done: usize,
-    /// Of these, runs that were found.
+    /// Runs among these that were found.
     pub found: usize,
     /// Runs in all.
     pub total: usize,
 }
 
-/// Why no report came about.
+/// Why there is no report.
 #[derive(Debug)]
 pub enum Failure {
     /// The work was cancelled.
@@ -80,11 +80,11 @@ pub enum Failure {
     Run(String),
     /// The directories that were to be merged lack runs.
     Missing {
-        /// The number of them.
+        /// The number of missing runs.
         runs: usize,
-        /// How many there should be.
+        /// The number of runs in all.
         total: usize,
-        /// One of them.
+        /// The first missing run.
         first: String,
     },
 }
@@ -211,7 +211,7 @@ fn prepare(experiment: &'static Experiment, settings: &Settings<'_>) -> Result<P
 #[derive(Clone, Copy)]
 struct Task<'a> {
     plan: &'a Planned,
-    /// Of the experiment among those that are run.
+    /// Index of the experiment among those that are run.
     index: usize,
     id: RunId,
 }
@@ -240,7 +240,7 @@ fn run_all(plans: Vec<Planned>, settings: &Settings<'_>) -> Result<Vec<Evidence>
     Ok(evidence.collect())
 }
 
-/// Whether every run was made before.
+/// Checks that every run is kept already.
 fn complete(tasks: &[Task<'_>]) -> Result<(), Failure> {
     let mut missing = Vec::new();
     for task in tasks {
@@ -285,7 +285,7 @@ fn perform(tasks: &[Task<'_>], settings: &Settings<'_>) -> Result<Vec<RunReport>
         match result {
             Some(Ok(report)) => reports.push(report),
             Some(Err(Failure::Cancelled)) | None => cancelled = true,
-            // What failed says more than that the others were given up.
+            // Report the failure rather than the cancellation of the other runs that it caused.
             Some(Err(failure)) => return Err(failure),
         }
     }
@@ -305,7 +305,7 @@ impl Task<'_> {
         let mut options = RunOptions { cancel: Some(cancel), ..RunOptions::default() };
         let run = match sweep.scenario().run_with(point, self.id.seed, &mut options) {
             Ok(mut run) => {
-                // Values that no claim uses would fill memory.
+                // Drop values that no claim uses, to save memory.
                 needed.trim(&mut run);
                 run
             }
@@ -318,7 +318,7 @@ impl Task<'_> {
         Ok((run, false))
     }
 
-    /// What messages call it.
+    /// Name of the run in messages.
     fn name(&self) -> String {
         let RunId { point, seed } = self.id;
         format!("{}, point {}, seed {seed}", self.plan.experiment.name, point + 1)

@@ -10,7 +10,7 @@ fn scenario(name: &str) -> Scenario {
     found.expect(name).scenario(false).expect("no mistakes")
 }
 
-/// Every rate of a last hop beside the model's, `rate` for the stations it is asked about.
+/// Compares every rate of a last hop with the model's `rate`, divided by the number of stations.
 fn compare(scenario: &Scenario, rate: impl Fn(Access, u32) -> f64) {
     let paths: BTreeSet<_> = scenario.points().iter().map(|point| point.label("M")).collect();
     assert_eq!(paths.len(), 9);

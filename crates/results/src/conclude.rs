@@ -15,8 +15,8 @@ use crate::{
     Sweep, file,
 };
 
-/// Writes the tables and the summary of the runs that are kept, into the journal's directory. What is missing
-/// is told in the summary; claims are then judged by the seeds that every point has.
+/// Writes the tables and the summary of the kept runs into the journal's directory. The summary lists missing runs;
+/// claims are then judged by the seeds that every point has.
 ///
 /// Runs are read one by one, and each point is written at once, so that only figures that claims use stay in
 /// memory.
@@ -64,24 +64,24 @@ pub fn conclude(journal: &Journal) -> Result<Summary, ResultsError> {
         out.write_all(b"\n")
     });
     let Pass { summary, failure, .. } = pass.into_inner();
-    // What went wrong with a run or a table says more than that the summary could not be written.
+    // Report the error of a run or a table rather than the failed summary that follows from it.
     failure.map_or(written, Err)?;
     Ok(summary)
 }
 
-/// The one pass over all runs.
+/// State of the one pass over all runs.
 struct Pass<'a> {
     journal: &'a Journal,
-    /// Until they are finished.
+    /// `None` once the tables are finished.
     tables: Option<Tables>,
     needed: Needed,
-    /// What claims look at, point by point and seed by seed.
+    /// The figures that claims need, point by point and seed by seed.
     runs: Vec<Vec<RunReport>>,
     summary: Summary,
     failure: Option<ResultsError>,
 }
 
-/// The points, as they are written: each is read, summarised and dropped.
+/// Serialises the points: each is read and summarised as it is written.
 struct Points<'a, 'b>(&'a RefCell<Pass<'b>>);
 
 impl Serialize for Points<'_, '_> {
@@ -106,7 +106,7 @@ impl Serialize for Points<'_, '_> {
 }
 
 impl Pass<'_> {
-    /// Reads the runs at a point, into the tables too.
+    /// Reads the runs at a point, appends them to the tables and summarises them.
     fn point(&mut self, index: usize) -> Result<PointSummary, ResultsError> {
         let sweep = self.journal.sweep();
         let labels = sweep.scenario().points().get(index).map_or(&[][..], |point| &point.labels);
@@ -133,10 +133,10 @@ impl Pass<'_> {
         Ok(summary)
     }
 
-    /// What the runs say of the claims.
+    /// Judges the claims by the runs.
     fn judge(&mut self) -> &[ClaimSummary] {
         let sweep = self.journal.sweep();
-        // Without a seed that all points have nothing can be said, and an empty verdict would pass for a bad one.
+        // Without a seed common to all points no claim can be judged, and an empty verdict would look like a bad one.
         if keep_common(&mut self.runs, &self.summary.missing, sweep) > 0 {
             let findings = sweep.scenario().judge(&self.runs);
             self.summary.claims = findings.into_iter().map(ClaimSummary::from).collect();
@@ -145,8 +145,8 @@ impl Pass<'_> {
     }
 }
 
-/// Leaves the runs of the seeds that no point lacks, since claims compare runs of one seed; returns how many
-/// seeds these are.
+/// Keeps only the runs with seeds that no point lacks, since claims compare runs of one seed; returns the number of
+/// such seeds.
 fn keep_common(all: &mut [Vec<RunReport>], missing: &[MissingRuns], sweep: &Sweep) -> usize {
     let lacking: BTreeSet<u64> = missing.iter().flat_map(|runs| runs.seeds.clone()).collect();
     if !lacking.is_empty() {

@@ -43,12 +43,12 @@ pub enum ResultsError {
 }
 
 impl ResultsError {
-    /// Whether something was asked that cannot be, rather than something that failed.
+    /// Whether the request was wrong, rather than an operation failed.
     pub fn is_usage(&self) -> bool {
         matches!(self, ResultsError::Foreign { .. })
     }
 
-    /// A function that turns what the operating system says about `path` into an error.
+    /// A function that wraps an I/O error about `path`.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| ResultsError::Io { path, action, source }

@@ -24,7 +24,7 @@ const INTERVAL: &str = "Means over the seeds with their 95 % intervals (Student'
 const CUT: &str = "Intervals end at zero, as no value is below it.";
 const NO_INTERVAL: &str = "One seed, so no interval.";
 
-/// Where a figure comes from, as its caption says it.
+/// Where a figure comes from, for its caption.
 pub fn origin(provenance: &Provenance) -> String {
     let mut text = format!("Scenario {}", provenance.scenario);
     if !provenance.settings.is_empty() {
@@ -34,8 +34,8 @@ pub fn origin(provenance: &Provenance) -> String {
     text + &format!("; anabranch {} at {commit}.", provenance.version)
 }
 
-/// Single figures: over the sweep as lines, or as bars of the subjects. Those that say nothing, as
-/// counts that are zero everywhere, are left out unless they were `asked` for.
+/// Single figures: over the sweep as lines, or as bars of the subjects. Figures with a single bar, or with no value but
+/// zeros, are left out unless they were `asked` for.
 pub fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics() {
@@ -111,7 +111,7 @@ fn lines(
     figure
 }
 
-/// Without a sweep a bar for each subject, with one a group for each point.
+/// Without a sweep one bar for each subject, with a sweep one group of bars for each point.
 fn bars(data: &Data, metric: &str, (subjects, least): (&[&str], f64), sweep: &Sweep) -> Figure {
     let bar = |subject: &str, point: usize| {
         let values = data.values(metric, subject).iter().find(|(index, _)| *index == point);

@@ -8,7 +8,7 @@ use anabranch_files::Atomic;
 
 use crate::ResultsError;
 
-/// A file under another name until it is whole. One that is given up leaves nothing behind.
+/// A file written under another name until it is complete; if dropped before, it leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Whole {
     path: PathBuf,
@@ -22,7 +22,7 @@ impl Whole {
         Ok(Whole { path: path.to_owned(), file })
     }
 
-    /// Where it will be.
+    /// The final path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -32,7 +32,7 @@ impl Whole {
         self.file.file().try_clone().map_err(ResultsError::io(&self.path, "write"))
     }
 
-    /// Gives it its name; `durable` waits until the disk has it.
+    /// Renames the file to its final path; `durable` waits until it is on disk.
     pub(crate) fn finish(self, durable: bool) -> Result<(), ResultsError> {
         self.file.replace(durable).map_err(ResultsError::io(&self.path, "write"))
     }
@@ -43,12 +43,12 @@ impl Whole {
 pub(crate) struct Checksum(pub(crate) u64);
 
 impl Checksum {
-    /// Of `bytes`.
+    /// The checksum of `bytes`.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Checksum(0xcbf2_9ce4_8422_2325).with(bytes)
     }
 
-    /// Of a file's contents.
+    /// The checksum of a file's contents.
     pub(crate) fn of_file(path: &Path) -> Result<Self, ResultsError> {
         let mut file = File::open(path).map_err(ResultsError::io(path, "read"))?;
         let (mut sum, mut buffer) = (Checksum::of(&[]), vec![0; 1 << 16]);
@@ -72,7 +72,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), Resu
     fill(path, durable, |out| out.write_all(bytes))
 }
 
-/// The same of what `write` writes, for what need not be in memory as a whole.
+/// Writes what `write` produces as the file `path`, whole or not at all, without holding it in memory.
 pub(crate) fn fill(
     path: &Path,
     durable: bool,

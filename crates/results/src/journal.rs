@@ -25,8 +25,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens `directory` for the runs of `sweep`, making it if need be; runs that are kept there already
-    /// count, and seeds that were asked for there before are noted still.
+    /// Opens `directory` for the runs of `sweep`, making it if need be. Runs already kept there count, and seeds
+    /// requested there before stay noted.
     ///
     /// # Errors
     /// When the directory holds other files or the results of another scenario or build, when another
@@ -56,7 +56,7 @@ impl Journal {
         &self.directory
     }
 
-    /// Whose runs are kept.
+    /// The sweep whose runs are kept.
     pub fn sweep(&self) -> &Sweep {
         &self.sweep
     }
@@ -73,7 +73,7 @@ impl Journal {
         file::write(&path, &bytes, false)
     }
 
-    /// A kept run; none if it is not there. One that a crash left damaged is not there either.
+    /// A kept run; `None` if it is absent, or a crash left it damaged.
     ///
     /// # Errors
     /// When it is there and cannot be read.
@@ -131,7 +131,7 @@ impl Journal {
         Ok(bytes.is_some_and(|bytes| is_whole(&bytes, self.sweep.key(id))))
     }
 
-    /// The error that a run is missing which was kept before.
+    /// The error for a run that was kept before and is now missing or damaged.
     pub fn lost(&self, id: RunId) -> ResultsError {
         damaged(&self.path(id), &"it was kept, but is now missing or damaged")
     }
@@ -151,7 +151,7 @@ fn id_of(name: &str) -> Option<RunId> {
     Some(RunId { point: point.parse().ok()?, seed: seed.parse().ok()? })
 }
 
-/// A run of `sweep` that `directory` keeps, as [`Journal::load`] finds it, whoever may be writing there.
+/// A run of `sweep` that `directory` keeps, as [`Journal::load`] returns it, but without the directory's lock.
 ///
 /// # Errors
 /// When it is there and cannot be read.
@@ -168,10 +168,10 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, ResultsError> {
     }
 }
 
-/// Whether the directory is there with something in it.
+/// Whether the directory exists and holds something.
 fn is_in_use(directory: &Path) -> Result<bool, ResultsError> {
     match fs::read_dir(directory) {
-        // What an attempt that could not even say whose it is has left is nobody's.
+        // An attempt that failed before writing a manifest leaves only `runs`, which belongs to no sweep.
         Ok(mut entries) => {
             Ok(entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != RUNS)))
         }
@@ -180,7 +180,7 @@ fn is_in_use(directory: &Path) -> Result<bool, ResultsError> {
     }
 }
 
-/// A file system without locks takes the user's word that nobody else is there.
+/// Locks the directory. Where the file system has no locks, this succeeds without one.
 fn lock(directory: &Path, runs: &Path) -> Result<Locked, ResultsError> {
     let failed = |error| ResultsError::io(&runs.join("lock"), "write")(error);
     let held = Directory::open(runs).map_err(failed)?;
@@ -190,7 +190,7 @@ fn lock(directory: &Path, runs: &Path) -> Result<Locked, ResultsError> {
     })
 }
 
-/// The bytes by which a run is kept and sent: its key is among them, so that no other run passes for it.
+/// Encodes a run for keeping and sending, with its key, so that no other run is taken for it.
 ///
 /// # Errors
 /// When the report cannot be written down; the error is one line.
@@ -218,7 +218,7 @@ fn is_whole(bytes: &[u8], key: Option<RunKey>) -> bool {
     of.is_some_and(|(of, _)| Some(of) == key)
 }
 
-/// What follows the checksum, if that is right.
+/// The bytes after the checksum, if it is right.
 fn body(bytes: &[u8]) -> Option<&[u8]> {
     let (sum, body) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
     (u64::from_le_bytes(*sum) == Checksum::of(body).0).then_some(body)

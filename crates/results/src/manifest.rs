@@ -29,7 +29,7 @@ impl Manifest {
     /// Name of the file.
     pub const FILE: &'static str = "scenario.json";
 
-    /// Of a directory that holds the results of `sweep`.
+    /// The manifest of a directory that holds the results of `sweep`.
     pub fn new(sweep: &Sweep) -> Self {
         let source = sweep.scenario().to_source();
         Manifest {
@@ -54,7 +54,7 @@ impl Manifest {
         })
     }
 
-    /// The same; none if there is no such file.
+    /// As [`of`](Self::of); `None` if there is no manifest.
     pub(crate) fn read(directory: &Path) -> Result<Option<Self>, ResultsError> {
         let path = directory.join(Manifest::FILE);
         let text = match fs::read(&path) {
@@ -73,7 +73,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Writes it into `directory`: whole, or not at all.
+    /// Writes the manifest into `directory`: whole, or not at all.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), ResultsError> {
         let path = directory.join(Manifest::FILE);
         let text = serde_json::to_vec_pretty(self).map_err(|error| ResultsError::Damaged {
@@ -83,7 +83,7 @@ impl Manifest {
         file::write(&path, &text, true)
     }
 
-    /// What the scenario is read from.
+    /// The source that the scenario is read from.
     pub fn source(&self) -> ScenarioSource {
         let (quick, assignments): (Vec<_>, Vec<_>) = self
             .provenance

@@ -10,9 +10,9 @@ use crate::{Journal, ResultsError, RunId};
 /// Directory of the parts within a results directory.
 pub const PARTITIONS: &str = "partitions";
 
-/// Writes tables of the runs that are kept once more, into `partitions/KEY=VALUE/…` of the journal's directory: one
-/// set of tables for each combination of the values of `keys`, with the same columns as the whole. What such
-/// parts were there before is removed, since another choice of keys would have its rows twice.
+/// Writes the tables of the kept runs once more, into `partitions/KEY=VALUE/…` of the journal's directory: one set of
+/// tables for each combination of the values of `keys`, with the same columns as the whole. Earlier parts there are
+/// removed, since with another choice of keys every row would be there twice.
 ///
 /// Returns the parts' directories.
 ///
@@ -50,8 +50,8 @@ pub fn partition(journal: &Journal, keys: &[String]) -> Result<Vec<PathBuf>, Res
     Ok(parts.into_keys().collect())
 }
 
-/// As part of a path: what is neither letter, digit, dot, hyphen nor underscore becomes `%` and two digits, which
-/// readers of Hive's layout undo.
+/// Escapes `text` for a path: what is neither letter, digit, dot, hyphen nor underscore becomes `%` and two digits,
+/// which readers of Hive's layout undo.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {

@@ -7,7 +7,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commit that was built, in hexadecimal, or `unknown` outside a checkout.
 ///
-/// It says nothing of changes that were not committed.
+/// Uncommitted changes do not show in it.
 pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
 
 /// What is needed to make the same results again.
@@ -40,7 +40,7 @@ impl Provenance {
         }
     }
 
-    /// How `other` differs so that its runs and ours must not be mixed; none if they may be.
+    /// How `other` differs so that its runs and those of `self` must not be mixed; `None` if they may be.
     pub fn conflict(&self, other: &Provenance) -> Option<String> {
         let short = |commit: &str| commit.get(..10).unwrap_or(commit).to_owned();
         if self.hash != other.hash {

@@ -5,14 +5,14 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::str::FromStr;
 
-/// One of several parts: the `number`th, from 1, of `count`.
+/// One of several parts: number `number`, from 1, of `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: u32,
     count: u32,
 }
 
-/// More parts than this are surely a mistake.
+/// Most parts; a larger number is surely a mistake.
 const MOST: u32 = 1_000_000;
 
 impl Shard {
@@ -31,20 +31,20 @@ impl Shard {
         self.count
     }
 
-    /// The places of what belongs to this part, rising, of what [`divide`] makes of `costs`.
+    /// The indices into `costs` of this part, rising, as [`divide`] distributes them.
     pub fn choose(self, costs: &[f64]) -> Vec<usize> {
         let number = self.number as usize - 1;
         divide(costs, self.count).into_iter().nth(number).unwrap_or_default()
     }
 }
 
-/// Divides what costs this much into this many parts of about the same cost: together they have each place once,
-/// and each has its places in rising order.
+/// Divides items of these costs into `count` parts of about the same cost. Every index is in exactly one part; the
+/// indices of a part rise.
 pub fn divide(costs: &[f64], count: u32) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     let cost = |place: &usize| nanoseconds(costs.get(*place).copied().unwrap_or_default());
-    // The longest first, each to the part that has least; that is within a third of the best division
-    // (R. L. Graham, Bounds on Multiprocessing Timing Anomalies, 1969, theorem 2).
+    // The longest first, each to the part with the least load: at most a third above the best division (R. L. Graham,
+    // Bounds on Multiprocessing Timing Anomalies, 1969, theorem 2).
     order.sort_by_key(|place| (Reverse(cost(place)), *place));
     let mut parts = vec![Vec::new(); count as usize];
     let mut loads: BinaryHeap<Reverse<(u64, usize)>> =
@@ -58,7 +58,7 @@ pub fn divide(costs: &[f64], count: u32) -> Vec<Vec<usize>> {
     parts
 }
 
-/// At least one, so that parts of the same cost have as many.
+/// At least one, so that items without cost are spread evenly, too.
 fn nanoseconds(seconds: f64) -> u64 {
     ((seconds * 1e9) as u64).max(1)
 }
@@ -72,7 +72,7 @@ impl fmt::Display for Shard {
 impl FromStr for Shard {
     type Err = String;
 
-    /// As `3/7`.
+    /// Reads `3/7`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once('/').and_then(|(number, count)| {
             Some((number.parse::<u32>().ok()?, count.parse::<u32>().ok()?))

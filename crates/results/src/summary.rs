@@ -17,11 +17,11 @@ pub struct Summary {
     pub further: usize,
     /// The scenario's claims and measures with their verdicts, from the seeds that every point has.
     pub claims: Vec<ClaimSummary>,
-    /// What was asked for and is not there, by point.
+    /// The runs that were asked for and are missing, by point.
     pub missing: Vec<MissingRuns>,
 }
 
-/// Runs that are not there.
+/// The missing runs of a point.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MissingRuns {
     /// The sweep's keys with their values.
@@ -30,7 +30,7 @@ pub struct MissingRuns {
     pub seeds: Vec<u64>,
 }
 
-/// What the seeds say at one point.
+/// The results of all seeds at one point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PointSummary {
     /// Seeds so far, those without a run included.
@@ -87,10 +87,10 @@ impl MetricSummary {
     }
 }
 
-/// What the runs say of one of the scenario's claims or measures.
+/// The runs' verdict on one of the scenario's claims or measures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClaimSummary {
-    /// What it is called.
+    /// Name of the claim.
     pub name: String,
     /// The published result that it is about.
     pub item: Option<String>,
@@ -112,12 +112,12 @@ pub struct ClaimSummary {
     pub lo: Option<f64>,
     /// Upper bound.
     pub hi: Option<f64>,
-    /// Seeds that it comes from.
+    /// Number of seeds behind the mean.
     pub n: usize,
     /// `holds`, `open` or `fails`; none for a measure.
     pub verdict: Option<&'static str>,
-    /// For an open claim, seeds with which its interval would be within the bounds, mean and spread being as
-    /// they are.
+    /// For an open claim, the number of seeds that would bring its interval within the bounds, mean and spread staying
+    /// as they are.
     pub seeds_to_settle: Option<usize>,
 }
 
@@ -147,7 +147,7 @@ impl From<Finding> for ClaimSummary {
 }
 
 impl PointSummary {
-    /// A point that nothing was measured at yet.
+    /// A point without measurements.
     pub fn new(point: &[(String, String)]) -> Self {
         PointSummary { point: point.iter().cloned().collect(), ..PointSummary::default() }
     }
@@ -192,7 +192,7 @@ impl PointSummary {
         }
     }
 
-    /// Leaves the place of a seed whose run is not there.
+    /// Counts a seed whose run is missing, so that its values stay `None`.
     pub fn skip(&mut self) {
         self.seeds += 1;
     }
@@ -218,6 +218,6 @@ impl PointSummary {
 impl Summary {
     /// Name of the file.
     pub const FILE: &'static str = "summary.json";
-    /// As many points are in memory.
+    /// Number of points kept in memory.
     pub const POINTS: usize = 60;
 }

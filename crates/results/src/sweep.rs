@@ -25,7 +25,7 @@ pub struct RunId {
 pub struct RunKey(u128);
 
 impl RunKey {
-    /// Of nothing: the offset of FNV-1a over 128 bits, and below its prime.
+    /// The key of no bytes, which is the offset basis of FNV-1a over 128 bits, and that hash's prime.
     const EMPTY: RunKey = RunKey(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
@@ -34,7 +34,7 @@ impl RunKey {
         RunKey(bytes.iter().fold(self.0, step))
     }
 
-    /// Texts are told from each other by what ends them.
+    /// Adds a text and a zero byte, which separates it from the next.
     fn with_text(self, text: &str) -> Self {
         self.with(text.as_bytes()).with(&[0])
     }
@@ -62,12 +62,12 @@ pub struct Sweep {
     scenario: Scenario,
     seeds: Vec<u64>,
     provenance: Provenance,
-    /// What the keys of all runs at a point begin with.
+    /// The hash with which the keys of all runs at a point begin.
     points: Vec<RunKey>,
 }
 
 impl Sweep {
-    /// The runs of a scenario by this build, with its own seeds or with others. Of equal seeds one counts.
+    /// The runs of a scenario by this build, with its own seeds or with others. Repeated seeds count once.
     pub fn new(scenario: Scenario, seeds: Option<Vec<u64>>) -> Self {
         let provenance = Provenance::new(
             scenario.name(),
@@ -82,7 +82,7 @@ impl Sweep {
         Sweep { scenario, seeds, provenance, points }
     }
 
-    /// Whose results a directory holds, with every seed that it was asked for.
+    /// Reads the sweep whose results a directory holds, with every seed requested there.
     ///
     /// # Errors
     /// When it is no results directory, or its results were made by another build.
@@ -115,8 +115,8 @@ impl Sweep {
         &self.provenance
     }
 
-    /// The same scenario with its seeds and those of `others`: in the scenario's order if these are its own,
-    /// else rising.
+    /// The same scenario with its seeds and those of `others`: in its own order if `others` adds none, in the
+    /// scenario's order if these are the scenario's, else rising.
     #[must_use]
     pub fn with_seeds(mut self, others: &[u64]) -> Self {
         self.seeds = self.united(others);
@@ -147,7 +147,7 @@ impl Sweep {
         self.scenario.points().get(id.point)
     }
 
-    /// What tells a run from all others; none if there is no such point. Any seed will do.
+    /// The key of a run; `None` if there is no such point. The seed need not be one of the sweep's.
     pub fn key(&self, id: RunId) -> Option<RunKey> {
         self.points.get(id.point).map(|point| point.with(&id.seed.to_le_bytes()))
     }

@@ -1,4 +1,4 @@
-//! Parquet tables of what runs measured, one row a figure.
+//! Parquet tables of what runs measured, one row for each figure.
 //!
 //! | file | columns after the common ones |
 //! |---|---|

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::{fmt, fs, io};
 
-/// Larger files are no scenarios and no traces, bytes.
+/// Largest size of a scenario or trace that is read, bytes.
 pub const MAX_TEXT: u64 = 64 << 20;
 
-/// Why a file was not read; each says it in a line without the file's name.
+/// Why a file was not read; displayed as one line without the file's name.
 #[derive(Debug)]
 pub enum Unread {
     /// The operating system's reason.

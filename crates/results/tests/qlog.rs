@@ -66,7 +66,7 @@ fn every_event_has_the_fields_that_its_schema_asks_for() {
     let written: BTreeSet<&str> =
         texts[1..].iter().map(|event| event["name"].as_str().unwrap()).collect();
     assert_eq!(written, fields::names().collect(), "no event is missing");
-    // What is about a path is one group for a viewer, under the path's name.
+    // A viewer sees the events of a path as one group with the path's name.
     let groups: BTreeSet<&str> =
         texts[1..].iter().map(|event| event["group_id"].as_str().unwrap()).collect();
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), ["connection", "path 9", "wan1 (path 1)"]);
@@ -92,7 +92,7 @@ fn acknowledgements_of_another_path_have_another_name() {
         { "frame_type": "path_ack", "path_id": 9, "acked_ranges": [[1, 1]] },
     ]);
     assert_eq!(received["data"]["frames"], expected);
-    // They are told among the events of the path whose packets they are about, where a viewer looks for them.
+    // The same ranges are repeated among the events of the acknowledged path, where a viewer looks for them.
     let texts = self::texts(&directory.path().join("run-path9.sqlog"));
     fields::check(&texts);
     let [_, told] = texts.as_slice() else { panic!("{texts:?}") };

@@ -63,11 +63,11 @@ use network::Outcome;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub u32);
 
-/// The local end of a path, of all in an engine. An agent may own several.
+/// The local end of a path, numbered within an engine. An agent may own several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
-/// Agents, the network between them, and the present.
+/// Agents, the network between them, and the current time.
 #[derive(Debug)]
 pub struct Engine {
     topology: Topology,
@@ -97,8 +97,8 @@ impl Engine {
         Ok(Engine { topology, network, agents: Vec::new(), events: 0 })
     }
 
-    /// Adds an agent; its [`handle_timer`](Agent::handle_timer) is called at `start`, and it hears
-    /// of no timer of its own before.
+    /// Adds an agent; its [`handle_timer`](Agent::handle_timer) is called at `start`, and none of its timers
+    /// fires before.
     pub fn add_agent(&mut self, agent: Box<dyn Agent>, start: Time) -> AgentId {
         let id = AgentId(self.agents.len() as u32);
         self.network.links.add_agent();
@@ -135,8 +135,8 @@ impl Engine {
         Ok((ports[0], ports[1]))
     }
 
-    /// Lets everything happen that is due by `until`, which then is the present. A time in the past
-    /// does nothing.
+    /// Handles every event that is due by `until`, which then is the current time. A time in the past does
+    /// nothing.
     pub fn run_until(&mut self, until: Time) {
         self.run(until, None);
     }
@@ -151,7 +151,7 @@ impl Engine {
         self.network.now
     }
 
-    /// When something happens next, if nothing is done from outside.
+    /// Time of the next event, if nothing is changed from outside.
     pub fn next_event(&mut self) -> Option<Time> {
         self.network.next_event()
     }
@@ -161,32 +161,32 @@ impl Engine {
         &self.topology
     }
 
-    /// What can be seen of a link; `None` if there is none such.
+    /// A view of a link; `None` if it does not exist.
     pub fn link(&self, link: LinkId) -> Option<LinkView<'_>> {
         let config = &self.topology.all_links().get(link.0 as usize)?.config;
         Some(LinkView::new(config, link, &self.network))
     }
 
-    /// An agent; `None` if there is none such.
+    /// An agent; `None` if it does not exist.
     pub fn agent(&self, agent: AgentId) -> Option<&dyn Agent> {
         self.agents.get(agent.0 as usize).map(|seat| seat.agent.as_ref())
     }
 
-    /// An agent of a known type; `None` if it is another.
+    /// An agent of a known type; `None` if it is of another type.
     pub fn agent_as<A: Agent>(&self, agent: AgentId) -> Option<&A> {
         let agent: &dyn Any = self.agents.get(agent.0 as usize)?.agent.as_ref();
         agent.downcast_ref()
     }
 
-    /// An agent of a known type, to take its statistics or change its goal. What it wants to do
-    /// differently it does when it is next called.
+    /// An agent of a known type, to read its statistics or change its settings. Changes take effect when
+    /// the agent is next called.
     pub fn agent_as_mut<A: Agent>(&mut self, agent: AgentId) -> Option<&mut A> {
         let agent: &mut dyn Any = self.agents.get_mut(agent.0 as usize)?.agent.as_mut();
         agent.downcast_mut()
     }
 
-    /// Has an agent's timer handled at the present, when the engine next runs: after it was changed
-    /// from outside.
+    /// Makes the engine call an agent's `handle_timer` at the current time when it next runs: after the agent was
+    /// changed from outside.
     pub fn wake(&mut self, agent: AgentId) {
         if let Some(seat) = self.agents.get_mut(agent.0 as usize) {
             seat.started = false;
@@ -246,7 +246,7 @@ impl Engine {
         let now = self.network.now;
         let Some(seat) = self.agents.get_mut(agent.0 as usize) else { return };
         if seat.started && seat.agent.next_timer().is_none_or(|due| due > now) {
-            // The timer was put off since.
+            // The timer was postponed after it had been armed.
             return self.arm(agent);
         }
         seat.started = true;
@@ -254,7 +254,7 @@ impl Engine {
         self.after_call(watch, agent);
     }
 
-    /// Tells an agent of its packet.
+    /// Delivers the outcome of a packet to its agent, and handles what follows from that call.
     #[inline]
     fn conclude(&mut self, watch: &mut Watch<'_>, outcome: Outcome) {
         let agent = self.deliver(watch, outcome);
@@ -290,7 +290,7 @@ impl Engine {
         Some(agent)
     }
 
-    /// Takes up an agent's timer, and what was refused while it was called.
+    /// Arms an agent's timer after a call, and reports the packets that were refused during the call.
     #[inline]
     fn after_call(&mut self, watch: &mut Watch<'_>, agent: AgentId) {
         self.arm(agent);

@@ -22,12 +22,12 @@ pub mod wireless;
 #[doc = include_str!("../../../docs/howto/try-a-policy.md")]
 mod try_a_policy {}
 
-// It runs over both engines, which the crate of the policies does not know.
+// The page runs over both engines, which the policy crate does not know.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/howto/add-a-scheduler.md")]
 mod add_a_scheduler {}
 
-// So is that of the page on scenarios.
+// The code of the page on scenarios is tested in the same way.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/scenarios.md")]
 mod scenarios_page {}

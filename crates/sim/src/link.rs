@@ -55,8 +55,8 @@ use transmitter::Transmitter;
 /// One direction of a link, without I/O and without a clock.
 ///
 /// `T` is the caller's handle for a packet; every handle given to [`enqueue`](Self::enqueue) comes
-/// back exactly once, delivered or dropped. Times must not fall from call to call; one that does is
-/// taken as the latest seen. After the rings have grown to the traffic, nothing allocates.
+/// back exactly once, delivered or dropped. Times must not decrease from call to call; an earlier time
+/// counts as the latest seen. After the rings have grown to the traffic, nothing allocates.
 #[derive(Clone, Debug)]
 pub struct Link<T> {
     config: LinkConfig,
@@ -73,9 +73,9 @@ pub struct Link<T> {
     dropped: VecDeque<Dropped<T>>,
     counters: LinkCounters,
     capacity: Capacity,
-    /// How long the packet waited that was taken last.
+    /// How long the packet dequeued last had waited.
     waited: Duration,
-    /// What fits at all times.
+    /// The smallest MTU at any time: packets up to this size always fit.
     least_mtu: u32,
 }
 
@@ -104,7 +104,7 @@ pub struct Delivery<T> {
 /// A packet that will not arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped<T> {
-    /// When that became certain; for random loss, when it would have arrived.
+    /// When the drop became certain; for random loss, when the packet would have arrived.
     pub time: Time,
     /// The caller's handle.
     pub token: T,
@@ -121,19 +121,19 @@ pub enum DropCause {
     QueueEarly,
     /// The link was dark.
     Blackout,
-    /// It was lost at random after using the bottleneck.
+    /// The packet was lost at random after using the bottleneck.
     Random,
-    /// It was longer than the link's MTU.
+    /// The packet was longer than the link's MTU.
     TooLong,
-    /// It came faster than the policer allows.
+    /// The packet came faster than the policer allows.
     Policed,
-    /// It was an acknowledgement, and later ones say more.
+    /// The packet was a pure acknowledgement, made redundant by later ones.
     Thinned,
-    /// It was damaged, and its receiver's checksum told.
+    /// The packet was damaged and failed its receiver's checksum.
     Damaged,
 }
 
-/// What the random draws of a link of this name are called.
+/// The prefix of the names of the random substreams of the link called `name`.
 fn stream(name: &str) -> String {
     format!("link.{name}")
 }
@@ -241,11 +241,11 @@ impl<T> Link<T> {
     }
 
     /// The earliest time at which [`advance`](Self::advance) may have something to hand over, or
-    /// `None` while the link is empty. Advancing then may yield nothing yet but always moves the
-    /// answer on.
+    /// `None` while the link is empty. Advancing to this time may yield nothing yet, but then the next
+    /// answer is later.
     pub fn next_event(&self) -> Option<Time> {
-        // Whatever is in service cannot arrive before its end plus the least delay. Where the packet behind it may
-        // be dropped as it departs, that becomes certain at its end.
+        // The packet in service arrives no earlier than its end of service plus the least delay. If the packet behind
+        // it may be dropped on departure, that is decided at that end of service.
         let in_service = self.transmitter.finish().map(|finish| {
             let drops = self.queue.drops_on_departure() && !self.queue.is_empty();
             if drops { finish } else { self.delays.earliest(finish) }
@@ -261,7 +261,7 @@ impl<T> Link<T> {
     }
 
     /// Bits that could have been delivered since the epoch: ∫ rate·(1 − loss state) dt over
-    /// `[0, now)`, whatever traffic there was; the rate is at most the policer's. Kept up to date as it is asked.
+    /// `[0, now)`, whatever traffic there was; the rate is at most the policer's. Computed up to `now` on each call.
     pub fn capacity_bits(&mut self, now: Time) -> f64 {
         self.capacity.until(now)
     }
@@ -279,7 +279,7 @@ impl<T> Link<T> {
         }
     }
 
-    /// What has happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> &LinkCounters {
         &self.counters
     }
@@ -294,12 +294,12 @@ impl<T> Link<T> {
         self.rate.current()
     }
 
-    /// The packets that wait, the one being serialised not among them.
+    /// The queue, without the packet being serialised.
     pub fn queue(&self) -> &Queue<T> {
         &self.queue
     }
 
-    /// How long the packet waited that the transmitter took last; zero before the first.
+    /// How long the packet that the transmitter took last had waited; zero before the first.
     pub fn waited(&self) -> Duration {
         self.waited
     }
@@ -309,10 +309,10 @@ impl<T> Link<T> {
         self.queue.len() + usize::from(!self.transmitter.is_idle()) + self.pipe.len()
     }
 
-    /// The course that the rate of such a link takes, at the epoch.
+    /// The rate process, at the epoch, of a link called `name` with this configuration.
     ///
     /// # Errors
-    /// When the course of its rate is out of range.
+    /// When the fluctuation of its rate is out of range.
     pub fn rate_course(
         config: &LinkConfig,
         seed: u64,
@@ -334,7 +334,7 @@ impl<T> Link<T> {
 
     /// Brings transmitter and rate to `now`, or to the latest time seen if that is later; returns it.
     ///
-    /// Ends of service and changes of rate are taken in the order of time. A packet whose service
+    /// Ends of service and changes of rate are handled in the order of time. A packet whose service
     /// ends at the instant of a change has left in time; the next one starts at the new rate.
     fn run(&mut self, now: Time) -> Time {
         self.now = self.now.max(now);
@@ -392,7 +392,7 @@ impl<T> Link<T> {
         }
     }
 
-    /// Puts `packet` on the wire at `now`; `idle` says that the transmitter had nothing to do before.
+    /// Puts `packet` on the wire at `now`; `idle` tells whether the transmitter was idle before.
     fn serve(&mut self, packet: Packet<T>, now: Time, idle: bool) {
         match self.rate.opportunity(now, packet.size, idle) {
             Some(finish) => self.transmitter.start_until(packet, finish),

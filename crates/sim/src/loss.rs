@@ -29,7 +29,7 @@ pub use markov::Markov;
 pub use scheduled::Scheduled;
 pub use trace::{LossTrace, LossTraceForm, Replay};
 
-/// What every loss process answers.
+/// The interface of every loss process.
 pub trait LossModel {
     /// Whether the packet that finishes serialisation at `now` is lost. Draws once.
     fn is_lost(&mut self, now: Time) -> bool;
@@ -66,7 +66,7 @@ pub enum LossProcess {
     Correlated(Correlated),
     /// Losses shared by a correlation matrix.
     Joint(Joint),
-    /// Losses as written down.
+    /// Losses replayed from a trace.
     Replay(Replay),
 }
 

@@ -30,7 +30,7 @@ pub struct Packet<T> {
     pub size: u32,
     /// The codepoint it carries, after any marking so far.
     pub ecn: Ecn,
-    /// When it came.
+    /// When the packet arrived at the queue.
     pub arrived: Time,
 }
 
@@ -46,29 +46,29 @@ pub enum Refusal {
 /// The fate of an admitted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It waits as it came.
+    /// The packet waits as it came.
     Unchanged,
-    /// It waits, newly marked as having met congestion.
+    /// The packet waits, newly marked as having met congestion.
     Marked,
 }
 
 /// How long a transmitter has been idle, and what it could have sent meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Since its last packet left.
+    /// Time since its last packet left.
     pub lasted: Duration,
-    /// Its rate.
+    /// The rate of the transmitter.
     pub rate: Bitrate,
 }
 
 /// What a queue gives when the transmitter asks for a packet.
 #[derive(Clone, Debug)]
 pub enum Departure<T> {
-    /// This packet goes.
+    /// The packet is sent.
     Sent(Packet<T>),
-    /// This packet goes, newly marked as having met congestion.
+    /// The packet is sent, newly marked as having met congestion.
     Marked(Packet<T>),
-    /// This packet was dropped on the way out; ask again.
+    /// The packet was dropped on departure; ask again.
     Dropped(Packet<T>),
 }
 
@@ -89,7 +89,7 @@ enum Manager {
     Codel(Codel),
 }
 
-/// Room kept from the start, so that short queues never grow their ring.
+/// Initial capacity, so that short queues never grow their ring.
 const INITIAL_CAPACITY: usize = 64;
 
 impl<T> Queue<T> {
@@ -149,8 +149,8 @@ impl<T> Queue<T> {
         Ok(admission)
     }
 
-    /// Takes the packet that has waited longest to the transmitter at `now`, or finds that it is to be
-    /// dropped there. `None` if nobody waits.
+    /// Dequeues the packet at the head for the transmitter at `now`, or drops it on departure. `None` if the
+    /// queue is empty.
     pub fn depart(&mut self, now: Time) -> Option<Departure<T>> {
         let Some(mut packet) = self.pop() else {
             if let Manager::Codel(codel) = &mut self.manager {
@@ -171,7 +171,7 @@ impl<T> Queue<T> {
         })
     }
 
-    /// Takes the packet that has waited longest, whatever the discipline thinks of it.
+    /// Dequeues the packet at the head without asking the discipline.
     pub fn pop(&mut self) -> Option<Packet<T>> {
         let packet = self.waiting.pop_front()?;
         self.bytes -= u64::from(packet.size);
@@ -188,7 +188,7 @@ impl<T> Queue<T> {
         self.waiting.len()
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -51,19 +51,19 @@ pub struct FlowReport {
     pub start: Time,
     /// Application bytes delivered in order, each checked where the transport carries bytes.
     pub bytes: u64,
-    /// When the last of them was.
+    /// Time of the last delivery.
     pub last: Time,
     /// Longest time without a delivery, from the warm-up's end to the last delivery.
     pub longest_gap: Duration,
-    /// Whether everything that it would ever send was delivered; never so without an end.
+    /// Whether everything that the flow would ever send was delivered; never true for an endless flow.
     pub done: bool,
-    /// Why it did not go on, if it did not.
+    /// Why the flow failed, if it did.
     pub failure: Option<FlowFailure>,
     /// Its messages.
     pub messages: MessageLog,
     /// The connection's figures at the sender, of flows between core endpoints.
     pub sender: Option<ConnectionStats>,
-    /// The same at the receiver.
+    /// The connection's figures at the receiver, of flows between core endpoints.
     pub receiver: Option<ConnectionStats>,
 }
 
@@ -85,9 +85,9 @@ pub struct LinkReport {
     pub name: String,
     /// Its counters, from the epoch on.
     pub counters: LinkCounters,
-    /// Whether a flow's data goes over it, not only what answers them.
+    /// Whether the link carries a flow's data, not only acknowledgements.
     pub carries_data: bool,
-    /// Bits that it could have delivered from the first flow's start to the last delivery: the
+    /// Bits that the link could have delivered from the first flow's start to the last delivery: the
     /// integral of rate times (1 - loss).
     pub capacity_bits: f64,
 }
@@ -112,7 +112,7 @@ pub struct Series {
     pub metric: String,
     /// When, in seconds of virtual time; rising. For a rate, the end of the interval it is over.
     pub times: Vec<f64>,
-    /// As many values.
+    /// The values, one for each time.
     pub values: Vec<f64>,
 }
 
@@ -154,13 +154,13 @@ impl RunReport {
         last.since(first)
     }
 
-    /// Application rate of all flows over that time, Mb/s.
+    /// Application rate of all flows from the first start to the last delivery, Mb/s.
     pub fn goodput_mbps(&self) -> f64 {
         self.bytes() as f64 * 8e-6 / self.elapsed().as_secs_f64().max(1e-9)
     }
 
-    /// Application bits delivered over what the links that carry data could have delivered. Means
-    /// something where each path has links of its own.
+    /// Application bits delivered over what the links that carry data could have delivered. Meaningful only
+    /// where each path has links of its own.
     pub fn efficiency(&self) -> f64 {
         let links = self.links.iter().filter(|link| link.carries_data);
         let capacity: f64 = links.map(|link| link.capacity_bits).sum();

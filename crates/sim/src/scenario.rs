@@ -79,11 +79,11 @@ pub struct Scenario {
     policies: OwnPolicies,
     assignments: Vec<String>,
     is_quick: bool,
-    /// Contents of the files it names.
+    /// Contents of the files that the scenario names, by path.
     attached: BTreeMap<String, String>,
     header: Header,
     points: Vec<Point>,
-    /// What a run at each point may cost, as [`Scenario::cost`] says.
+    /// Estimated CPU time of a run at each point, s.
     costs: Vec<f64>,
     grid: claims::Grid,
     /// Titles of the variants, by name.
@@ -106,7 +106,7 @@ struct Header {
 }
 
 impl Scenario {
-    /// What [`settings`](Self::settings) call a scenario that its `[quick]` shortens.
+    /// The entry of [`settings`](Self::settings) for a scenario shortened by its `[quick]`.
     pub const QUICK: &str = "--quick";
 
     /// Reads a scenario that names no other files.
@@ -121,7 +121,7 @@ impl Scenario {
     /// Reads a scenario, with `KEY=VALUE` assignments on top of it; `read` reads the files it names.
     ///
     /// # Errors
-    /// Every mistake found, in the order of the file, those of assignments behind.
+    /// Every mistake found, in the order of the file, those of assignments last.
     pub fn load(
         text: &str,
         file_name: &str,
@@ -131,10 +131,10 @@ impl Scenario {
         Scenario::load_with(text, file_name, assignments, OwnPolicies::default(), read)
     }
 
-    /// This scenario as its `[quick]` shortens it.
+    /// This scenario shortened by its `[quick]`.
     ///
     /// # Errors
-    /// The mistakes that follow.
+    /// Every mistake of the shortened scenario.
     pub fn quick(&self) -> Result<Scenario, Vec<ScenarioError>> {
         self.again(&self.assignments, true)
     }
@@ -143,7 +143,7 @@ impl Scenario {
     /// lists are addressed by name, by number from 0, or by `*` for all.
     ///
     /// # Errors
-    /// The mistakes that follow; the scenario stays as it was.
+    /// Every mistake that the assignment causes; the scenario stays as it was.
     pub fn set(&mut self, assignment: &str) -> Result<(), Vec<ScenarioError>> {
         let mut assignments = self.assignments.clone();
         assignments.push(assignment.to_owned());
@@ -151,7 +151,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Reads the same files again.
+    /// Reads the scenario again from the same file contents, with these settings.
     fn again(
         &self,
         assignments: &[String],
@@ -196,42 +196,42 @@ impl Scenario {
         }
     }
 
-    /// What results call it.
+    /// The scenario's name in results.
     pub fn name(&self) -> &str {
         &self.header.name
     }
 
-    /// One line on it.
+    /// The scenario's title, one line.
     pub fn title(&self) -> &str {
         &self.header.title
     }
 
-    /// What it shows and why; may be empty.
+    /// What the scenario shows and why; may be empty.
     pub fn description(&self) -> &str {
         &self.header.description
     }
 
-    /// The published result that its claims are about unless they say otherwise, if there is one.
+    /// Identifier of the published result that claims are about by default, if any.
     pub fn item(&self) -> Option<&str> {
         self.header.item.as_deref()
     }
 
-    /// What the published results are that it is about.
+    /// The published results that the scenario is about.
     pub fn results(&self) -> &[Published] {
         &self.header.results
     }
 
-    /// Whether its `[quick]` shortens it.
+    /// Whether the scenario is shortened by its `[quick]`.
     pub fn is_quick(&self) -> bool {
         self.is_quick
     }
 
-    /// The seeds it asks for, at least one.
+    /// The seeds that the scenario asks for, at least one.
     pub fn seeds(&self) -> &[u64] {
         &self.header.seeds
     }
 
-    /// The text it was read from.
+    /// The text of the scenario's file.
     pub fn source(&self) -> &str {
         self.sources.text()
     }
@@ -241,13 +241,13 @@ impl Scenario {
         &self.assignments
     }
 
-    /// What is on top of the text, in words: the assignments, and `--quick` if it is shortened.
+    /// The changes on top of the text, in words: the assignments, and `--quick` if it is shortened.
     pub fn settings(&self) -> Vec<String> {
         let quick = self.is_quick.then(|| Self::QUICK.to_owned());
         quick.into_iter().chain(self.assignments.iter().cloned()).collect()
     }
 
-    /// The contents of the files it names, by path.
+    /// The contents of the files that the scenario names, by path.
     pub fn attached(&self) -> &BTreeMap<String, String> {
         &self.attached
     }
@@ -257,8 +257,8 @@ impl Scenario {
         &self.points
     }
 
-    /// CPU time that a run at `point` may take, s: an estimate from rates and sizes, made so that long runs
-    /// can be told from short ones before any was made.
+    /// Estimated CPU time of a run at `point`, s, from rates and sizes: tells long runs from short ones before any
+    /// was made.
     pub fn cost(&self, point: &Point) -> f64 {
         self.costs.get(point.index).copied().unwrap_or_default()
     }
@@ -323,7 +323,7 @@ impl Scenario {
                 known.add(&plan, found);
             }
             if broken {
-                // Other points have the same mistakes or ones like them.
+                // Other points most likely have the same mistakes.
                 break;
             }
         }
@@ -341,7 +341,7 @@ impl Scenario {
     }
 }
 
-/// Keys that say nothing of a single point.
+/// Keys that do not change the plan of a single point.
 const ACROSS_POINTS: &[&str] =
     &["sweep", "result", "claim", "expect", "measure", "figure", "seeds", "description"];
 
@@ -432,7 +432,7 @@ fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
     correlation::apply(file, &mut network);
     let mesh = mesh::read(file);
     let broken = mesh.is_none() && file.has("mesh");
-    // Without the stations nothing can be said of the flows between them.
+    // Flows between stations cannot be checked without the stations.
     let (mut flows, mut loads) = (Vec::new(), Vec::new());
     if !broken {
         flows = flows::flows(file, &network, mesh.as_ref());

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use student::{student_cdf, student_quantile};
 pub use verdict::Verdict;
 
-/// What several runs say of a figure.
+/// The estimate of a figure from several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// How many values there were.
@@ -22,19 +22,19 @@ pub struct Estimate {
     pub mean: f64,
     /// Their sample standard deviation (n − 1 in the denominator); 0 for a single value.
     pub std: f64,
-    /// Bounds of the 95 % interval for the mean; none for a single value, which tells no spread.
+    /// Bounds of the 95 % interval for the mean; `None` for a single value, which has no known spread.
     pub interval: Option<(f64, f64)>,
 }
 
 impl Estimate {
-    /// The estimate from `values`, of which those that are not finite are left out; none from none.
+    /// The estimate from those of `values` that are finite; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let finite = || values.iter().copied().filter(|value| value.is_finite());
         let n = finite().count();
         if n == 0 {
             return None;
         }
-        // The second sum takes back what the first lost to rounding: equal values have their mean.
+        // The second sum corrects the rounding of the first, so that equal values have exactly their mean.
         let rough = finite().sum::<f64>() / n as f64;
         let mean = rough + finite().map(|value| value - rough).sum::<f64>() / n as f64;
         if n == 1 {
@@ -56,7 +56,7 @@ impl Estimate {
     pub fn jackknife(value: f64, without: &[f64]) -> Self {
         let n = without.len();
         let pseudo = |without: &f64| {
-            // What leaving a seed out does not change is certain, whatever rounding makes of it.
+            // A change within rounding counts as none, so that a value that no seed changes is certain.
             let change = value - without;
             let rounding = 1e-12 * value.abs().max(without.abs());
             if change.abs() <= rounding { value } else { value + (n - 1) as f64 * change }
@@ -83,13 +83,13 @@ impl Estimate {
     }
 }
 
-/// The mean; none of none.
+/// The mean of the finite values; `None` if there are none.
 pub fn mean(values: &[f64]) -> Option<f64> {
     Estimate::of(values).map(|estimate| estimate.mean)
 }
 
 /// The estimate of `a / b` from runs that share a seed pairwise: the mean of the ratios. Pairs whose
-/// `b` is zero are left out; none unless both have the same number of values.
+/// `b` is zero are left out; `None` unless both have the same number of values.
 pub fn paired_ratio(a: &[f64], b: &[f64]) -> Option<Estimate> {
     paired(a, b, |a, b| a / b)
 }
@@ -103,7 +103,7 @@ fn paired(a: &[f64], b: &[f64], figure: impl Fn(f64, f64) -> f64) -> Option<Esti
 }
 
 /// The `share` quantile of `values`, interpolated linearly between the two nearest of them (Hyndman
-/// and Fan 1996, type 7); none of none. `share` is in `[0, 1]`.
+/// and Fan 1996, type 7); `None` if there are none. `share` is in `[0, 1]`.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);

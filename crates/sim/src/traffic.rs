@@ -58,7 +58,7 @@ pub struct Messages {
     pub size: u32,
     /// How many there are, at most.
     pub count: u64,
-    /// How urgent they are, where the transport tells.
+    /// Traffic class, where the transport distinguishes classes.
     pub class: TrafficClass,
 }
 
@@ -84,14 +84,14 @@ pub struct Source {
     traffic: Traffic,
     random: Rng,
     next_number: u64,
-    /// Transfers that nobody has taken up yet.
+    /// Transfers that are due and not opened yet.
     due: VecDeque<Transfer>,
     completed: u64,
-    /// Bytes offered by an on-off source and not yet taken; `u64::MAX` if it offers all it can.
+    /// Bytes that a source without end has offered and that were not taken yet; `u64::MAX` for as much as is taken.
     offered: u64,
-    /// When an exponential time of the source runs out.
+    /// When the current exponential time of the source ends.
     next_change: Time,
-    /// When an on-off source with a rate offers its next quantum.
+    /// When an on-off source with a rate offers its next quantum, or a message source its next message.
     next_quantum: Time,
     on: bool,
     /// When the application wants to stop, and whether it has.
@@ -101,7 +101,7 @@ pub struct Source {
     messages: u64,
 }
 
-/// An on-off source with a rate offers what it makes in this time, and a packet at least.
+/// Time for which an on-off source with a rate offers bytes at once, and the least number of such bytes.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LEAST_QUANTUM: u64 = 1000;
 
@@ -125,7 +125,7 @@ impl Source {
         }
     }
 
-    /// The same application, which opens nothing and offers nothing from `stop` on.
+    /// Stops the application at `stop`: it opens nothing and offers nothing from then on.
     #[must_use]
     pub fn until(mut self, stop: Time) -> Self {
         self.stop = stop;
@@ -138,7 +138,7 @@ impl Source {
         Duration::from_nanos(self.random.below(most.saturating_add(1)))
     }
 
-    /// The application begins.
+    /// Starts the application at `now`.
     pub fn start(&mut self, now: Time) {
         match self.traffic {
             Traffic::Bulk => self.open(now, None),
@@ -160,7 +160,7 @@ impl Source {
         }
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Handles everything that is due by `now`.
     pub fn handle(&mut self, now: Time) {
         if now >= self.stop && !self.stopped {
             self.stopped = true;
@@ -242,14 +242,14 @@ impl Source {
         self.messages
     }
 
-    /// This many of them were written.
+    /// Takes `bytes` off those offered, because they were written.
     pub fn take(&mut self, bytes: u64) {
         if self.offered < u64::MAX {
             self.offered = self.offered.saturating_sub(bytes);
         }
     }
 
-    /// A transfer is complete.
+    /// Records that a transfer is complete, and opens the next one if there is one.
     pub fn complete(&mut self, now: Time) {
         self.completed += 1;
         if let Traffic::Transfers { size, repeat } = self.traffic

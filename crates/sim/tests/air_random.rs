@@ -11,7 +11,7 @@ use proptest::prelude::*;
 struct Fate {
     to: Option<u32>,
     from: u32,
-    /// How often it came, lost above the MAC or not, at each of the first 16 stations.
+    /// How often the message came, lost above the MAC or not, at each of the first 16 stations.
     came: [u8; 16],
     ended: bool,
     gave_up: bool,
@@ -63,7 +63,7 @@ impl Book {
         self.inside -= u64::from(fate.ended);
     }
 
-    /// Messages for `to` that were taken back at `from`.
+    /// Records messages for `to` that were withdrawn at `from`.
     fn withdraw(&mut self, (from, to): (u32, u32), tokens: &[u32]) {
         for token in tokens {
             let fate = &mut self.fates[*token as usize];

@@ -31,7 +31,7 @@ traffic = "size:{size}"
     (figure("fct_mean_s"), figure("longest_gap_s"))
 }
 
-/// The same with `resend` and with `xlink`.
+/// The results of [`transfer`] with `resend` and with `xlink`.
 fn both(flow: &str, far: u32, size: &str) -> [(f64, f64); 2] {
     let results = ["resend", "xlink"].map(|name| transfer(&flow.replace("WHICH", name), far, size));
     println!(
@@ -55,12 +55,12 @@ fn copies_shorten_a_stall_in_the_transport() {
     let flow = "profile = \"uncoded\"\npolicy = { scheduler = \"min-rtt\", recovery = \"WHICH\" }";
     let [resend, xlink] = both(flow, 10, "2MB");
     assert!(xlink.1 < 0.7 * resend.1, "{xlink:?}, {resend:?}");
-    // They take room from new data.
+    // Copies take room from new data.
     assert!(xlink.0 < 1.15 * resend.0, "{xlink:?}, {resend:?}");
 }
 
-/// Messages for `seconds` over paths that lose this much, per cent: what their copies left to be repaired, beside what
-/// the losses that happened let expect, and how many messages there were.
+/// Sends messages for `seconds` over paths with these losses, per cent. Returns the share that copies left to be
+/// repaired, the share expected from the losses that occurred, and the number of messages.
 fn left_to_repair(profile: &str, losses: &[u32], gap: u32, seconds: u32) -> (f64, f64, f64) {
     let path = |(number, loss): (usize, &u32)| {
         let delay = 20 + 10 * number;

@@ -1,5 +1,5 @@
-//! Coupled congestion controls on simulated MPTCP: what each takes at a shared bottleneck, on two paths, and from others
-//! in two published topologies. The scenarios of `scenarios/coupled`, in their short form.
+//! Coupled congestion controls on simulated MPTCP: what each takes at a shared bottleneck, on two paths, and from
+//! others in two published topologies. The scenarios of `scenarios/coupled`, in their short form.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! One of two paths goes dark for long, as in figure 12 of the pTCP paper: delivery pauses for no longer than it takes to
+//! One of two paths goes dark for long, as in figure 12 of the pTCP paper: delivery pauses no longer than it takes to
 //! notice that, and the path is used again soon after its return.
 //!
 //! Random settings are made from their numbers. `DARK=1000` runs 1000 of them (`--nocapture` shows them),
-//! `DARK_AFTER=5000` at those after number 5000, `DARK_PROFILE=uncoded` with another profile.
+//! `DARK_AFTER=5000` those after number 5000, `DARK_PROFILE=uncoded` uses another profile.
 
 mod support;
 
@@ -18,9 +18,9 @@ use support::{Dice, go, in_tenths, links, sent};
 
 /// Random settings in a usual run.
 ///
-/// Of the first 800 and of the thousand from 9001 on, four pause longer than is allowed here: 604 by 1 %, 9100 by 21 %, and
-/// without random loss 9588 by 4 % and 9903 by .2 %. In 604 the dark path loses packets before the darkness, and they are sent
-/// again into it. In 9100 the other path loses a packet twice in a row.
+/// Of the first 800 and of the thousand from 9001 on, four pause longer than is allowed here: 604 by 1 %, 9100 by 21 %,
+/// and without random loss 9588 by 4 % and 9903 by .2 %. In 604 the dark path loses packets before the dark time, and
+/// they are sent again into it. In 9100 the other path loses a packet twice in a row.
 const USUAL: u64 = 12;
 /// More bytes than probes take in a tenth of a second: a path that sends this many carries data.
 const CARRIES: u64 = 700;
@@ -29,22 +29,22 @@ const CARRIES: u64 = 700;
 #[derive(Clone, Debug)]
 struct Setting {
     links: [String; 2],
-    /// Which.
+    /// Index of the link that goes dark.
     dark: usize,
-    /// From when to when, ms.
+    /// Start and end of each dark time, ms.
     times: Vec<(u64, u64)>,
     /// What the application writes, bits per second; 0: as much as it can.
     offered: u64,
 }
 
-/// What came of one darkness.
+/// What happened in one dark time.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     /// Longest time without a delivery.
     pause: Duration,
     /// The longest that is allowed.
     allowed: Duration,
-    /// From the end of the darkness until the path carried data.
+    /// From the end of the dark time until the path carried data.
     back: Option<Duration>,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for Outcome {
 }
 
 impl Setting {
-    /// Of what `links` say, the one at `dark` goes dark at `times`.
+    /// A setting of `links`, of which number `dark` goes dark at `times`.
     fn new(links: [&str; 2], dark: usize, times: &[(u64, u64)]) -> Self {
         let windows: Vec<_> =
             times.iter().map(|(start, end)| format!("{start}ms-{end}ms")).collect();
@@ -90,7 +90,7 @@ impl Setting {
         in_tenths(plan.flow(flow)).record(&survivor, "srtt_s", Duration::from_millis(100))
     }
 
-    /// Every darkness, and that everything arrives.
+    /// Runs the setting and checks that everything arrives; returns the outcome of every dark time.
     fn look(&self, profile: &str, seed: u64) -> Vec<Outcome> {
         let plan = self.plan(profile);
         let whole = go(&plan, seed);
@@ -109,9 +109,9 @@ impl Setting {
         (start, end): (u64, u64),
         early: &dyn Fn(u64, u64) -> RunReport,
     ) -> Outcome {
-        // What is dark from the start holds nothing up until there is a connection.
+        // A path that is dark from the start delays nothing until there is a connection.
         let from = start.max(if start == 0 { 2000 } else { 0 });
-        // Three seconds on, nothing more is heard of the path: this is the timeout that counted.
+        // Three seconds later nothing more has been heard of the path, so the timeout is still the one that counted.
         let noticed = early(from + 3000, from);
         let lossless = !self.links[self.survivor()].contains("loss");
         let whole_time = lossless.then(|| early(end, from));
@@ -175,7 +175,7 @@ impl Dice {
     }
 }
 
-/// From when to when the path of the paper's figure is dark, ms.
+/// Start and end of the dark time in the paper's figure, ms.
 const FIGURE: (u64, u64) = (25_000, 50_000);
 /// The two paths of the paper's figure.
 const PAPER: [&str; 2] = ["rate=2mbit,delay=200ms", "rate=5mbit,delay=50ms"];
@@ -183,7 +183,7 @@ const PAPER: [&str; 2] = ["rate=2mbit,delay=200ms", "rate=5mbit,delay=50ms"];
 /// The links, which one is dark, and when.
 type Row = ([&'static str; 2], usize, &'static [(u64, u64)]);
 
-/// Settings that were thought of.
+/// Settings chosen by hand.
 const TABLE: &[Row] = &[
     (PAPER, 0, &[FIGURE]),
     (PAPER, 1, &[FIGURE]),
@@ -202,7 +202,7 @@ const TABLE: &[Row] = &[
         1,
         &[(10_000, 35_000)],
     ),
-    // Both lose, more or less.
+    // Both paths lose packets.
     (["rate=2mbit,delay=200ms,loss=0.5%", "rate=5mbit,delay=50ms,loss=1%"], 0, &[(10_000, 35_000)]),
     (["rate=2mbit,delay=200ms,loss=0.5%", "rate=5mbit,delay=50ms,loss=1%"], 1, &[(10_000, 35_000)]),
     (["rate=10mbit,delay=20ms,loss=2%", "rate=10mbit,delay=20ms,loss=2%"], 0, &[(10_000, 35_000)]),

@@ -1,4 +1,4 @@
-//! In steady state, a packet costs the engine no allocation, and a flow that sleeps little memory.
+//! In steady state, a packet costs the engine no allocation, and a sleeping flow little memory.
 
 #[path = "../../core/tests/allocator/mod.rs"]
 mod allocator;
@@ -88,7 +88,7 @@ fn a_packet_over_several_hops_allocates_once() {
     let hops = mesh.counters().data_transmissions - counters.data_transmissions;
     let packets = mesh.counters().originated - counters.originated;
     assert!(hops > 50_000, "{hops}");
-    // Its content is shared by the stations on the way.
+    // The content of a packet is shared by the stations on the way.
     assert!(count <= packets + packets / 50, "{count} allocations, {packets} packets, {hops} hops");
 }
 

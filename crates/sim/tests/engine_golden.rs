@@ -93,7 +93,7 @@ fn accounted(name: &str, Built { engine, .. }: &Built, ledger: &Ledger) {
         inside += link.packets_inside();
         assert!(counters.packets_delivered + counters.lost_random <= counters.packets_in);
     }
-    // What the queue drops on its way out has entered; what it refuses has not.
+    // A packet that the queue drops on departure has entered; a packet that it refuses has not.
     assert!(offered >= ledger.entered && offered <= ledger.entered + ledger.refused, "{name}");
     assert_eq!(dropped, ledger.refused, "{name}");
     assert_eq!(offered, ledger.left + ledger.lost_inside + dropped + inside, "{name}");

@@ -38,7 +38,7 @@ impl Dice {
         of[self.0.below(of.len() as u64) as usize]
     }
 
-    /// A loss of one of the kinds there are, `most` per cent at any time.
+    /// A random loss model, with at most `most` per cent at any time.
     fn loss(&mut self, most: f64) -> String {
         let first = self.within(0.0..most);
         let second = self.within(0.0..most);
@@ -166,7 +166,7 @@ fn events(dice: &mut Dice, mut plan: Plan, paths: u64) -> Plan {
 }
 
 fn flows(dice: &mut Dice, mut flow: FlowPlan, codes: bool) -> Vec<FlowPlan> {
-    // Without coding, heavy loss leaves less than even these take.
+    // Without coding, heavy loss leaves too little capacity even for these.
     if dice.chance(0.3) && codes {
         // Few and small: what is urgent comes first, and must leave room for the rest on any link. A block
         // that loses more than half leaves none, so they come to an end.
@@ -190,7 +190,7 @@ fn flows(dice: &mut Dice, mut flow: FlowPlan, codes: bool) -> Vec<FlowPlan> {
     flows
 }
 
-/// Sometimes so little credit that the transfer lives from hand to mouth.
+/// Random limits; sometimes with so little credit that it holds the transfer back all the time.
 fn limits(dice: &mut Dice, mut transport: TransportConfig) -> TransportConfig {
     transport.max_datagram = dice.pick(&[1200, 1232, 1452]);
     if dice.chance(0.3) {
@@ -211,17 +211,17 @@ fn limits(dice: &mut Dice, mut transport: TransportConfig) -> TransportConfig {
 }
 
 fn go(number: u64, lying: bool, axes: Axes) -> Result<RunReport, RunError> {
-    // Every byte is checked as it is read, and that no message comes twice.
+    // Every byte is checked as it is read, and so is that no message comes twice.
     schedule(number, lying, axes).0.run(number)
 }
 
-/// What keeps a run from being complete, if anything does.
+/// Why a run is not complete, if it is not.
 fn unfinished(report: &RunReport) -> Option<String> {
     let stuck = report.flows.iter().find(|flow| !flow.done)?;
     Some(format!("{} at {} bytes: {:?}", stuck.subject, stuck.bytes, stuck.failure))
 }
 
-/// What came of many schedules.
+/// Totals of many schedules.
 #[derive(Debug, Default)]
 struct Tally {
     connections: usize,
@@ -287,7 +287,7 @@ fn peak_memory() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Runs the numbers asked for, all of them whatever comes of each.
+/// Runs all schedules asked for, whatever the outcome of each.
 fn go_all(lying: bool, axes: Axes) {
     let number = |name| std::env::var(name).ok().map(|text| text.parse().unwrap());
     if let Some(one) = number("FAULT") {
@@ -343,7 +343,7 @@ fn nothing_is_lost_with_a_code_that_peels() {
     go_all(false, &[(Axis::Code, "lt"), (Axis::Redundancy, "fixed:share=0.3,sources=40")]);
 }
 
-/// Repairs that overlap, and are made while data goes on.
+/// Repairs that overlap, and are sent while data goes on.
 const SLIDING: Axes =
     &[(Axis::Code, "sliding-window"), (Axis::Redundancy, "sliding:every=8,reach=48")];
 

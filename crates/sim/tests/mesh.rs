@@ -97,7 +97,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run(0.01, 6), first);
 }
 
-/// Stations of which nobody knows how fast they can be.
+/// Stations whose top speed is unknown.
 #[derive(Debug)]
 struct Unlimited(Waypoints);
 

@@ -15,10 +15,10 @@ use core::time::Duration;
 
 use support::{Dice, flow, go, link, profile};
 
-/// Bytes of a packet that a message in a symbol of its own takes beside its payload, with what acknowledges it and a repair.
+/// Bytes that a message in a symbol of its own takes beside its payload, with its acknowledgement and a repair.
 const PER_MESSAGE: u32 = 2 * 200;
 
-/// What the links, and the messages beside the transfer, are.
+/// The links, and the messages beside the transfer.
 #[derive(Debug)]
 struct Setting {
     links: Vec<LinkConfig>,
@@ -52,7 +52,7 @@ impl Setting {
         go(&plan, seed)
     }
 
-    /// Goodput with messages over that without, less what they take.
+    /// Goodput with messages, over goodput without them less the rate that they take.
     fn ratio(&self, profile: &Profile, seed: u64) -> f64 {
         let goodput = |with| {
             let report = self.run(profile, with, seed);
@@ -71,7 +71,7 @@ fn check(profile: &Profile) {
         println!("== {ratio:.3} of {setting:?}");
         assert!(ratio >= 0.9, "{ratio:.3} of {setting:?}");
     }
-    // Windows that losses cut differ from run to run.
+    // Losses cut windows differently from run to run.
     let lossy = (11..=16).map(|seed| {
         let setting = Setting::any(&mut Dice(Rng::substream(seed, "messages")), 1.0);
         setting.ratio(profile, seed)

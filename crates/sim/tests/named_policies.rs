@@ -156,7 +156,7 @@ fn mistakes_list_what_was_brought() {
     assert!(error.contains("path.b.congestion") && error.contains("mveno, steady"), "{error}");
 }
 
-/// What nobody brings, a scenario cannot name: it is a text that runs alike on every machine.
+/// A scenario cannot name what no program brings, so that its text alone runs alike on every machine.
 #[test]
 fn a_scenario_by_itself_names_built_in_policies_only() {
     for axis in Axis::ALL {

@@ -116,7 +116,7 @@ fn a_neighbour_with_cubic_keeps_its_share() {
     }
 }
 
-/// So many flows of ours that share a link and start `apart` one after the other; measured from `after` to `within`
+/// `flows` flows of ours that share a link and start `apart` one after the other; measured from `after` to `within`
 /// seconds.
 fn several(link: &str, flows: u32, apart: Duration, (after, within): (u64, u64)) -> Plan {
     let plan = Plan::parallel(links(&[link])).within(Duration::from_secs(within));
@@ -141,7 +141,7 @@ fn dropped(report: &RunReport) -> f64 {
 }
 
 /// Five flows keep a deep buffer full for longer than the least delay is remembered. None may take the drops for random
-/// loss, and send as much more.
+/// loss, and send more to make up for it.
 #[test]
 fn drops_of_a_queue_that_flows_of_ours_fill_are_not_random() {
     let link = "name=a,rate=11mbit,delay=22ms,buffer=300KB";
@@ -152,8 +152,8 @@ fn drops_of_a_queue_that_flows_of_ours_fill_are_not_random() {
     check("dropped of five flows", (0.0, 0.02), |seed| dropped(run(seed)));
 }
 
-/// CoDel drops packets while the queue is short, and flows that come late never see a deep buffer empty. Neither kind of
-/// loss may pass for random.
+/// CoDel drops packets while the queue is short, and flows that come late never see a deep buffer empty. Neither
+/// kind of loss may pass for random.
 #[test]
 fn drops_of_queues_that_hardly_change_are_not_random() {
     let short = "name=a,rate=50mbit,delay=20ms,buffer=500KB,codel";
@@ -166,7 +166,7 @@ fn drops_of_queues_that_hardly_change_are_not_random() {
     }
 }
 
-/// Jain's index of so many flows of ours that start `apart` one after the other, over the last half of a minute, and
+/// Jain's index of `flows` flows of ours that start `apart` one after the other, over the last half of a minute, and
 /// the share of their packets that the queue drops.
 fn alike(link: &str, flows: u32, apart: Duration, seed: u64) -> (f64, f64) {
     let report = several(link, flows, apart, (30, 60)).run(seed).unwrap();

@@ -267,7 +267,7 @@ fn transfer(profile: anabranch_core::profiles::Profile) -> RunReport {
 }
 
 /// Makes a transfer with a watched policy on the axis of `P`, and returns how often that was asked and the
-/// report. What it asks is the profile's own policy.
+/// report. The watched policy asks the profile's own one.
 fn watch<P: OnAxis + ?Sized>(wrap: fn(Watched<P>) -> Box<P>) -> (u64, RunReport) {
     let mut own = profile("anabranch");
     let inner = own.policy(P::AXIS).clone();
@@ -301,7 +301,7 @@ fn own_policies_decide_transfers_on_every_axis() {
         assert_eq!(report.bytes(), 2_000_000, "{axis}");
         let sender = report.flows[0].sender.as_ref().expect("the flow has a sender");
         assert!(sender.sent.repairs > 0, "{axis}: {:?}", sender.sent);
-        // The handshake tells of codes and of who acknowledges how.
+        // The handshake names the code and the acknowledgement policy.
         if !matches!(axis, Axis::Code | Axis::Ack) {
             assert_eq!(report.digest, built_in.digest, "{axis}: not what its inner policy decides");
         }

@@ -45,8 +45,8 @@ fn every_scheduler_completes_a_transfer_over_every_pair() {
     assert_eq!(pairs.len(), 10, "{pairs:?}");
 }
 
-/// Over two equal links LATE's forecast has nothing to gain. What it queues ahead of a window that is full has to wait for
-/// a round trip, and cost a fifth of the time when half of what was in flight counted as room.
+/// Over two equal links LATE's forecast has nothing to gain. What it queues ahead of a full window has to wait for a
+/// round trip, and cost a fifth of the time when half of what was in flight counted as room.
 #[test]
 fn late_costs_nothing_over_equal_links() {
     let settings = ["variants=[\"uncoded\", \"anabranch\"]", "sweep.size.values=[\"100kB\"]"];
@@ -71,8 +71,8 @@ fn late_over_delays(variant: &str) -> Vec<f64> {
     (1..=6).map(|seed| report(seed).scalar("all", "fct_mean_s").expect("measured")).collect()
 }
 
-/// Slow start overflows the near link's buffer, then pauses; what was lost is found lost when the queue is gone. Taken for
-/// random loss, that halved the forecast of the near path, and cost 6 %: 0.504 s.
+/// Slow start overflows the near link's buffer, then pauses; the losses are detected when the queue is gone. Taken for
+/// random loss, they halved the forecast of the near path, and cost 6 %: 0.504 s.
 #[test]
 fn the_overshoot_of_slow_start_is_no_random_loss() {
     let times = late_over_delays("uncoded");

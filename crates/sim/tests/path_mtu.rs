@@ -92,7 +92,7 @@ fn a_path_that_becomes_narrower_carries_on() {
     }
 }
 
-/// A second path joins that carries less, then the wide one dies: what was cut for it is cut anew.
+/// A second path joins that carries less, then the wide one dies: data cut for the wide one is cut anew.
 #[test]
 fn a_narrower_path_joins_and_takes_over() {
     for profile in PROFILES {

@@ -67,7 +67,7 @@ fn a_path_that_holds_few_packets_keeps_few_waiting() {
 }
 
 /// A path may join that carries only shorter symbols than those sent before, which repairs of a sliding window cover.
-/// Such a repair waited on it for ever.
+/// Such a repair must not wait on that path for ever.
 #[test]
 fn a_sliding_window_goes_on_where_a_narrower_path_joins() {
     let settings = [

@@ -55,7 +55,7 @@ fn every_scenario_of_the_gallery_runs() {
             .map(|point| brief.run(point, 1).unwrap_or_else(|error| panic!("{stem}: {error}")))
             .collect();
         for report in &reports {
-            // In so short a time and at such losses as here not every TCP delivers anything.
+            // In such a short time and at such losses, not every TCP delivers anything.
             let sent = report.scalar("all", "data_packets").expect("measured");
             assert!(sent > 0.0, "{stem}: {:?} sends nothing", report.point);
             assert_eq!(report.scalar("all", "failed"), Some(0.0), "{stem}: {:?}", report.point);

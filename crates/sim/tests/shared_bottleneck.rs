@@ -33,8 +33,8 @@ fn goodput(report: &RunReport, of: &str) -> f64 {
     report.scalar(of, "goodput_mbps").unwrap_or(0.0)
 }
 
-/// What the paths take beside a flow with CUBIC, the mean over this many seeds, and in how many of these they were
-/// found.
+/// The share that the paths take beside a flow with CUBIC, the mean over this many seeds, and the number of these in
+/// which the shared bottleneck was found.
 fn beside_cubic(seeds: u64, assignments: &[&str]) -> (f64, u64) {
     let plan = plan("shared-bottleneck.toml", assignments);
     let (mut shares, mut found) = (0.0, 0);

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use support::{bulk, go, links};
 
-/// Bytes that arrived when they were there already, as a share of those delivered.
+/// Bytes that arrived more than once, as a share of those delivered.
 fn repeated(texts: [&str; 2]) -> f64 {
     let plan = Plan::parallel(links(&texts)).within(Duration::from_secs(100));
     let report = go(&plan.flow(bulk("ptcp", 60)), 1);

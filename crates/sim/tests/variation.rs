@@ -53,8 +53,8 @@ fn loss_is_known_although_the_delay_varies() {
     }
 }
 
-/// Of 60 runs with each jitter, 1, 1, 6 and 0 had a timeout. Log-normal jitter has a long tail: now and then a packet is
-/// later than any timeout that is of use.
+/// Of 60 runs with each jitter, 1, 1, 6 and 0 had a timeout. Log-normal jitter has a long tail: sometimes a packet is
+/// later than any useful timeout.
 #[test]
 fn hardly_any_path_times_out_because_it_is_late() {
     let steady = "rate=20mbit,delay=20ms,buffer=200p";

@@ -16,7 +16,7 @@ use criterion::{BatchSize, Criterion};
 const MSS: u64 = 1000;
 const SIZES: [u64; 3] = [64, 1024, 16_384];
 
-/// A window that stays, until a timeout leaves one segment of it.
+/// A constant window, which a timeout reduces to one segment.
 #[derive(Debug)]
 struct Fixed(u64);
 
@@ -47,12 +47,12 @@ fn full(outstanding: u64) -> MetaSender {
     pipes(outstanding, outstanding / 2)
 }
 
-/// The same; the second has room for as many again.
+/// As [`full`], but the second pipe has room for as many again.
 fn roomy(outstanding: u64) -> MetaSender {
     pipes(outstanding, outstanding)
 }
 
-/// The same, and the second's window holds this many segments.
+/// As [`full`], with a window of `second` segments in the second pipe.
 fn pipes(outstanding: u64, second: u64) -> MetaSender {
     let subflow = Config { mss: MSS as u32, handshake: false, ..Config::default() };
     let unbounded = 1 << 40;
@@ -109,7 +109,7 @@ fn unbind(sender: &mut MetaSender) -> u64 {
     sender.statistics().unbound_bytes / MSS
 }
 
-/// The second pipe takes them, one pull each, and a copy of the first.
+/// The second pipe takes the segments that were taken back, one pull each, and a copy of the first.
 fn rebind(sender: &mut MetaSender) -> u64 {
     let before = sender.statistics().rebound_bytes;
     drain(sender, Time::from_secs(5));
@@ -118,7 +118,7 @@ fn rebind(sender: &mut MetaSender) -> u64 {
     rebound
 }
 
-/// Nanoseconds of one of what `work` counts; the best of some runs, each on a fresh sender.
+/// Nanoseconds per unit that `work` counts; the best of some runs, each on a fresh sender.
 fn cost(setup: impl Fn() -> MetaSender, work: impl Fn(&mut MetaSender) -> u64, runs: u32) -> f64 {
     let once = || {
         let mut sender = setup();

@@ -32,7 +32,7 @@ impl LossRecovery {
 pub struct DelayedAck {
     /// An acknowledgement for each this many segments, at least 1; 1 acknowledges every segment.
     pub every: u32,
-    /// And not later than this after the first of them (RFC 5681 §4.2: at most 500 ms).
+    /// Longest delay of the acknowledgement after the first of them (RFC 5681 §4.2: at most 500 ms).
     pub timeout: Duration,
 }
 
@@ -43,25 +43,25 @@ impl DelayedAck {
     pub const SECOND: DelayedAck = DelayedAck { every: 2, timeout: Duration::from_millis(100) };
 }
 
-/// When a receiver whose application has read tells the sender of the room, with an acknowledgement of its own.
+/// When a receiver whose application has read announces the larger window, in an acknowledgement of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WindowUpdates {
     /// Whenever the window's end has moved by two segments or half the buffer since it was last announced (RFC 9293
     /// §3.8.6.2.2).
     #[default]
     Each,
-    /// Once, when a window announced as zero opens by that much. From then on acknowledgements of data tell. Where
-    /// that update is lost, the sender finds out by probing (pTCP, §2: "the single window update").
+    /// Once, when a window announced as zero opens by that much; afterwards acknowledgements of data announce it. If
+    /// the update is lost, the sender finds out by probing (pTCP, §2: "the single window update").
     Opening,
 }
 
-/// How long a shut window stays before it is probed, where that does not follow from the retransmission timeout: pTCP
+/// How long a zero window lasts before it is probed, where that does not follow from the retransmission timeout: pTCP
 /// (Hsieh and Sivakumar, §2) has 5 s, doubled after each probe up to 60 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersistTimer {
     /// Time to the first probe, above zero.
     pub initial: Duration,
-    /// Most, not below `initial`.
+    /// Most time between probes, not below `initial`.
     pub most: Duration,
 }
 
@@ -70,7 +70,7 @@ pub struct PersistTimer {
 pub struct TimerConfig {
     /// Least timeout before back-off (RFC 6298 §2.4 says 1 s; Linux and the references use 0.2 s).
     pub min_rto: Duration,
-    /// Most, back-off included.
+    /// Greatest timeout, back-off included.
     pub max_rto: Duration,
     /// Timeout before the first round-trip sample.
     pub initial_rto: Duration,
@@ -135,7 +135,7 @@ pub struct Config {
     pub receive_buffer: u64,
     /// Whether the receiving application takes bytes as soon as they are in order.
     pub read_at_once: bool,
-    /// When the sender is told that the application has read, if nothing arrives.
+    /// When window updates are sent after the application has read, if no data arrives.
     pub window_updates: WindowUpdates,
     /// Most bytes written and not acknowledged.
     pub send_buffer: u64,
@@ -146,7 +146,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// SACK with limited transmit and timestamps, 1460 B segments, buffers that never bind, every
+    /// SACK with limited transmit and timestamps, 1460 B segments, buffers that never limit, every
     /// segment acknowledged, a SYN exchange.
     fn default() -> Self {
         Config {
@@ -172,7 +172,7 @@ impl Default for Config {
     }
 }
 
-/// A copy for one connection. Many alike had better share one: the caches then hold it once.
+/// Copies the configuration for one connection. Equal connections should share one, so that caches hold it once.
 impl From<&Config> for Arc<Config> {
     fn from(config: &Config) -> Self {
         Arc::new(config.clone())

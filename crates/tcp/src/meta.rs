@@ -10,7 +10,7 @@
 //!
 //! The protocols differ by the values of [`MetaConfig`]: the scheduler, and the recovery policy that
 //! says what a timeout, a shrunk window and a dead subflow do to what is bound. To both policies every
-//! chunk is a window of one symbol. A subflow repairs its own losses, as TCP does, so the answers
+//! chunk is a block of one symbol. A subflow repairs its own losses, as TCP does, so the answers
 //! `Resend` and `Repair` to a loss ask for nothing more.
 
 mod autotune;
@@ -52,15 +52,15 @@ pub enum Join {
 /// One data stream over subflows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetaConfig {
-    /// Each subflow's connection. Its buffers do not matter: the shared ones bind.
+    /// Each subflow's connection. Its buffers do not matter: the shared ones limit.
     pub subflow: Config,
     /// Most bytes written and not acknowledged at the data level.
     pub send_buffer: u64,
     /// Most bytes that the receiver holds, read or not in order.
     pub receive_buffer: u64,
-    /// Whether `send_buffer` and `receive_buffer` are sizes for one subflow (pTCP §4.5: n·B). The send buffer is then as many
-    /// times as large as subflows have been joined at the same time, the receive buffer as many as have been heard. Neither
-    /// shrinks when a subflow leaves.
+    /// Whether `send_buffer` and `receive_buffer` are sizes for one subflow (pTCP §4.5: n·B). The send buffer is then
+    /// multiplied by the most subflows joined at the same time, the receive buffer by the subflows that have been
+    /// heard. Neither shrinks when a subflow leaves.
     pub buffers_per_subflow: bool,
     /// Whether the buffers grow with the transfer up to these sizes, as Linux tunes them: the receive buffer begins with so
     /// many bytes, the send buffer with six initial windows. Needs timestamps. `None`: they have these sizes at once.
@@ -78,16 +78,17 @@ pub struct MetaConfig {
     pub loss: PolicySpec,
     /// When the subflows open.
     pub join: Join,
-    /// Whether the subflows close once all data has been acknowledged and no more will be written, each with a FIN and its
-    /// acknowledgement. Else a connection whose data has been delivered is forgotten as it is.
+    /// Whether the subflows close once all data has been acknowledged and no more will be written, each with a FIN
+    /// and its acknowledgement. Otherwise a connection whose data has been delivered ends without closing its
+    /// subflows.
     pub close: bool,
     /// The most subflows that the receiving side agrees to, which it says in its answers to SYNs (pTCP's nRx); the
     /// sender opens no more. `None`: it does not say.
     pub most_subflows: Option<u8>,
     /// Whether the congestion controllers read their siblings (LIA, OLIA and the like).
     pub coupled: bool,
-    /// Whether they read only siblings that are found to share a bottleneck with them: subflows that meet at one are
-    /// coupled, the others are not. What each sends then swings by 8 % at times. Needs timestamps.
+    /// Whether controllers read only siblings that are found to share a bottleneck with them: such subflows are
+    /// coupled, the others are not. The sending rate of each then swings by 8 % at times. Needs timestamps.
     pub couple_shared: bool,
 }
 
@@ -122,12 +123,12 @@ impl MetaConfig {
         if self.buffers_per_subflow { size.saturating_mul(opened.max(1) as u64) } else { size }
     }
 
-    /// What the receive buffer begins with.
+    /// The initial size of the receive buffer, bytes.
     fn initial_receive_buffer(&self) -> u64 {
         self.autotune.map_or(self.receive_buffer, |initial| initial.min(self.receive_buffer))
     }
 
-    /// The subflow's configuration with buffers that never bind.
+    /// The subflow's configuration with buffers that never limit.
     fn unbounded_subflow(&self) -> Config {
         Config {
             receive_buffer: u64::MAX / 4,

@@ -42,7 +42,7 @@ impl Prr {
         self.cwnd = pipe + allowed;
     }
 
-    /// Bytes left during the recovery.
+    /// `bytes` were sent during the recovery.
     pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
     }

@@ -14,7 +14,7 @@ pub struct ReceiverStatistics {
     pub segments: u64,
     /// Of those, segments that brought nothing new.
     pub duplicates: u64,
-    /// Payload bytes of those.
+    /// Payload bytes of the duplicates.
     pub duplicate_bytes: u64,
     /// Arrivals beyond the next expected offset, duplicates excluded.
     pub out_of_order: u64,
@@ -49,7 +49,7 @@ pub struct Receiver {
     ack_at: Option<Time>,
     ack_due: bool,
     syn_ack_due: bool,
-    /// What arrived again, to be reported.
+    /// The range that arrived again, to be reported.
     duplicate: Option<(u64, u64)>,
     echo_mark: bool,
     /// Timestamp to echo (RFC 7323 §4.3, TS.Recent) and the last acknowledgement sent.
@@ -180,7 +180,7 @@ impl Receiver {
         self.waiting.containing(start).is_some_and(|range| range.1 >= end)
     }
 
-    /// An arrival in order: at once if it fills a gap (RFC 5681 §4.2), else every n-th.
+    /// Acknowledges an arrival in order: at once if it fills a gap (RFC 5681 §4.2), else every n-th.
     fn schedule_ack(&mut self, now: Time, at_once: bool) {
         self.unacknowledged += 1;
         if at_once || self.unacknowledged >= self.config.delayed_ack.every {
@@ -279,8 +279,8 @@ impl Receiver {
         self.stream_end().saturating_sub(self.read)
     }
 
-    /// The application takes up to `bytes`; returns how many it got. The peer hears of the room when
-    /// it has grown by two segments or half the buffer (RFC 9293 §3.8.6.2.2), or as
+    /// The application takes up to `bytes`; returns how many it got. A window update is sent when the room
+    /// has grown by two segments or half the buffer (RFC 9293 §3.8.6.2.2), or as
     /// [`WindowUpdates`] says.
     pub fn read(&mut self, bytes: u64) -> u64 {
         let taken = bytes.min(self.readable());
@@ -297,7 +297,7 @@ impl Receiver {
         taken
     }
 
-    /// An acknowledgement is wanted although nothing arrived: a window has opened.
+    /// Requests an acknowledgement although nothing arrived, since a window has opened.
     pub fn request_ack(&mut self) {
         self.ack_due |= self.opened;
     }
@@ -312,7 +312,7 @@ impl Receiver {
         self.waiting.covered()
     }
 
-    /// The stream's end has arrived and everything before it.
+    /// Whether the stream's end and everything before it have arrived.
     pub fn is_finished(&self) -> bool {
         self.fin_at.is_some_and(|fin| self.next > fin)
     }

@@ -29,9 +29,9 @@ pub(crate) struct Delivered {
 /// The fate of the segment in flight at a stream offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The receiver reported it.
+    /// The receiver reported the segment.
     Delivered,
-    /// It was declared lost, first copy or retransmission.
+    /// The segment was declared lost, first copy or retransmission.
     Lost,
 }
 
@@ -41,25 +41,25 @@ pub(crate) struct Scoreboard {
     slots: VecDeque<Slot>,
     /// Slots that have left at the front since the start.
     popped: u64,
-    /// Full segment size, for the guess where a slot is.
+    /// Full segment size, from which the index of a slot is guessed.
     mss: u32,
     sacked: Ranges,
-    /// Everything below that is not SACKed has been declared lost.
+    /// Offset below which everything that is not SACKed has been declared lost.
     judged: u64,
-    /// No slot below waits for a retransmission.
+    /// Offset below which no slot waits for a retransmission.
     cursor: u64,
     /// Slots that wait for a retransmission.
     waiting: u64,
     pipe: u64,
-    /// Offsets up to which the board reaches.
+    /// Offset at which the newest segment ends.
     end: u64,
-    /// First copies below this have been judged by time.
+    /// Offset below which first copies have been judged by time.
     timed_until: u64,
     /// Retransmissions in the order of sending, with their offsets; kept where losses are found by
     /// time.
     copies: VecDeque<(Time, u64)>,
     tracks_copies: bool,
-    /// Fates since they were last taken, by the segment's first offset; `None` where nobody asks.
+    /// Fates since they were last taken, by the segment's first offset; `None` if they are not tracked.
     fates: Option<Vec<(u64, Fate)>>,
 }
 
@@ -303,7 +303,7 @@ impl Scoreboard {
     }
 
     /// A timeout: everything outstanding that is not SACKed is lost, retransmissions included. With
-    /// `forget`, SACKs are not believed any longer either (RFC 2018 §8).
+    /// `forget`, the SACKs are discarded too (RFC 2018 §8).
     pub(crate) fn declare_all(&mut self, forget: bool) {
         if forget {
             self.sacked.clear();

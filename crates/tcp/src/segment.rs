@@ -101,8 +101,8 @@ enum First {
 }
 
 impl SackBlocks {
-    /// Adds a block `[start, end)` above `ack`. One that is full already, empty, not above `ack` or
-    /// too far from it is left out.
+    /// Adds a block `[start, end)` above `ack`. Left out if there are [`MAX_SACK_BLOCKS`] already, or if the
+    /// block is empty, not above `ack` or too far from it.
     pub fn push(&mut self, ack: u64, start: u64, end: u64) {
         let (Some(from), Some(to)) = (start.checked_sub(ack), end.checked_sub(ack)) else { return };
         let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) else { return };
@@ -115,7 +115,7 @@ impl SackBlocks {
     }
 
     /// Says that `[start, end)`, which lies below `ack` or within a range above, arrived again. To be called before
-    /// [`push`](Self::push). One that is empty, on both sides of `ack` or too far from it is left out.
+    /// [`push`](Self::push). Left out if it is empty, on both sides of `ack` or too far from it.
     pub fn push_duplicate(&mut self, ack: u64, start: u64, end: u64) {
         if self.count > 0 {
             return;
@@ -124,7 +124,7 @@ impl SackBlocks {
             self.push(ack, start, end);
             First::DuplicateAbove
         } else {
-            // As seen from the other end.
+            // Distances are counted downwards from `ack`.
             let (Some(from), Some(to)) = (ack.checked_sub(end), ack.checked_sub(start)) else {
                 return;
             };
@@ -214,7 +214,7 @@ impl Segment {
         self.seq.saturating_add(u64::from(self.len)).saturating_add(fin)
     }
 
-    /// Whether it carries payload, a SYN, a FIN or a probe, all of which want an answer.
+    /// Whether the segment carries payload, a SYN, a FIN or a probe, all of which want an answer.
     pub fn carries_data(&self) -> bool {
         self.len > 0
             || (self.flags.has(Flags::SYN) && !self.flags.has(Flags::ACK))
@@ -227,7 +227,7 @@ impl Segment {
         self.flags.has(Flags::MAPPED).then_some(self.data)
     }
 
-    /// The segment as a middlebox passes it on that removes the options of multipath connections: without mark of opening,
+    /// The segment after a middlebox has removed the options of multipath connections: without mark of opening,
     /// mapping or data acknowledgement.
     #[must_use]
     pub fn stripped(self) -> Segment {
@@ -271,7 +271,7 @@ pub struct BareSegment {
     rest: bool,
 }
 
-/// What few segments have beyond it.
+/// The fields of a segment that few have, beyond [`BareSegment`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SegmentRest {
     sack: SackBlocks,
@@ -310,17 +310,16 @@ pub struct WireFormat {
     pub header_bytes: u32,
     /// What the timestamps option adds (12; ns-2 counts 10). Not added to a SYN.
     pub timestamp_bytes: u32,
-    /// What each SACK block adds (8), beside 4 for the option; 0 counts neither, as ns-2 does.
+    /// What each SACK block adds (8), in addition to 4 for the option; 0 counts neither, as ns-2 does.
     pub sack_block_bytes: u32,
     /// What a data sequence mapping adds (20 for MPTCP's with 64-bit numbers, RFC 8684 §3.3).
     pub mapping_bytes: u32,
-    /// Whether every segment has that, not only those with a mapping or a data acknowledgement: it is a header, not an
-    /// option.
+    /// Whether every segment has `mapping_bytes`, not only those with a mapping or a data acknowledgement: they are a
+    /// header, not an option.
     pub every_segment: bool,
-    /// What a SYN with [`Flags::MULTIPATH`] and its answer have beyond it, and what each subflow of which they speak
-    /// adds. MPTCP's MP_CAPABLE and MP_JOIN are not counted.
+    /// What a SYN with [`Flags::MULTIPATH`] and its answer add. MPTCP's MP_CAPABLE and MP_JOIN are not counted.
     pub opening_bytes: u32,
-    /// See there.
+    /// What each subflow that they name adds to a SYN with [`Flags::MULTIPATH`] and its answer.
     pub address_bytes: u32,
 }
 

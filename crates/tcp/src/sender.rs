@@ -43,7 +43,7 @@ enum State {
     Failed,
 }
 
-/// What the sender makes of missing acknowledgements.
+/// The state of loss recovery.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// Nothing is known to be lost.
@@ -63,7 +63,7 @@ enum Phase {
 pub struct Sender {
     config: Arc<Config>,
     controller: Box<dyn CongestionController>,
-    /// Which of several subflows it is.
+    /// The path, if the connection is one of several subflows.
     path: Option<PathId>,
     state: State,
     phase: Phase,
@@ -83,12 +83,12 @@ pub struct Sender {
     timed: Option<(u64, Time)>,
     /// Newest timestamp value of the peer, to be echoed.
     peer_timestamp: Time,
-    /// No further cut for losses below; `None` before the first.
+    /// Offset below which losses cause no further cut; `None` before the first cut.
     recovery_point: Option<u64>,
     duplicates: u32,
     /// Bytes that duplicate acknowledgements say have left the network (NewReno).
     credit: u64,
-    /// The pipe of recovery as Fall and Floyd count it, and what they have retransmitted.
+    /// The pipe of recovery as Fall and Floyd count it, and the end of what has been retransmitted.
     arrivals_pipe: u64,
     high_resent: u64,
     rto_at: Option<Time>,
@@ -98,14 +98,14 @@ pub struct Sender {
     persist_backoff: u32,
     probe_due: bool,
     consecutive_timeouts: u32,
-    /// No further cut for marks on segments below; a CWR flag is due.
+    /// Offset below which marks cause no further cut, and whether a CWR flag is due.
     mark_point: Option<u64>,
     cwr_due: bool,
     /// A mark came at a window of one segment: the next segment waits for the timer.
     held: bool,
     next_send: Time,
     cwnd_limited: bool,
-    /// What the window is multiplied with while shared bottlenecks are sought.
+    /// Factor on the window while shared bottlenecks are looked for.
     swing: f64,
     rate: Option<Box<RateSampler>>,
     rack: Rack,
@@ -219,7 +219,7 @@ impl Sender {
         self.give_up_after.get_or_insert(self.consecutive_timeouts + CLOSING_TIMEOUTS);
     }
 
-    /// The end of the stream and everything before has been acknowledged.
+    /// Whether the end of the stream and everything before it has been acknowledged.
     pub fn is_closed(&self) -> bool {
         self.finished && self.una > self.written
     }
@@ -239,7 +239,7 @@ impl Sender {
         (next < Time::MAX).then_some(next)
     }
 
-    /// What has happened since, oldest first.
+    /// The next event that has not been reported, oldest first.
     pub fn poll_event(&mut self) -> Option<SenderEvent> {
         self.events.pop_front()
     }
@@ -406,7 +406,7 @@ impl Sender {
         u64::from(self.config.mss)
     }
 
-    /// The window holds less than a segment, and that stops the sender until the timer fires.
+    /// Whether the window holds less than a segment, which stops the sender until the timer fires.
     fn is_starved(&self) -> bool {
         self.config.recovery == LossRecovery::FallFloyd && self.cwnd() < self.mss()
     }

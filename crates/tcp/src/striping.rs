@@ -60,7 +60,7 @@ pub struct Estimate {
     /// Time between two estimates, above zero. They are made at its multiples from the epoch on; in between
     /// the last one holds.
     pub interval: Duration,
-    /// Where they come from.
+    /// Source of the rates.
     pub source: RateSource,
     /// Whether a rate counts only as far as the socket's buffers let it be used: the smaller of the two over the least
     /// round-trip time.
@@ -85,7 +85,7 @@ pub enum RateSource {
 pub struct SocketBuffers {
     /// Most bytes that the receiver holds, if it is not what the connection's configuration says.
     pub receive: Option<u64>,
-    /// Most bytes written and not acknowledged; the same.
+    /// Most bytes written and not acknowledged, if it is not what the connection's configuration says.
     pub send: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ impl StripingConfig {
         StripingConfig { striping, resequencing_buffer: 0, low_water: 0, buffers: Vec::new() }
     }
 
-    /// The connection on a path: both buffers hold one packet at least, and the receiver's whole ones.
+    /// The connection on a path: both buffers hold one packet at least, the receiver's a whole number of packets.
     fn socket(&self, connection: &Config, path: usize) -> Config {
         let own = self.buffers.get(path).copied().unwrap_or_default();
         let mss = u64::from(connection.mss.max(1));

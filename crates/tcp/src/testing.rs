@@ -23,8 +23,8 @@ impl Underway {
         self.events.insert((at, self.order), arrived);
     }
 
-    /// Lets `now` become the time of the next arrival or of the next of `timers`. What arrives then, if anything does; `None`
-    /// if nothing ever will happen.
+    /// Advances `now` to the next arrival or the next of `timers`. Returns what arrives then, if anything does;
+    /// `None` if there is no further event.
     pub(crate) fn step(
         &mut self,
         now: &mut Time,

@@ -83,10 +83,10 @@ impl Preface {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// It does not speak of files at all.
+    /// The bytes are no preface of a transfer.
     #[error("the peer does not speak the transfer protocol")]
     Magic,
-    /// It speaks another version.
+    /// The peer speaks another version.
     #[error("the peer speaks version {0} of the transfer protocol, this side {VERSION}: {advice}",
         advice = if *.0 > VERSION { "update this side" } else { "update the peer" })]
     Version(u8),
@@ -147,13 +147,13 @@ impl Header {
 pub enum Frame {
     /// Taker: this entry, or all below it, is wanted.
     Want(Name),
-    /// Taker: no more is wanted; everything, if nothing was named.
+    /// Taker: no more is wanted; without any [`Frame::Want`] before it, everything is.
     WantEnd,
     /// Offerer: the next entry.
     Entry(Entry),
-    /// Offerer: these were all.
+    /// Offerer: no more entries.
     OfferEnd {
-        /// The number of them.
+        /// Number of entries.
         entries: u32,
     },
     /// Taker: send this file from `offset` on.
@@ -170,11 +170,11 @@ pub enum Frame {
         /// At least 1; at most the file's size.
         offset: u64,
     },
-    /// Offerer: it is this.
+    /// Offerer: the answer to a [`Frame::Check`].
     Sum {
         /// The entry's index.
         index: u32,
-        /// As it was asked.
+        /// As in the check.
         offset: u64,
         /// SHA-256 of the bytes before `offset`.
         sum: [u8; 32],
@@ -183,26 +183,26 @@ pub enum Frame {
     File {
         /// The entry's index.
         index: u32,
-        /// As it was fetched.
+        /// As in the [`Frame::Fetch`].
         offset: u64,
     },
     /// Offerer: the file has ended.
     FileEnd {
         /// The entry's index.
         index: u32,
-        /// All its bytes.
+        /// Length of the file, bytes.
         size: u64,
         /// SHA-256 of all of them.
         sum: [u8; 32],
     },
-    /// Taker: this many bytes of a file will survive its death.
+    /// Taker: this many bytes of a file will survive a crash of the taker.
     Durable {
         /// The entry's index.
         index: u32,
         /// Bytes from the start.
         offset: u64,
     },
-    /// Taker: the file is complete, checked and in its place, and will survive its death.
+    /// Taker: the file is complete, checked and in its place, and will survive a crash of the taker.
     Stored {
         /// The entry's index.
         index: u32,
@@ -216,7 +216,7 @@ pub enum Frame {
         /// Why, for people; at most [`MAX_TEXT`] bytes.
         text: PeerText,
     },
-    /// Either: still there, as while a long file is read again.
+    /// Either: a sign of life, as while a long file is read again.
     Alive,
     /// Taker: a person is being asked whether the offer is welcome.
     Asking,
@@ -244,7 +244,7 @@ pub enum Code {
     Checksum,
     /// The taker was promised another offer, or is busy with one.
     Refused,
-    /// One of later versions.
+    /// A code of a later version.
     Other(u16),
 }
 
@@ -277,7 +277,7 @@ impl Code {
 }
 
 impl Frame {
-    /// What it is called in the protocol.
+    /// The frame's name in the specification.
     pub fn name(&self) -> &'static str {
         match self {
             Frame::Want(_) => "WANT",

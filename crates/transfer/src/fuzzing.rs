@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch::PublicKey;
 
 /// Reads a direction of a transfer: a preface, then frames. What decodes must encode to the same
-/// bytes, names must stay in their directory, and offers must keep their books.
+/// bytes, names must stay in their directory, and offers must count their entries and bytes.
 pub fn frames(data: &[u8]) {
     let Some((preface, mut rest)) = data.split_first_chunk::<PREFACE_LEN>() else { return };
     if let Ok(read) = Preface::decode(*preface) {
@@ -70,7 +70,7 @@ fn agrees(manifest: &Manifest) {
     assert_eq!(manifest.check().is_err(), twice || entries.values().any(wrong));
 }
 
-/// Whether a link leads to an entry, part by part as a kernel goes.
+/// Whether a link leads to an entry, resolved part by part as by a kernel.
 fn lands(entries: &BTreeMap<Name, Entry>, link: &Name, target: &Target) -> bool {
     let parts = |text: &str| text.split('/').map(str::to_owned).collect::<VecDeque<_>>();
     let mut place: Vec<String> = link.parts().map(str::to_owned).collect();
@@ -192,7 +192,7 @@ pub fn sample_tickets() -> Vec<String> {
     tickets.map(|ticket| ticket.to_text().to_string()).collect()
 }
 
-/// The seeds, each also cut in the middle and with a bit turned over there.
+/// The seeds, each also cut in the middle and with a bit flipped there.
 fn with_cuts(seeds: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for seed in seeds {

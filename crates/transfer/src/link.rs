@@ -11,8 +11,8 @@ use super::name::{NameError, check_part};
 /// Longest target, bytes: with the longest name beside it, an entry still fits into a frame.
 pub const MAX_TARGET: usize = 4000;
 
-/// Where a link leads, from the directory that it is in: up with `..` as often as it begins so, then
-/// down over at least one part such as a [`Name`] has.
+/// Where a link leads, from the directory that it is in: up for each leading `..`, then down over at
+/// least one part such as a [`Name`] has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target(String);
 
@@ -20,7 +20,7 @@ impl Target {
     /// Checks and keeps `text`.
     ///
     /// # Errors
-    /// [`NameError`], if it is absolute, goes up after it went down, or has a part that no name has.
+    /// [`NameError`], if it is absolute, goes up after it went down, or has a part that no name may have.
     pub fn new(text: impl Into<String>) -> Result<Self, NameError> {
         let text = text.into();
         if text.len() > MAX_TARGET {
@@ -56,7 +56,7 @@ impl Target {
     }
 }
 
-/// As it may be shown, whoever chose it: see [`escaped`].
+/// Safe to show, whoever chose the target: see [`escaped`].
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         escaped(&self.0).fmt(f)

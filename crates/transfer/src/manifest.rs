@@ -9,8 +9,8 @@ use ring::digest::{Context, SHA256};
 
 /// Entries of an offer at most.
 pub const MAX_ENTRIES: usize = 1_000_000;
-/// What an offer costs at most, which bounds what a peer makes the receiver keep: the bytes of all
-/// names, and [`ENTRY_COST`] for each entry.
+/// Largest cost of an offer, which limits the memory that a peer can make the receiver use: the
+/// bytes of all names, and [`ENTRY_COST`] for each entry.
 pub const MAX_COST: usize = 32 << 20;
 /// What an entry costs beside the bytes of its name: its record, and its place in the order of names.
 pub const ENTRY_COST: usize = size_of::<Record>() + size_of::<u32>();
@@ -59,12 +59,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// It is a file that somebody may execute.
+    /// Whether it is a file or a stream that somebody may execute.
     pub fn is_executable(&self) -> bool {
         self.kind.has_bytes() && self.mode & 0o111 != 0
     }
 
-    /// The size as it is written: for a link that of its target.
+    /// The size as it is encoded: for a link the length of its target.
     fn written_size(&self) -> u64 {
         self.target.as_ref().map_or(self.size, |target| target.as_str().len() as u64)
     }
@@ -148,11 +148,11 @@ pub enum ManifestError {
 /// An entry without its name. 32 bytes, as there may be many.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// For a link that of its target.
+    /// For a link the length of its target.
     size: u64,
     seconds: i64,
     nanos: u32,
-    /// Where its name, or its target if it has one, ends in the text of all names. It begins where the entry before ends.
+    /// Its end in the text of all names, after its target if it has one. It starts where the entry before ends.
     end: u32,
     mode: u16,
     kind: Kind,
@@ -181,7 +181,7 @@ impl Manifest {
             return Err(ManifestError::TooMany);
         }
         self.total = self.total.checked_add(entry.size).ok_or(ManifestError::TooLarge)?;
-        // Growing by a quarter, not by doubling: large offers are to cost what is in them.
+        // Grow by a quarter instead of doubling, so that a large offer takes little more than its contents.
         if self.names.capacity() - self.names.len() < len {
             self.names.reserve_exact(len.max(self.names.len() / 4));
         }
@@ -198,10 +198,10 @@ impl Manifest {
         Ok(())
     }
 
-    /// Sees that the entries can stand beside each other, now that all are there.
+    /// Checks that the entries can exist side by side, once all are there.
     ///
     /// # Errors
-    /// If two have the same name, something else would have to be a directory, or a link leads to nothing here.
+    /// If two have the same name, a file or link would have to be a directory, or a link leads to nothing here.
     pub fn check(&self) -> Result<(), ManifestError> {
         let mut order = Order::new(self);
         for (first, second) in order.pairs() {

@@ -10,7 +10,7 @@ pub const MAX_NAME: usize = 4096;
 pub const MAX_PART: usize = 255;
 /// Parts of a name at most.
 pub const MAX_DEPTH: usize = 64;
-/// How the receiver's own files begin, such as partial ones; no name may have a part like this.
+/// Prefix of the receiver's own files, such as partial ones; no part of a name may begin with it.
 pub const RESERVED: &str = ".anabranch-";
 
 /// The name of an entry: parts separated by `/`, none of them empty, `.`, `..` or [reserved](RESERVED),
@@ -22,19 +22,19 @@ pub struct Name(String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// It is empty, or a part of it is: absolute, ending in a slash, or with two in a row.
+    /// The text or a part of it is empty: absolute, ending in a slash, or with two in a row.
     #[error("it is absolute, or a part of it is empty")]
     Empty,
     /// A part is `.` or `..`.
     #[error("it leaves its directory")]
     Dots,
-    /// A part begins as the receiver's own files do.
+    /// A part begins with [`RESERVED`].
     #[error("names beginning with {RESERVED} are kept for partial files")]
     Reserved,
-    /// It holds a control character, such as a line break or a zero byte.
+    /// The text holds a control character, such as a line break or a zero byte.
     #[error("it holds a control character")]
     Control,
-    /// It or a part of it is too long, or it has too many parts.
+    /// The text or a part of it is too long, or it has too many parts.
     #[error("it is too long or too deep")]
     TooLong,
 }
@@ -80,7 +80,7 @@ impl Name {
     }
 }
 
-/// As it may be shown, whoever chose it: see [`escaped`]. Files are opened by [`Name::as_str`].
+/// Safe to show, whoever chose the name: see [`escaped`]. Files are opened by [`Name::as_str`].
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         escaped(&self.0).fmt(f)

@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 
 use super::manifest::{Kind, MAX_STEPS, Manifest, ManifestError};
 
-/// Links that one may lead over.
+/// Most other links that a link may lead over.
 const MAX_OVER: usize = 8;
 /// Bytes of two names that are compared at once.
 const CHUNK: usize = 64;
@@ -14,7 +14,7 @@ pub(super) struct Order<'a> {
     offer: &'a Manifest,
     /// Positions in the offer.
     places: Vec<u32>,
-    /// Parts of paths that were looked up.
+    /// Parts of paths looked up so far.
     steps: usize,
     /// For each position in the offer, how many links lead from there to what is no link, counting this one; 0 if that
     /// is not known.
@@ -46,11 +46,11 @@ impl<'a> Order<'a> {
         indices().zip(indices().skip(1))
     }
 
-    /// Whether the link at this position leads to what is on offer, over few others. What it leads over is known
-    /// afterwards, and is not followed again.
+    /// Whether the link at this position leads to something on offer, over at most [`MAX_OVER`] others. The
+    /// links on the way are then known, and are not followed again.
     ///
     /// # Errors
-    /// If the links took more than [`MAX_STEPS`] so far.
+    /// If following links has taken more than [`MAX_STEPS`] so far.
     pub(super) fn leads_there(&mut self, link: usize) -> Result<bool, ManifestError> {
         self.ways.resize(self.offer.len(), 0);
         // The links on the way, in turn. `None` stands for a link to a directory that the path goes on within.
@@ -112,7 +112,7 @@ impl<'a> Order<'a> {
         Ok(End::There)
     }
 
-    /// Those of the entries `within` whose name has `part` as its next part after `length` bytes.
+    /// The entries among `within` whose name has `part` as its next part after `length` bytes.
     fn narrow<'b>(&self, within: &'b [u32], length: usize, part: &str) -> &'b [u32] {
         let rest = |index: &u32| self.offer.name(*index as usize).get(length..);
         let is_part = |index: &u32| {
@@ -126,7 +126,7 @@ impl<'a> Order<'a> {
         let is_before =
             |index: &u32| rest(index).is_none_or(|rest| compare(rest, part) == Ordering::Less);
         let from = within.split_at(within.partition_point(is_before)).1;
-        // Mostly none or one: a search would look at more.
+        // Usually there is none or one, and a binary search would compare more.
         let ends_at = |place: &usize| from.get(*place).is_none_or(|index| !is_part(index));
         let count = [0, 1].into_iter().find(ends_at);
         from.split_at(count.unwrap_or_else(|| from.partition_point(is_part))).0
@@ -182,7 +182,7 @@ mod tests {
         offer
     }
 
-    /// The same as `leads_there`, by looking for each beginning of a path among all entries.
+    /// A model of [`Order::leads_there`], which looks for each beginning of a path among all entries.
     fn leads_there(entries: &Entries, link: &str) -> bool {
         let target = |name: &str| Target::new(entries.get(name)?.as_deref()?).ok()?.seen_from(name);
         let mut path = target(link);

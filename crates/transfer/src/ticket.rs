@@ -20,7 +20,7 @@ pub const PREFIX: &str = "anabranch1";
 /// Addresses in a ticket at most.
 pub const MAX_ADDRESSES: usize = 16;
 
-/// Every version's text begins so.
+/// Beginning of the text in every version.
 const FAMILY: &str = "anabranch";
 /// Longest text that is looked at, bytes; the longest ticket is shorter.
 const MAX_TEXT: usize = 1024;
@@ -32,18 +32,18 @@ const V6: u8 = 6;
 /// An invitation to one transfer. Anyone who has it can take the place of its rightful holder.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
-    /// What its maker does: a taker's ticket is for sending to it.
+    /// The maker's role: a taker's ticket is for sending to the taker.
     pub role: Role,
     /// The maker's public key.
     pub peer: PublicKey,
-    /// When it becomes useless, seconds since 1970 by the maker's clock. Who enforces it is the maker.
+    /// When it expires, seconds since 1970 by the maker's clock. The maker enforces it.
     pub expires: u64,
     /// Where the maker listens, best first; at least one, at most [`MAX_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,
     secret: Secret,
 }
 
-/// In a place of its own, since a move would leave a copy in the old one.
+/// Boxed, since a move would leave a copy of the bytes behind.
 #[derive(Clone, PartialEq, Eq)]
 struct Secret(Box<Zeroizing<[u8; SECRET_LEN]>>);
 
@@ -57,18 +57,18 @@ impl From<[u8; SECRET_LEN]> for Secret {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// It does not begin with the prefix of tickets.
+    /// The text does not begin with the prefix of tickets.
     #[error("a ticket begins with {PREFIX}")]
     Prefix,
-    /// It is of another version.
+    /// The ticket is of another version.
     #[error(
         "the ticket is of another version than {PREFIX}…; use the same version on both machines"
     )]
     Version,
-    /// It is not complete, or was changed.
+    /// The ticket is not complete, or was changed.
     #[error("the ticket was not copied completely")]
     Damaged,
-    /// Its checksum holds, but its contents make no sense.
+    /// The checksum holds, but the contents make no sense.
     #[error("the ticket has impossible contents")]
     Contents,
     /// There is no address to put into it, or there are too many.
@@ -149,7 +149,7 @@ impl Ticket {
         rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.len() > 40)
     }
 
-    /// Reads a ticket's text; blank space in and around it, as from a wrapped line, does not count.
+    /// Reads a ticket's text; blank space in and around it, as from a wrapped line, is ignored.
     ///
     /// # Errors
     /// [`TicketError`], if it is not exactly what [`Ticket::to_text`] writes.
@@ -218,7 +218,7 @@ fn decode(bytes: &[u8]) -> Option<Ticket> {
     })
 }
 
-/// Tells a mistyped ticket from a whole one; no protection against forgers, who need none.
+/// Detects a mistyped ticket; it is no protection against forgery.
 fn checksum(bytes: &[u8]) -> [u8; CHECK_LEN] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(FAMILY.as_bytes());

@@ -2,7 +2,7 @@
 
 use super::frame::FrameError;
 
-/// What of a payload has not been read yet.
+/// The rest of a payload that has not been read yet.
 #[derive(Debug)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 

@@ -10,7 +10,7 @@ use base64::engine::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::net::{Ipv6Addr, SocketAddr};
 
-/// One with as many addresses as there may be, so that its text is as long as it can be.
+/// A ticket with as many addresses as allowed, so that its text is as long as it can be.
 fn ticket() -> Ticket {
     let address = |n| SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n), 4433));
     let key = SecretKey::from_bytes([9; 32]).public_key();
@@ -22,7 +22,7 @@ fn nothing_of_a_ticket_stays_in_memory() {
     let ticket = ticket();
     let text = ticket.to_text();
     let (holder, preshared) = (ticket.holder(), ticket.preshared());
-    // After the prefix, a byte and the public key.
+    // The secret follows the prefix, a byte and the public key.
     let text_of_secret = &text.as_bytes()[10 + 44..][..16];
     let bytes = URL_SAFE_NO_PAD.decode(&text[10..]).unwrap();
     let secret = &bytes[33..][..16];
@@ -35,7 +35,7 @@ fn nothing_of_a_ticket_stays_in_memory() {
     let (found, _) = left_by(&secrets, || {
         let again = Ticket::parse(&text).unwrap();
         assert_eq!(again.to_text(), text);
-        // A growing list moves what is in it.
+        // A growing list moves its elements.
         let (mut copies, mut keys) = (Vec::new(), Vec::new());
         for _ in 0..20 {
             copies.push(again.clone());

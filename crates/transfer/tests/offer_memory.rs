@@ -12,7 +12,7 @@ fn entry(name: &str) -> Entry {
     Entry { name, kind: Kind::File, mode: 0o644, size: 1, modified, target: None }
 }
 
-/// Most and last bytes of memory while an offer is read and checked.
+/// Peak and final bytes of memory while an offer is read and checked, and its entries.
 fn measure(names: impl Iterator<Item = String>) -> (i64, i64, usize) {
     let before = LIVE.get();
     MOST.set(before);
@@ -41,7 +41,7 @@ fn no_offer_costs_more_than_a_bound() {
     let long = vec!["x".repeat(255); 15].join("/");
     for part in ["", "some-directory/", &(long + "/")] {
         let (most, live, _) = measure((0..u32::MAX).map(|n| format!("{part}{n}")));
-        // Tables that grow by a quarter take this much more than what is in them, and once more while they do.
+        // Tables that grow by a quarter have up to that much to spare, and exist twice while they grow.
         let cost = MAX_COST as i64;
         assert!(live <= cost + cost / 4 + 4096 && most <= 2 * cost + cost / 4, "{most} {live}");
     }

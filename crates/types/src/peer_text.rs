@@ -1,15 +1,15 @@
 use core::fmt;
 
-/// Characters that are shown at most.
+/// Most characters that are shown.
 const MOST: usize = 4096;
-/// Marks that may follow each other above and below a letter; more pile up over the lines beside.
+/// Most marks in a row above and below a letter; more would pile up over neighbouring lines.
 const MARKS: usize = 4;
 
 /// Text that somebody else has chosen: a peer's reasons, refusals and failures.
 ///
-/// To show it is to escape it: `Display` and `Debug` write it so that it cannot command a terminal,
-/// begin a line of its own, reverse what is around it or fill a screen. The text itself is only to be
-/// had by [`as_untrusted`](Self::as_untrusted), which is for sending and comparing it.
+/// Showing it escapes it: `Display` and `Debug` write it so that it cannot command a terminal,
+/// begin a line of its own, reverse what is around it or fill a screen. The text itself is
+/// available only from [`as_untrusted`](Self::as_untrusted), which is for sending and comparing it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct PeerText(String);
 
@@ -61,9 +61,8 @@ impl fmt::Debug for PeerText {
     }
 }
 
-/// Shows `text` on one line as what it is: what is not printed on its own (controls, line ends,
-/// overrides of direction, spaces without width, what no alphabet has) is written as `\u{1b}`, and the
-/// rest of a long text is left out.
+/// Shows `text` on one line. Characters that are not printed on their own (controls, line ends, overrides of direction,
+/// spaces without width, what no alphabet has) are written like `\u{1b}`, and the rest of a long text is left out.
 pub fn escaped(text: &str) -> impl fmt::Display {
     Escaped(text)
 }
@@ -90,12 +89,12 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Whether it is printed, on its own.
+/// Whether a character is printed on its own.
 fn is_printed(character: char) -> bool {
     matches!(character, '\'' | '"' | '\\') || character.escape_debug().eq([character])
 }
 
-/// Whether it is printed only on another, as accents that are characters of their own are.
+/// Whether a character is printed only on another, as accents that are characters of their own are.
 fn is_mark(character: char) -> bool {
     let mut buffer = [0; 5];
     let Some((letter, rest)) = buffer.split_first_mut() else { return false };

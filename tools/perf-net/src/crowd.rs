@@ -18,11 +18,11 @@ const CONNECTIONS: u64 = 100;
 pub struct Crowd {
     /// How many connections there were.
     pub connections: u64,
-    /// All of them together, both ends on one core.
+    /// Rate of all connections together, both ends on one core.
     pub one_core_gbps: f64,
-    /// The same on two cores.
+    /// Rate of all connections together on two cores.
     pub two_cores_gbps: f64,
-    /// The second over the first.
+    /// Rate on two cores over the rate on one.
     pub ratio: f64,
 }
 

@@ -32,7 +32,7 @@ pub fn transfer(task: Task, settings: &[(String, String)]) -> Result<Sample, Fai
 pub fn endpoint_config(payload: u16, profile: Profile) -> Result<Config, Failure> {
     let transport = TransportConfig {
         max_datagram: payload,
-        // Nothing larger is looked for, so that all rows have the same packets.
+        // No search for a larger MTU, so that all rows have the same packets.
         mtu_limit: None,
         ..TransportConfig::default()
     };
@@ -87,8 +87,8 @@ async fn send(
     Ok(side)
 }
 
-/// Writes what the task says and waits until the other side has finished its half, which it does when it has
-/// read everything.
+/// Writes the bytes of the task and waits until the other side has finished its half of the stream, which it does when
+/// it has read everything.
 pub async fn write_all(
     task: Task,
     stream: &mut SendStream,

@@ -37,9 +37,9 @@ struct Row {
     over_quinn: Option<f64>,
     /// quinn's CPU time per byte over this row's.
     cpu_advantage: Option<f64>,
-    /// Rate over the bare cipher's, nearest packet length.
+    /// Rate over the bare cipher's with the longest packets measured.
     over_aead: Option<f64>,
-    /// CPU time per byte of the least that has to be done, with the same repairs, over this row's.
+    /// CPU time per byte of the roofline with the same repairs, over this row's.
     of_roofline: Option<f64>,
 }
 

@@ -1,6 +1,6 @@
-//! What any such transport must do, and nothing else: copy the bytes into symbols, make repairs, seal,
-//! send with segmentation offload; receive coalesced, open, copy out. Credit keeps the receiver's
-//! buffer from overflowing; there are no acknowledgements, no windows, no streams and no losses.
+//! The least work of any such transport: copy the bytes into symbols, make repairs, seal, send with segmentation
+//! offload; receive coalesced, open, copy out. Credit keeps the receiver's buffer from overflowing; there are no
+//! acknowledgements, no windows, no streams and no losses.
 
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -19,14 +19,14 @@ const SOURCES: usize = 100;
 const REPAIRS: usize = 5;
 const HEADER: usize = 11;
 const TAG: usize = 16;
-/// Bytes on the way at most.
+/// Most bytes in flight.
 const CREDIT: u64 = 1 << 20;
 /// Receive buffers of one call.
 const BUFFERS: usize = 6;
 const BUFFER: usize = 1 << 16;
 /// Most bytes of one segmented send.
 const LONGEST: usize = 65_507;
-/// No datagram for this long is an error, since nothing is ever sent again; milliseconds.
+/// Without a datagram for this long the transfer fails, since nothing is sent again; milliseconds.
 const SILENCE: u16 = 5000;
 
 /// Moves the bytes once, with 5 % repairs if `coded`.
@@ -62,7 +62,7 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// Until something arrives.
+/// Waits until something arrives.
 fn wait(socket: &UdpSocket) -> Result<(), Failure> {
     let ready =
         poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], PollTimeout::from(SILENCE))?;
@@ -77,7 +77,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Adds a packet with `symbol`; the first byte tells a repair.
+    /// Adds a packet with `symbol`; its first byte marks a repair.
     fn add(&mut self, symbol: &[u8], repair: bool) -> Result<(), Failure> {
         let start = self.bytes.len();
         let mut header = [u8::from(repair); HEADER];
@@ -170,7 +170,7 @@ fn send(
     clock.stop()
 }
 
-/// What the receiver says it has, if it says something now; waits once if not.
+/// The bytes that the receiver says it has, if it says so now; waits once if not.
 fn credit(socket: &UdpSocket) -> Result<Option<u64>, Failure> {
     let mut credit = [0; 8];
     match socket.recv(&mut credit) {
@@ -180,7 +180,7 @@ fn credit(socket: &UdpSocket) -> Result<Option<u64>, Failure> {
     }
 }
 
-/// Source symbols under way to be a block, and its repairs.
+/// The source symbols of a block being filled, and its repairs.
 struct Block {
     sources: Vec<Vec<u8>>,
     repairs: Vec<Vec<u8>>,
@@ -208,7 +208,7 @@ impl Block {
         self.filled == self.sources.len()
     }
 
-    /// The repairs, none unless `coded`, and an empty block.
+    /// Returns the repairs, none unless `coded`, and starts an empty block.
     fn close(&mut self, coded: bool) -> Result<&[Vec<u8>], Failure> {
         self.filled = 0;
         if !coded {

@@ -16,9 +16,9 @@ pub const PIECE: usize = 128 << 10;
 
 /// Application bytes per second of the rows that are paced: 50 Mb/s.
 const PACED: u64 = 50_000_000 / 8;
-/// Seconds that those rows last, about.
+/// About how many seconds those rows last.
 const PACED_SECONDS: u64 = 3;
-/// Bytes that their application writes at a time: what 2 ms bring.
+/// Bytes that their application writes at a time: its data of 2 ms.
 const PACED_PIECE: usize = (PACED / 500) as usize;
 /// UDP payload of the rows with large packets, bytes: Ethernet's jumbo frames over IPv6.
 const JUMBO: u16 = 8952;
@@ -50,11 +50,11 @@ pub enum Stack {
     Quinn,
     /// The fork of quinn that iroh maintains.
     Noq,
-    /// The least that has to be done, with repairs or without.
+    /// The least work of any such transport, with repairs or without.
     Roofline { coded: bool },
 }
 
-/// How it moves them. Rows are compared within one load.
+/// How the bytes are moved. Rows are compared within one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// As fast as it can.
@@ -81,7 +81,7 @@ pub struct Task {
     pub payload: u16,
     /// Bytes that the application reads, and writes, at a time.
     pub piece: usize,
-    /// Bytes per second that it writes; as fast as it can without.
+    /// Bytes per second that the application writes; `None`: as fast as it can.
     rate: Option<u64>,
 }
 
@@ -180,7 +180,7 @@ impl Options {
         let least = [Stack::Roofline { coded: false }, Stack::Roofline { coded: true }];
         let all = [Load::Bulk, Load::Jumbo, Load::Paced].into_iter().flat_map(|load| {
             let ends = [&plain, &coded].into_iter().chain(&others);
-            // The least that has to be done at a fixed rate would be a question of timers.
+            // At a fixed rate, the least work would be a question of timers.
             let least = least.iter().filter(move |_| load != Load::Paced);
             ends.chain(least).map(move |stack| Subject { stack: stack.clone(), load })
         });
@@ -192,7 +192,7 @@ impl Options {
 }
 
 impl Subject {
-    /// What the table calls it.
+    /// Name of the row.
     pub fn name(&self) -> String {
         let stack = match &self.stack {
             Stack::Ours { name, .. } => name,
@@ -230,12 +230,12 @@ impl Subject {
 }
 
 impl Task {
-    /// To move so many bytes as fast as possible.
+    /// A task to move this many bytes as fast as possible.
     pub fn bulk(bytes: u64, payload: u16) -> Self {
         Task { bytes, payload, piece: PIECE, rate: None }
     }
 
-    /// Waits until the application has something to write that has written `written` bytes since `start`.
+    /// Waits until an application that has written `written` bytes since `start` has more to write.
     pub async fn wait(&self, start: Instant, written: u64) {
         if let Some(rate) = self.rate {
             let due = start + Duration::from_secs_f64(written as f64 / rate as f64);
@@ -245,7 +245,7 @@ impl Task {
 }
 
 impl Sample {
-    /// From the two sides' figures.
+    /// The sample from the two sides' figures.
     pub fn new(task: Task, sender: Side, receiver: Side) -> Self {
         let Task { bytes, payload, .. } = task;
         let span: Duration = receiver.ended.max(sender.ended).duration_since(sender.started);
@@ -283,7 +283,7 @@ impl Running {
         Ok(Running { started: Instant::now(), spent: Spent::so_far()? })
     }
 
-    /// What passed since.
+    /// Stops the clock: the time and the CPU time since its start.
     pub fn stop(self) -> Result<Side, Failure> {
         let (ended, now) = (Instant::now(), Spent::so_far()?);
         let (cpu, queued) = (now.cpu - self.spent.cpu, now.queued - self.spent.queued);
@@ -299,7 +299,7 @@ impl Side {
 }
 
 impl Spent {
-    /// From the kernel's scheduler statistics of this thread: nanoseconds run and queued.
+    /// Reads the kernel's scheduler statistics of this thread: nanoseconds run and queued.
     fn so_far() -> Result<Self, Failure> {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
         let mut fields = text.split_whitespace().map(|field| field.parse::<u64>());

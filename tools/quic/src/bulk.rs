@@ -23,7 +23,7 @@ pub async fn send(transport: &impl Transport, times: [Duration; 2]) -> Result<Va
     Ok(json!({ "cpu_seconds": cpu_seconds() }))
 }
 
-/// Takes what comes; the goodput is that after the warm-up.
+/// Receives everything; the goodput counts what comes after the warm-up.
 pub async fn receive(
     transport: &impl Transport,
     [warm_up, time]: [Duration; 2],

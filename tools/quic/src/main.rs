@@ -1,6 +1,6 @@
 //! One side of multipath QUIC by noq, which `cargo xtask kernel --quic` runs in its namespace:
-//! `send|receive bulk|flows|gap|messages CONTROL FOLDER PATHS WARM-UP SECONDS`. The receiver writes its certificate into
-//! the folder; each path is from the client's to the server's address of that path.
+//! `send|receive bulk|flows|gap|messages CONTROL FOLDER PATHS WARM-UP SECONDS`. The receiver writes its certificate to
+//! the folder; each path leads from the client's to the server's address of that path.
 
 mod bulk;
 #[path = "../../kernel/cpu.rs"]
@@ -27,19 +27,19 @@ use tokio::io::{Join, join};
 use workload::{Transport, Workload};
 
 const PORT: u16 = 5003;
-/// How often the sender looks for the certificate, and how often it does so at most.
+/// Interval of attempts to find the certificate or to open a path, and their number.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 250;
 
-/// One side.
+/// One side of the transfer.
 struct Quic {
     endpoint: Endpoint,
-    /// The sender's.
+    /// The sender's configuration.
     client: Option<ClientConfig>,
     paths: u8,
 }
 
-/// Closes its connection when it is dropped.
+/// A connection that is closed when this is dropped.
 struct Open(Connection);
 
 impl Drop for Open {
@@ -117,7 +117,7 @@ impl Quic {
         config.transport_config(transport);
         let here = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
         let endpoint = Endpoint::server(config, here).map_err(|error| failed(&error))?;
-        // Whole or not at all: the sender may read it at any moment.
+        // Write it whole or not at all: the sender may read it at any moment.
         let part = file.with_extension("part");
         fs::write(&part, &certificate)
             .and_then(|()| fs::rename(&part, file))
@@ -149,7 +149,7 @@ impl Quic {
     }
 }
 
-/// Opens a further path beside what is sent. It is refused until the receiver has allowed it identifiers.
+/// Opens a further path while data is sent. The path is refused until the receiver has issued connection ids for it.
 async fn add_path(connection: Connection, server: SocketAddr) {
     let mut error = None;
     for _ in 0..LOOKS {

@@ -145,7 +145,7 @@ fn links() -> u64 {
     digest.finish()
 }
 
-/// Two endpoints over two lossy links: every packet, and how long the transfer took.
+/// A transfer between two endpoints over two lossy links: every packet, and how long it took.
 fn transfer(profile: &str) -> u64 {
     let links = [
         "rate=8mbit,delay=20ms,loss=5%,ecn",

@@ -13,7 +13,7 @@ use anabranch_types::{Bitrate, Time};
 
 use crate::Digest;
 
-/// Four TCP flows over a link with RED, two of them with marks.
+/// Four TCP flows over a link with RED, two of them with ECN.
 pub fn tcp() -> u64 {
     let (mut engine, routes) = dumbbell("rate=8mbit,delay=10ms,buffer=40p,ecn,loss=1%");
     let mut receivers = Vec::new();
@@ -75,7 +75,7 @@ fn dumbbell(bottleneck: &str) -> (Engine, Vec<RoutePair>) {
     (Engine::new(topology, 1).expect("every link can exist"), routes)
 }
 
-/// A TCP flow over one route; its receiver.
+/// Adds a TCP flow over one route; returns its receiver.
 #[expect(clippy::too_many_arguments, reason = "what a flow consists of")]
 fn tcp_flow(
     engine: &mut Engine,

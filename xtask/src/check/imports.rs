@@ -31,9 +31,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Every import that no arrow allows, every package without a row, and every cycle. Development
-/// dependencies may go beyond the arrows but must not close a cycle; on itself a package may depend,
-/// which turns on its own features for its tests.
+/// Every import that no arrow allows, every package without a row, and every cycle. Development dependencies may go
+/// beyond the arrows but must not close a cycle; a package may depend on itself, to turn on its own features for its
+/// tests.
 pub fn check(packages: &[Package]) -> Vec<String> {
     let mut findings = Vec::new();
     for package in packages {

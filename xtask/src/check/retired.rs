@@ -3,17 +3,17 @@
 use super::mask::words;
 use super::{Finding, SourceFile};
 
-/// A word that is not said any more.
+/// A word that the project has replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct Retired {
     /// The identifier, or a word of one if it is in small letters and has no underscore: `window`
     /// stands for `open_window`, `OpenWindow` and `windows` too.
     pub word: &'static str,
-    /// What to say.
+    /// The word to use instead.
     pub instead: &'static str,
-    /// Where it is not said, by the beginnings of paths; empty: nowhere.
+    /// Beginnings of the paths where the word is retired; empty: everywhere.
     pub within: &'static [&'static str],
-    /// Identifiers that hold the word and are right.
+    /// Identifiers that contain the word and are allowed.
     pub except: &'static [&'static str],
 }
 
@@ -35,13 +35,13 @@ impl Retired {
     }
 }
 
-/// The words that were given up.
+/// The retired words.
 pub const RETIRED: &[Retired] = &[
     Retired {
         word: "window",
         instead: "block; a window is a congestion window",
         within: &["crates/core/src/coding", "crates/policy/src/code"],
-        // The code whose window slides.
+        // The erasure code whose window slides.
         except: &["sliding_window", "SlidingWindow"],
     },
     Retired::name("WindowId", "BlockId"),
@@ -63,7 +63,7 @@ pub const RETIRED: &[Retired] = &[
     Retired { within: &["crates/net/src/"], ..Retired::name("telling", "log") },
 ];
 
-/// Where retired words are told: this table, and what changed between versions.
+/// Files that may name retired words: this table, and what changed between versions.
 const TOLD: [&str; 2] = ["xtask/src/check/retired.rs", "CHANGELOG.md"];
 
 /// Every use of a retired word, in code, comments and documents.
@@ -72,7 +72,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     for file in files.iter().filter(|file| !TOLD.contains(&file.path.as_str())) {
         let here: Vec<&Retired> = RETIRED.iter().filter(|word| word.is_in(&file.path)).collect();
         for (line, text) in file.text.lines().enumerate() {
-            // What follows a hyphen is half of a term: `sliding-window`.
+            // What follows a hyphen is half of a term, such as `sliding-window`.
             let halves =
                 |at: &usize| at.checked_sub(1).is_some_and(|at| text.as_bytes()[at] == b'-');
             for (_, word) in words(text).filter(|(at, _)| !halves(at)) {

@@ -3,7 +3,7 @@
 use super::functions::functions;
 use super::{Finding, SourceFile};
 
-/// Lines past which a file is remarked on.
+/// Lines past which a file gets a warning.
 pub const FILE_WARNING: usize = 490;
 /// Lines past which a file breaks the rule.
 pub const FILE_LIMIT: usize = 500;

@@ -25,7 +25,7 @@ const HOMEPAGE: &str = "https://github.com/anabranch/anabranch";
 const SUMMARY: &str = "One connection over several lossy, unequal paths at once";
 const DESCRIPTION: &str = "Moves files and carries TCP connections over all links that a machine has, \
 repairs losses by erasure coding, and simulates and measures multipath protocols.";
-/// The user whom the units name. It may be there already.
+/// Adds the user that the units name, unless it exists.
 const ADD_USER: &str = "getent passwd anabranch >/dev/null || \
 useradd --system --no-create-home --shell /usr/sbin/nologin anabranch";
 
@@ -98,7 +98,7 @@ pub fn rpm(content: Content<'_>, out: &Path) -> Result<Option<PathBuf>, String> 
     Ok(Some(package))
 }
 
-/// Lays the tree out below `usr` of an empty `root`; the files' names from there, sorted.
+/// Lays the tree out below `usr` of an empty `root`; returns the files' paths from there, sorted.
 fn stage(content: Content<'_>, root: &Path) -> Result<Vec<PathBuf>, String> {
     if root.exists() {
         fs::remove_dir_all(root).map_err(|error| failed(root, &error))?;

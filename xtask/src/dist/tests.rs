@@ -119,15 +119,6 @@ fn an_installer_installs_renews_and_removes() {
     fs::write(&own, "").unwrap();
     fs::write(root.join("usr").join(old), "").unwrap();
     fs::write(root.join("usr/share/doc/anabranch/INSTALLED"), format!("{old}\n")).unwrap();
-    // A renewal that fails removes nothing, and what it did can be removed.
-    let blocked = root.join("usr/share/man");
-    fs::write(&blocked, "").unwrap();
-    assert!(!run(&[]).output().unwrap().status.success());
-    assert!(root.join("usr").join(old).is_file());
-    let listed = fs::read_to_string(root.join("usr/share/doc/anabranch/INSTALLED")).unwrap();
-    assert!(listed.lines().any(|line| line == old), "{listed}");
-    assert!(listed.lines().any(|line| line == "bin/anabranch"), "{listed}");
-    fs::remove_file(&blocked).unwrap();
     for _ in 0..2 {
         let told = output(&mut run(&[]));
         assert!(told.starts_with("Installed anabranch 1.2.3 below /"), "{told}");
@@ -142,7 +133,7 @@ fn an_installer_installs_renews_and_removes() {
     ];
     let installed = root.join("usr/lib/systemd/system/anabranch-serve@.service");
     if let Ok(unit) = fs::read_to_string(installed) {
-        // Root has it.
+        // Only root's installation has the unit.
         expected.insert(1, "lib/systemd/system/anabranch-serve@.service");
         assert_eq!(unit, format!("ExecStart={}/usr/bin/anabranch serve\n", root.display()));
     }
@@ -166,6 +157,28 @@ fn an_installer_installs_renews_and_removes() {
     let (code, error) = told(&mut run(&[]));
     assert!(code == Some(1) && error.ends_with("is damaged: get it again\n"), "{error}");
     assert_eq!(files(&root), ["usr/share/doc/own"]);
+}
+
+#[test]
+fn a_failed_renewal_removes_nothing_and_can_be_removed() {
+    let place = Place::new("renewal");
+    let (tree, prefix) = (place.0.join("tree"), place.0.join("opt"));
+    let made = installer::make(place.content(&tree), &place.0).unwrap();
+    let run = |options: &[&str]| {
+        let mut command = Command::new("sh");
+        command.arg(&made).arg("--prefix").arg(&prefix).args(options);
+        command
+    };
+    let (old, list) = (prefix.join("share/OLD"), prefix.join("share/doc/anabranch/INSTALLED"));
+    fs::create_dir_all(list.parent().unwrap()).unwrap();
+    fs::write(&old, "").unwrap();
+    fs::write(&list, "share/OLD\n").unwrap();
+    // A file in place of a directory makes copying fail.
+    fs::write(prefix.join("share/man"), "").unwrap();
+    assert!(!run(&[]).output().unwrap().status.success());
+    assert!(old.is_file() && prefix.join("bin/anabranch").is_file());
+    output(&mut run(&["--uninstall"]));
+    assert_eq!(files(&prefix), ["share/man"]);
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub fn tar(from: &Path, what: &str, to: &Path, time: &str) -> Result<(), String>
 /// Writes the SHA-256 sum of `archive` beside it, as `sha256sum --check` reads it, and returns it.
 ///
 /// # Errors
-/// If it cannot be reckoned or written.
+/// If it cannot be computed or written.
 pub fn sum(out: &Path, archive: &str) -> Result<String, String> {
     let sum = process::capture(Command::new("sha256sum").current_dir(out).arg(archive))?;
     let file = out.join(format!("{archive}.sha256"));

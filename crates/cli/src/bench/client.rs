@@ -24,11 +24,11 @@ use crate::paths;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a server may take that has said that it is busy.
+/// How long the server may take to answer once it has said that it is busy.
 const PATIENCE_IF_BUSY: Duration = Duration::from_secs(60);
-/// How long a measurement lasts that is told neither time nor bytes.
+/// Duration of a measurement for which neither time nor bytes are given.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
-/// Reports while it runs, at most.
+/// Most reports while it runs.
 const MOST_INTERVALS: usize = 3600;
 
 /// Measures over a network.
@@ -52,7 +52,7 @@ pub(super) async fn run(args: &ClientArgs, insight: &Insight) -> Result<(), Fail
         }
         endpoint.connect(peer, (route.remote, route.requests)).await
     };
-    // Ctrl-C is heard from before that is said.
+    // Listens for Ctrl-C before that line is printed.
     let connected = tokio::select! {
         biased;
         () = asked_to_end() => return Err(Failure::interrupted("interrupted")),
@@ -68,7 +68,7 @@ pub(super) async fn run(args: &ClientArgs, insight: &Insight) -> Result<(), Fail
     result
 }
 
-/// Ready when the server has been waited for long enough: longer if it has said that it is busy.
+/// Waits as long as the server may take to answer, longer if it says that it is busy; returns the failure.
 async fn give_up(endpoint: &Endpoint, to: &str) -> Failure {
     sleep(PATIENCE).await;
     if endpoint.times_busy() == 0 {
@@ -104,14 +104,14 @@ pub(super) async fn measure(args: &ClientArgs, connection: &Connection) -> Resul
 /// What was measured.
 struct Measured {
     report: Report,
-    /// Before its end: the other side has not been asked.
+    /// The measurement was interrupted, and the other side was not asked for its figures.
     interrupted: bool,
 }
 
 /// What `args` ask of the server.
 fn request(args: &ClientArgs) -> Request {
     let time = match args.bytes {
-        // The bytes end it.
+        // The number of bytes ends it.
         Some(_) => MAX_TIME,
         None => args.time.unwrap_or(DEFAULT_TIME),
     };
@@ -186,7 +186,7 @@ fn seen_from_here(ours: &Figures) -> Figures {
     }
 }
 
-/// This side's part of it.
+/// This side's part of a measurement.
 struct Ran {
     intervals: Vec<Interval>,
     base: Interval,
@@ -196,8 +196,8 @@ struct Ran {
     times: (Instant, Instant, Instant),
 }
 
-/// Takes part, and reports every interval, until all has ended or somebody interrupts it, which is told beside this
-/// side's figures.
+/// Takes part, and reports every interval, until all has ended or the user interrupts it. The result holds this
+/// side's figures, and whether it was interrupted.
 async fn run_traffic(
     args: &ClientArgs,
     connection: &Connection,
@@ -237,7 +237,7 @@ async fn run_traffic(
         if traffic.is_omitting() {
             interval = interval.omitted();
         }
-        // What is left of the last interval is too short for a line of its own.
+        // A last interval that is much shorter gets no line of its own.
         if over.is_none() || interval.sum.seconds > every.as_secs_f64() / 10.0 {
             tell(&interval);
         }

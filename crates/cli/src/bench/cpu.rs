@@ -10,7 +10,7 @@ pub(super) fn seconds() -> Option<f64> {
     Some(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// Other systems do not tell a thread's.
+/// Other systems do not report the CPU time of a thread.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(super) fn seconds() -> Option<f64> {
     None

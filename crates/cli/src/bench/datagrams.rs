@@ -115,7 +115,7 @@ pub(super) async fn receive(
     Ok(Done::Received(last))
 }
 
-/// How many datagrams the other side says it has sent; `None` if it does not say.
+/// How many datagrams the other side says it has sent; 0 if it does not say.
 async fn total(mut stream: RecvStream) -> io::Result<u64> {
     match stream.read_u64_le().await {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),

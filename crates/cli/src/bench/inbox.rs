@@ -38,11 +38,11 @@ pub(super) struct Inbox {
 pub struct Seen {
     /// Datagrams that came.
     pub received: u64,
-    /// Those that did not.
+    /// Datagrams that did not come.
     pub lost: u64,
-    /// Those that came after later ones.
+    /// Datagrams that came after later ones.
     pub out_of_order: u64,
-    /// Seconds.
+    /// Jitter (RFC 3550, section 6.4.1), seconds.
     pub jitter: f64,
 }
 
@@ -78,7 +78,7 @@ impl Inbox {
         self.sent.is_some_and(|sent| self.received >= sent.saturating_sub(self.from))
     }
 
-    /// From now on counts anew; what was sent before and comes later does not count.
+    /// Starts to count anew; datagrams that were sent before do not count when they come later.
     pub(super) fn omit(&mut self) {
         (self.from, self.received, self.out_of_order) = (self.next, 0, 0);
     }

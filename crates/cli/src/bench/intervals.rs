@@ -37,7 +37,7 @@ pub(super) struct Span {
     pub(super) seconds: f64,
     pub(super) bytes: u64,
     pub(super) bits_per_second: f64,
-    /// It does not count.
+    /// Left out of the results.
     pub(super) omitted: bool,
     #[serde(flatten)]
     pub(super) datagrams: Option<Datagrams>,
@@ -46,7 +46,7 @@ pub(super) struct Span {
 /// Datagrams sent, or received and missed, under iperf3's names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Datagrams {
-    /// Those sent: at the receiver, as far as it knows.
+    /// Datagrams sent; at the receiver, as far as it knows.
     pub(super) packets: u64,
     #[serde(flatten)]
     pub(super) seen: Option<Reception>,
@@ -69,9 +69,9 @@ pub(super) struct PathSpan {
     pub(super) path: String,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
-    /// Its part of what the streams carried: the parts of all paths make the whole.
+    /// Its share of what the streams carried; the shares of all paths add up to the whole.
     pub(super) bits_per_second: f64,
-    /// With headers, repairs and what was lost.
+    /// Rate on the wire, with headers, repairs and what was lost.
     pub(super) wire_bits_per_second: f64,
     pub(super) packets: u64,
     pub(super) lost_packets: u64,
@@ -96,19 +96,19 @@ impl Span {
         Span { start, end, seconds, bytes, bits_per_second: rate, ..Span::default() }
     }
 
-    /// The same with datagrams.
+    /// The same span with these figures of datagrams.
     pub(super) fn with(self, datagrams: Option<Datagrams>) -> Self {
         Span { datagrams, ..self }
     }
 }
 
 impl Datagrams {
-    /// At the sender.
+    /// Figures of the sender.
     pub(super) fn sent(packets: u64) -> Self {
         Datagrams { packets, seen: None }
     }
 
-    /// At the receiver.
+    /// Figures of the receiver.
     pub(super) fn seen(seen: &Seen) -> Self {
         let packets = seen.received + seen.lost;
         let reception = Reception {
@@ -122,7 +122,7 @@ impl Datagrams {
 }
 
 impl Interval {
-    /// What stood before the first interval.
+    /// The totals before the first interval.
     pub(super) fn start(totals: Totals, paths: &[NamedPath]) -> Self {
         Interval { totals, path_totals: path_totals(paths), ..Interval::default() }
     }
@@ -152,7 +152,7 @@ impl Interval {
         }
     }
 
-    /// The same, as one that does not count.
+    /// The same interval, left out of the results.
     pub(super) fn omitted(self) -> Self {
         let omitted = |span: Span| Span { omitted: true, ..span };
         Interval {

@@ -12,14 +12,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 /// Bytes of a message.
 const MESSAGE: usize = 64;
-/// How often one is sent.
+/// Interval at which one is sent.
 const EVERY: Duration = Duration::from_millis(100);
 /// Messages to be back before the load begins.
 const IDLE: usize = 10;
-/// How long to wait for them, and for the last ones.
+/// Longest wait for these, and for the last ones.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LAST: Duration = Duration::from_secs(2);
-/// How often to look whether they are back.
+/// Interval at which to look whether they are back.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A message that came back.

@@ -57,9 +57,9 @@ pub struct Request {
 /// What the server says to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It will do so.
+    /// The server will carry it out.
     Ready,
-    /// It will not, and why.
+    /// The server will not, for this reason.
     #[serde(with = "peer_text")]
     Refused(PeerText),
 }
@@ -123,13 +123,13 @@ pub enum ExchangeError {
 }
 
 impl Request {
-    /// The lowest version that has what is asked for, so that older servers are of use.
+    /// The lowest version that has what is asked for, so that older servers can answer.
     pub fn with_lowest_version(self) -> Self {
         let later = self.bitrate.is_some() || self.datagrams || self.omit > 0.0 || self.latency;
         Request { version: if later { VERSION } else { FIRST }, ..self }
     }
 
-    /// Why a server does not do it, if so: the client may be a stranger.
+    /// Why a server refuses the request, if it does: the client may be a stranger.
     pub fn objection(&self) -> Option<String> {
         let seconds = MAX_TIME.as_secs_f64();
         if !(FIRST..=VERSION).contains(&self.version) {

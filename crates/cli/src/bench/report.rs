@@ -81,10 +81,10 @@ pub(super) struct End {
     /// From the other side to this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) download: Option<Direction>,
-    /// As iperf3 has it: of the direction from client to server, or of the only one there is.
+    /// As in iperf3: the direction from client to server, or the only one that was measured.
     pub(super) sum_sent: Span,
     pub(super) sum_received: Span,
-    /// How datagrams were received, of the same direction.
+    /// How datagrams were received in that direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sum: Option<Span>,
     /// How long small messages took, if that was asked.
@@ -99,7 +99,7 @@ pub(super) struct End {
 pub(super) struct StreamEnd {
     pub(super) sender: Span,
     pub(super) receiver: Span,
-    /// The receiver's, where iperf3 has it.
+    /// The receiver's span, where iperf3 has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) udp: Option<Span>,
 }
@@ -125,7 +125,7 @@ pub(super) struct CpuShare {
 #[derive(Debug)]
 pub(super) struct Measurement {
     pub(super) intervals: Vec<Interval>,
-    /// What stood when it began to count.
+    /// The totals when counting began.
     pub(super) base: Interval,
     pub(super) ours: Figures,
     pub(super) theirs: Figures,

@@ -107,7 +107,7 @@ fn tell(connection: &Connection, figures: &Figures) {
     eprintln!("{stamp}client {places}: {}", parts.join("; "));
 }
 
-/// One client's measurement; nothing if it was refused. Returns once the client has gone.
+/// Carries out one client's measurement; `None` if it was refused. Returns once the client has gone.
 pub(super) async fn serve(connection: &Connection) -> Result<Option<Figures>, ExchangeError> {
     let (mut back, request) = awaited(connection).await?;
     if let Some(reason) = request.objection() {

@@ -32,7 +32,7 @@ pub(super) fn line(interval: &Interval, width: usize) -> String {
         parts.push("nothing".to_owned());
     }
     parts.extend(sum.omitted.then(|| "(omitted)".to_owned()));
-    // A single path carries the total, which stands beside.
+    // A single path carries the total, which the line shows already.
     let paths: &[PathSpan] = if interval.paths.len() > 1 { &interval.paths } else { &[] };
     parts.extend(paths.iter().map(in_short));
     fit(&parts, "  ", width)

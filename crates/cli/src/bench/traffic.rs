@@ -39,14 +39,14 @@ pub(super) struct Traffic {
     meters: Vec<Arc<Meter>>,
     datagrams: Counts,
     started: Instant,
-    /// What was done before counting began, and when that is.
+    /// Totals before counting began, and the time when it began.
     before: Mark,
     omit: Option<Duration>,
     sent_for: Duration,
     received_for: Duration,
 }
 
-/// What had been done at some time.
+/// Totals at some time.
 #[derive(Clone, Debug)]
 struct Mark {
     totals: Vec<(u64, u64)>,
@@ -188,12 +188,12 @@ impl Traffic {
         }
     }
 
-    /// Whether what is done now does not count.
+    /// Whether what is carried now is left out of the results.
     pub(super) fn is_omitting(&self) -> bool {
         self.omit.is_some()
     }
 
-    /// From now on what is done counts.
+    /// Starts to count: what is carried from now on is in the results.
     pub(super) fn omit(&mut self) {
         let time = self.omit.take().unwrap_or_default();
         self.before = Mark::of(&self.connection, self.totals(), self.datagrams.sent(), time);
@@ -310,7 +310,7 @@ async fn write(
                     let taken = taken?;
                     left = left.saturating_sub(taken);
                     written += taken as u64;
-                    // The first byte of the stream opened it.
+                    // The first byte of the stream, which opened it, is not counted.
                     let sent = stream.sent().map_or(written, |sent| sent.saturating_sub(1));
                     meter.sent.store(sent, Ordering::Relaxed);
                 }
@@ -325,7 +325,7 @@ async fn write(
     Ok(Done::Sent(took))
 }
 
-/// Nothing to send.
+/// Ends a stream on which this side has nothing to send.
 async fn end(mut stream: SendStream) -> io::Result<Done> {
     stream.finish()?;
     Ok(Done::Sent(Duration::ZERO))

@@ -153,7 +153,7 @@ fn apply(rules: Rules, error: i32) -> Result<(), Error> {
     }
 }
 
-/// The kernel has no filters, or a filter that is there already forbids further ones.
+/// Whether the kernel has no filters, or a filter that is there already forbids further ones.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM))
 }

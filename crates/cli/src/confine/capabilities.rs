@@ -9,7 +9,7 @@ use rustix::thread::{
 
 use super::Needs;
 
-/// Leaves this thread, and those that it starts, those of its capabilities that are needed.
+/// Drops all capabilities that are not needed, in this thread and in those that it starts.
 pub(super) fn keep(needs: &Needs) -> io::Result<()> {
     let kept = kept(needs);
     // These two may fail: only root may lower the bounding set, and old kernels have no ambient set. Both matter only to

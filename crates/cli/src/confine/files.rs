@@ -40,14 +40,14 @@ const SYSTEM: [&str; 22] = [
     "/dev/urandom",
     "/dev/random",
 ];
-/// What tells which name servers to ask; often a link to a file elsewhere.
+/// The file that names the name servers; often a link to a file elsewhere.
 const NAME_SERVERS: &str = "/etc/resolv.conf";
 /// Devices that are read and written.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/tty"];
 /// Ports of name servers, which are asked by TCP when an answer is long.
 const NAME_SERVER_PORTS: [u16; 2] = [53, 853];
 
-/// Leaves this thread, and those that it starts, the files and ports that are needed.
+/// Limits this thread, and those that it starts, to the files and ports that are needed.
 pub(super) fn restrict(needs: &Needs) -> Result<(), RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -89,7 +89,7 @@ fn allow<'a>(
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     for path in paths {
-        // What is not there is not needed.
+        // What does not exist is not needed.
         let Ok(fd) = PathFd::new(path) else { continue };
         // A file has fewer kinds of access than a directory.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(VERSION) };
@@ -98,8 +98,8 @@ fn allow<'a>(
     Ok(rules)
 }
 
-/// The directories that the file with the name servers is in: where the link leads first, or would if that were there
-/// already, and where it leads in the end.
+/// The directories that the file with the name servers is in: that of the link's first target, even if there is none
+/// yet, and that of its last.
 fn name_servers() -> Vec<PathBuf> {
     let first = fs::read_link(NAME_SERVERS).ok().map(|link| Path::new("/etc").join(link));
     let last = fs::canonicalize(NAME_SERVERS).ok();

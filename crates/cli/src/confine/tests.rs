@@ -73,7 +73,7 @@ fn only_usual_sockets_are_made() {
             open(AddressFamily::Inet, kind).unwrap();
             open(AddressFamily::Unix, kind).unwrap();
         }
-        // News of interfaces.
+        // Notifications about interfaces.
         open(AddressFamily::Netlink, SockType::Raw).unwrap();
     });
 }

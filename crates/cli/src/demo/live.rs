@@ -66,7 +66,7 @@ impl Screen {
         }
     }
 
-    /// Takes the live table away; the report follows in its place.
+    /// Removes the live table; the report follows in its place.
     pub(super) fn close(&self) {
         if let Kind::Terminal { rows, .. } = &self.kind {
             rows.clear();

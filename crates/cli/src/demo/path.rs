@@ -11,7 +11,7 @@ use anabranch_policy::PolicySpec;
 pub struct DemoPath {
     /// Its links.
     pub links: PathConfig,
-    /// What controls congestion on it, if not the profile's choice.
+    /// Congestion control on it, if not the profile's choice.
     pub congestion: Option<PolicySpec>,
 }
 

@@ -25,9 +25,9 @@ const DEFAULT_PATHS: [&str; 3] = [
     "name=wifi,rate=30mbit,delay=5ms,loss=markov:5%/35%@250ms",
 ];
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
-/// What the end of a timed demo may take beyond its time.
+/// Longest time that a timed demo may take beyond its time.
 const GRACE: Duration = Duration::from_secs(60);
-/// The policy that `--max-overhead` speaks to.
+/// The policy that `--max-overhead` configures.
 const BUDGET: &str = "budget";
 /// The congestion control that needs links with ECN.
 const MARKS_ONLY: &str = "ecn-reno";
@@ -58,7 +58,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Checks what single options could not know.
+    /// Checks the options against each other, and fills in defaults.
     pub(super) fn new(args: &DemoArgs) -> Result<Self, Failure> {
         let mut profile = profile(args)?;
         let paths = paths(args, &profile)?;
@@ -101,7 +101,7 @@ impl Plan {
         ))
     }
 
-    /// The profile for the path in this place, were it the only one.
+    /// The profile for the path with this number if it were the only one.
     pub(super) fn profile_alone(&self, number: usize) -> Profile {
         let own = self.profile.congestion_of(PathId(number as u32)).clone();
         let mut profile = self.profile.clone();
@@ -176,7 +176,7 @@ fn profile(args: &DemoArgs) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// Bytes written ahead are the tail that remains when the time is up, so slow paths get fewer.
+/// Limits the bytes written ahead, which remain to be sent when the time is up: slow paths get fewer.
 fn transport(paths: &[PathConfig]) -> TransportConfig {
     const AHEAD: Duration = Duration::from_secs(2);
     const LEAST_AHEAD: u64 = 64 << 10;

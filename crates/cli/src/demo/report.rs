@@ -43,8 +43,8 @@ pub(super) struct Report {
     /// The same demo in virtual time; 0 if nothing got through.
     #[serde(serialize_with = "rounded")]
     pub(super) simulated_mbps: f64,
-    /// How late the emulated links sent on, 99 of 100 datagrams at most and the worst one: what a busy
-    /// machine adds to their delay.
+    /// Lateness of the emulated links, 99th percentile and maximum: what a busy machine adds to their
+    /// delay.
     #[serde(serialize_with = "rounded")]
     pub(super) links_late_p99_ms: f64,
     #[serde(serialize_with = "rounded")]
@@ -192,7 +192,7 @@ impl Report {
     }
 }
 
-/// How long a line of text may be: a terminal would break it within words.
+/// Longest line of text: a terminal would break longer ones within words.
 fn width_limit() -> usize {
     if std::io::stdout().is_terminal() { 80 } else { usize::MAX }
 }

@@ -62,7 +62,7 @@ impl Source {
         Ok(self.buffer.get(self.start..self.end).unwrap_or_default())
     }
 
-    /// The first `count` of the bytes that [`fill`](Self::fill) gave are done with.
+    /// Marks the first `count` of the bytes that [`fill`](Self::fill) gave as used.
     pub(super) fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
     }
@@ -90,7 +90,7 @@ impl Source {
 }
 
 fn open(path: &Path) -> Result<Kind, Failure> {
-    // Opening a pipe would wait for someone to write to it, so the kind is asked first.
+    // Opening a pipe would wait for someone to write to it, so its kind is checked first.
     let about = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if !about.is_file() {
         let why = "not a regular file; name one with content of known length";
@@ -104,7 +104,7 @@ fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::cannot_read(path, error)
 }
 
-/// Counts bytes and sums them up.
+/// Counts bytes and computes their SHA-256.
 #[derive(Clone)]
 pub(super) struct Sum {
     bytes: u64,

@@ -31,10 +31,10 @@ const READ: usize = 1 << 16;
 /// Longest time without a new byte.
 const STALL: Duration = Duration::from_secs(60);
 
-/// What came of a transfer.
+/// Results of a transfer.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// Bytes that arrived, and their sum at either end.
+    /// Bytes that arrived, and the SHA-256 at either end.
     pub(super) bytes: u64,
     pub(super) sent: Digest,
     pub(super) received: Digest,
@@ -47,7 +47,7 @@ pub(super) struct Outcome {
     pub(super) stats: ConnectionStats,
     pub(super) relay: RelayStats,
     pub(super) addresses: Vec<SocketAddr>,
-    /// Somebody ended the sending before its time.
+    /// The user ended the sending before its time.
     pub(super) interrupted: bool,
 }
 
@@ -91,14 +91,14 @@ impl Setup {
 struct Received {
     bytes: u64,
     digest: Digest,
-    /// When the last byte was read; when the end was, if there was none.
+    /// When the last byte was read; if there was none, when the end was.
     last: Time,
 }
 
 /// Runs the transfer, showing it on `screen`.
 ///
 /// # Errors
-/// When it does not reach its end; a wrong sum is not an error here.
+/// When it does not reach its end; a wrong SHA-256 is not an error here.
 pub(super) async fn run(
     plan: &Plan,
     source: Source,
@@ -196,7 +196,7 @@ impl Supervision<'_> {
                     self.check(reading.arrived, progress.1)?;
                 }
                 () = &mut limit => return Err(too_late(self.plan, self.watch.reading().arrived)),
-                // What is on its way may arrive, and the figures until now are shown.
+                // Data in flight may still arrive, and the figures until now are shown.
                 () = asked_to_end(), if !self.interrupted => {
                     self.interrupted = true;
                     self.stop.notify_one();
@@ -333,7 +333,7 @@ async fn receive(
     }
     let last = last.unwrap_or_else(|| relay.now());
     let (bytes, digest) = sum.finish();
-    // The sender still wants to hear that everything arrived: it closes.
+    // The connection stays open until the sender, which waits for the last acknowledgement, closes it.
     tokio::spawn(async move { connection.closed().await });
     Ok(Received { bytes, digest, last })
 }

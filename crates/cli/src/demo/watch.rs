@@ -43,7 +43,7 @@ pub(super) struct Reading {
     /// Bytes the receiving application has read, of so many if that is known.
     pub(super) arrived: u64,
     pub(super) size: Option<u64>,
-    /// The rate of the last second at which they came, Mb/s.
+    /// Goodput of the last second, Mb/s.
     pub(super) goodput_mbps: f64,
     /// The paths: rate and loss of the last second, else totals.
     pub(super) rows: Vec<Row>,

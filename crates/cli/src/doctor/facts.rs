@@ -21,7 +21,7 @@ pub struct Facts {
 /// What concerns all links.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// This runs as root.
+    /// The program runs as root.
     pub root: bool,
     /// What the kernel can do to confine commands; `None` where nothing is known of it.
     pub kernel: Option<Kernel>,
@@ -59,7 +59,7 @@ pub struct Interface {
     pub addresses: Vec<IpAddr>,
     /// It is switched on and has a carrier.
     pub running: bool,
-    /// What came of binding a socket to it.
+    /// Result of binding a socket to it.
     pub binding: Binding,
     /// The reverse-path filter in force for IPv4: 0 none, 1 strict, 2 loose (RFC 3704); `None` if the
     /// system does not tell.
@@ -68,7 +68,7 @@ pub struct Interface {
     pub ways: Vec<Way>,
 }
 
-/// What came of binding a socket to an interface.
+/// Result of binding a socket to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binding {
@@ -85,7 +85,7 @@ pub enum Binding {
 pub struct Way {
     /// The interface's address.
     pub source: IpAddr,
-    /// Where to: the peer, or an address that stands for the internet.
+    /// Destination: the peer, or an address that stands for the internet.
     pub to: IpAddr,
     /// A socket bound to the interface has a route; `None` if the system does not tell.
     pub route: Option<bool>,
@@ -98,9 +98,9 @@ pub struct Way {
 /// The peer and the links to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Peer {
-    /// As it was named.
+    /// The peer as it was given.
     pub name: String,
-    /// Somebody said that nothing listens on the port.
+    /// A machine answered that nothing listens on the port.
     pub refused: bool,
     /// The links that were tried.
     pub paths: Vec<Path>,
@@ -115,19 +115,19 @@ pub struct Path {
     pub local: IpAddr,
     /// The peer's address.
     pub remote: SocketAddr,
-    /// What came of it.
+    /// Result of trying it.
     pub outcome: Outcome,
     /// What was measured, if there was an answer.
     pub measured: Option<Measured>,
 }
 
-/// What came of trying a link.
+/// Result of trying a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The peer answered.
     Answered,
-    /// It did not.
+    /// The peer did not answer.
     Silent,
     /// There is no route.
     NoRoute,
@@ -144,17 +144,17 @@ pub struct Measured {
     pub rtt_median_ms: Option<f64>,
     /// Packets to the peer whose fate is known.
     pub sent: u64,
-    /// Of those lost.
+    /// Of these, lost.
     pub lost: u64,
     /// Packets that the peer sent, as far as their numbers tell.
     pub peer_sent: u64,
-    /// Of those lost.
+    /// Of these, lost.
     pub peer_lost: u64,
     /// Packets to the peer marked as ECN-capable and acknowledged, at most.
     pub ecn_sent: u64,
-    /// Of those arrived with the mark.
+    /// Of the ECN-capable ones, arrived with the mark.
     pub ecn_arrived: u64,
-    /// Of those arrived with Congestion Experienced.
+    /// Of the ECN-capable ones, arrived with Congestion Experienced.
     pub ecn_ce: u64,
     /// The longest IP packets that were shown to pass to the peer, bytes.
     pub mtu: u32,
@@ -185,7 +185,7 @@ pub struct Load {
 }
 
 impl Way {
-    /// There is a route, as far as can be told.
+    /// Whether there is a route, as far as can be told.
     pub fn leads_on(&self) -> bool {
         self.route != Some(false)
     }

@@ -11,15 +11,15 @@ use super::probe::{Samples, only_path};
 
 /// How long a link is filled.
 const TIME: Duration = Duration::from_secs(3);
-/// The first moments are not counted: the rate is still being found.
+/// Time at the beginning that is not counted, while the rate is still being found.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Bytes of a datagram: it fits beside the headers into the least packet that every path carries.
 const DATAGRAM: [u8; 1000] = [0; 1000];
 /// Time between two samples of the figures.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Sends as much as the congestion control `control` admits; says why if that cannot be done to the end. The peer need
-/// not read the datagrams: those that nobody takes are dropped there, after their acknowledgement.
+/// Sends as much as the congestion control `control` admits; the error says why it could not go on to the end. The
+/// peer need not read the datagrams: it acknowledges those that nobody reads, and drops them.
 pub(super) async fn fill(connection: &Connection, control: &PolicySpec) -> Result<Load, String> {
     connection.set_congestion(PathId(0), control).map_err(|error| error.to_string())?;
     let over = || "the connection has no path left".to_owned();

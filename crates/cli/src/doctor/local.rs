@@ -13,8 +13,8 @@ use crate::confine::{self, is_root};
 use crate::failure::Failure;
 use crate::machine::{self, are_neighbours};
 
-/// Addresses that stand for the internet, by family: documentation's (RFC 5737, RFC 3849, RFC 9637), to
-/// which hardly a route leads but the default one. Nothing is sent to them.
+/// Addresses that stand for the internet, by family: documentation's (RFC 5737, RFC 3849, RFC 9637),
+/// which only the default route leads to as a rule. Nothing is sent to them.
 const INTERNET: [&[IpAddr]; 2] = [
     &[
         IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
@@ -64,7 +64,7 @@ fn socket() -> Option<Socket> {
     })
 }
 
-/// Of each family a stand-in for the internet that is on no link of this machine: laboratories do use
+/// A stand-in for the internet of each family that is on no link of this machine: laboratories do use
 /// documentation's networks.
 fn internet(list: &[Listed]) -> Vec<IpAddr> {
     let own =

@@ -27,18 +27,18 @@ use crate::{catalog, keys, machine};
 
 /// How long a link may take to answer at first: five messages of the handshake.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Time between two packets of one pair and the next. The second of a pair has the first acknowledged
-/// at once, so that round-trip times are without the peer's delay.
+/// Time between one pair of packets and the next. The second packet of a pair has the first
+/// acknowledged at once, so that round-trip times are without the peer's acknowledgement delay.
 const PAIR: Duration = Duration::from_millis(40);
-/// How long the fate of the last packets is waited for.
+/// Longest wait for the fate of the last packets.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long another machine may take to say that nothing listens.
+/// Longest wait for another machine to say that nothing listens.
 const REFUSAL: Duration = Duration::from_millis(500);
 
-/// What came of all links.
+/// Results of all links.
 #[derive(Debug)]
 pub(super) struct Probed {
-    /// Somebody said that nothing listens on the port.
+    /// A machine answered that nothing listens on the port.
     pub(super) refused: bool,
     /// The links, and what was recorded of them if that was asked for.
     pub(super) paths: Vec<(Path, Option<Recording>)>,
@@ -60,7 +60,7 @@ struct Candidate {
     source: IpAddr,
     device: Option<String>,
     remote: SocketAddr,
-    /// The routing table knows no way.
+    /// The routing table has no route for it.
     astray: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn examine(
     tried.sort_by_key(|(number, _)| *number);
     let mut tried: Vec<Tried> = tried.into_iter().map(|(_, tried)| tried).collect();
     if args.load {
-        // What users have: that of `uncoded` takes every loss for congestion.
+        // The default, which users have: that of `uncoded` takes every loss for congestion.
         let control = catalog::profile("anabranch", &[])?.policy(Axis::Congestion).clone();
         load_each(&mut tried, &control).await;
     }
@@ -166,7 +166,7 @@ fn candidates(list: &[Interface], route: &Route) -> Result<Vec<Candidate>, Failu
             let device = (!by_address && !interface.loopback).then(|| interface.name.clone());
             let way = || interfaces::route(remote.ip(), None, Some(interface.index));
             let astray = device.is_some() && matches!(way(), Ok(None));
-            // What may lead anywhere is tried only where the routing table says that it leads there.
+            // A link that was not named is tried only where the routing table has a route over it.
             if astray && request.local == LocalRequest::Any {
                 continue;
             }
@@ -187,7 +187,7 @@ fn candidates(list: &[Interface], route: &Route) -> Result<Vec<Candidate>, Failu
     Ok(found)
 }
 
-/// Tries one link, to a peer and with a profile. The connection is still open.
+/// Tries one link, to a peer and with a profile. Leaves the connection open.
 async fn probe(
     endpoint: &Endpoint,
     to: (PublicKey, Profile),
@@ -293,7 +293,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Takes the newest sample, if it is new.
+    /// Adds the path's latest sample, if it is new.
     pub(super) fn take(&mut self, path: &PathStats) {
         if path.rtt.samples > self.seen {
             self.seen = path.rtt.samples;
@@ -305,7 +305,7 @@ impl Samples {
         self.millis.iter().copied().min_by(f64::total_cmp)
     }
 
-    /// The one in the middle.
+    /// Median of the samples, ms.
     pub(super) fn median(&self) -> Option<f64> {
         let mut sorted = self.millis.clone();
         sorted.sort_by(f64::total_cmp);

@@ -34,7 +34,7 @@ pub(super) fn print(facts: &Facts, findings: &[Finding], json: bool) -> Result<(
     output::print_json(&Report { verdict: verdict(findings), findings, facts })
 }
 
-/// The worst of all.
+/// The highest severity of all findings.
 fn verdict(findings: &[Finding]) -> Severity {
     findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Ok)
 }

@@ -53,7 +53,7 @@ impl Capturing {
         let write = move || {
             for Record { time, packet, dropped } in to_write {
                 capture.add(0, time, &packet, dropped);
-                // Without room for it, it is simply dropped.
+                // If there is no room for the buffer, it is dropped.
                 let _ = written.try_send(packet);
             }
             capture

@@ -20,7 +20,7 @@ pub(super) struct Commands {
     server: Option<Child>,
 }
 
-/// Where what commands print goes.
+/// Where the output of commands goes.
 #[derive(Clone)]
 pub(super) enum Output {
     /// To this process's own outputs; with JSON, all to standard error.
@@ -28,7 +28,7 @@ pub(super) enum Output {
         /// Whether there is JSON on standard output.
         json: bool,
     },
-    /// What is meant for the terminal, to the screen that draws a table there.
+    /// Output for the terminal goes to the screen, which draws a table there.
     Lines(Sender<Line>),
 }
 
@@ -68,7 +68,7 @@ impl Commands {
         Ok(Commands { client: start(Side::Client, client, true)?, server })
     }
 
-    /// How the program ended that decides, the client's if there is one.
+    /// The exit status of the program that decides, the client's if there is one; `None` while it runs.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
         let Commands { client, server } = self;
         let Some(decides) = client.as_mut().or(server.as_mut()) else { return Ok(None) };

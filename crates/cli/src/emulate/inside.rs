@@ -83,7 +83,7 @@ fn show_namespaces() {
     }
 }
 
-/// Takes note of every process that has ended; the exit code of `child` if it is among them.
+/// Reaps every process that has ended; returns the exit code of `child` if it is among them.
 fn reap(child: Pid) -> Option<u8> {
     let mut code = None;
     loop {

@@ -83,13 +83,13 @@ pub(super) struct Run<'a> {
     pub(super) scenario: Option<String>,
     pub(super) seed: u64,
     pub(super) exit_code: Option<i32>,
-    /// Of all packets 99 % must be sent on within this long of when they were due.
+    /// Largest lateness that is allowed for 99 % of the packets.
     pub(super) most_late: Duration,
     pub(super) emulator: &'a Emulator,
 }
 
 impl Report {
-    /// The links until now.
+    /// Reports the links until now.
     ///
     /// # Errors
     /// When the system does not tell what it dropped.

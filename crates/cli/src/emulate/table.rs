@@ -12,7 +12,7 @@ use crate::rows::{BAR, bar, name_width};
 
 /// The screen shows rates and losses over this time.
 const SPAN: Duration = Duration::from_secs(1);
-/// What the name of a way back ends with.
+/// Suffix of the name of a way back.
 const REVERSE: &str = ".reverse";
 
 /// Looks at the links repeatedly.
@@ -46,7 +46,7 @@ pub(super) struct Way {
     /// What arrived, and what the link carries at most now, Mb/s.
     pub(super) mbps: f64,
     pub(super) rate_mbps: f64,
-    /// How long what waits now will take to leave.
+    /// Time until what is queued now has left.
     pub(super) queue: Duration,
     /// Share of packets lost at random.
     pub(super) loss: f64,
@@ -56,7 +56,7 @@ pub(super) struct Way {
 }
 
 impl Watch {
-    /// For links of these names, in their order.
+    /// Looks at links of these names, in their order.
     pub(super) fn new(names: &[String]) -> Self {
         let find = |name: &str| names.iter().position(|other| other == name);
         let is_back = |name: &str| name.strip_suffix(REVERSE).and_then(find).is_some();

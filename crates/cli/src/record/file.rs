@@ -28,7 +28,7 @@ impl Target {
         }
     }
 
-    /// The content is complete: the file takes its name.
+    /// Completes the file, which takes its name.
     pub(super) fn commit(self) -> io::Result<()> {
         self.0.map_or(Ok(()), |whole| whole.replace(true))
     }

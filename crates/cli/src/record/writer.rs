@@ -53,7 +53,7 @@ impl Recorder {
         Ok(Recorder { path: path.to_owned(), sender, missed: Arc::default(), thread })
     }
 
-    /// What the connection tells its observations to.
+    /// The observer that records what the connection does.
     pub fn observer(&self) -> Box<dyn Observer> {
         Box::new(Tap { sender: self.sender.clone(), missed: Arc::clone(&self.missed) })
     }
@@ -110,7 +110,7 @@ fn write_all(
             }
         }
     }
-    // Everyone who could have finished the recording is gone: it is not wanted.
+    // All senders are gone and the recording was not finished: it is not wanted.
     Ok(())
 }
 
@@ -137,7 +137,7 @@ impl core::fmt::Debug for Message {
 
 impl Observer for Tap {
     fn observe(&mut self, now: Time, observation: &Observation) {
-        // The queue is for what is recorded.
+        // The queue is only for what is recorded.
         if observation.is_about_packets() {
             return;
         }

@@ -58,7 +58,7 @@ impl Bar {
         }
     }
 
-    /// The estimate, from the runs that were made and not only found.
+    /// Estimate of the time that is left, from runs that were made and not only found.
     fn left(&self, progress: Progress) -> String {
         let made = progress.done.saturating_sub(progress.found);
         let open = progress.total.saturating_sub(progress.done);
@@ -72,7 +72,7 @@ impl Bar {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn finish(&self) {
         if let Kind::Terminal(bar) = &self.kind {
             bar.finish_and_clear();

@@ -23,7 +23,7 @@ struct Outlook {
     links: (usize, usize),
     flows: (usize, usize),
     loads: (usize, usize),
-    /// Of all runs together, s.
+    /// Virtual time of all runs together, s.
     virtual_seconds: f64,
     claims: usize,
 }
@@ -44,7 +44,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<(), Failure> {
         return output::print(&(Scenario::json_schema().trim_end().to_owned() + "\n"));
     };
     let checked = load::load(file, &args.settings)?.and_then(|scenario| {
-        // What --quick changes must be right as well.
+        // The scenario must be right with `--quick` as well.
         scenario.quick()?;
         outlook(&scenario)
     });

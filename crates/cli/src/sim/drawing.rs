@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// Pixels of a PNG for each of the SVG.
 const SCALE: f32 = 2.0;
-/// What is drawn with where the fonts that figures name are missing, the first that there is.
+/// Replacements for fonts that figures name and the machine lacks. The first that exists is used.
 const SIMILAR: [&str; 8] = [
     "Liberation Sans",
     "DejaVu Sans",
@@ -33,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the names of its files end in.
+    /// Extension of its files' names.
     pub(super) fn extension(self) -> &'static str {
         match self {
             Format::Svg => "svg",
@@ -49,7 +49,7 @@ pub(super) struct Drawing {
 }
 
 impl Drawing {
-    /// With the fonts that the system has.
+    /// Loads the fonts of the system.
     ///
     /// # Errors
     /// If there are none.
@@ -59,7 +59,7 @@ impl Drawing {
         Drawing { options }.prepared()
     }
 
-    /// With another font where none of those that figures name is there.
+    /// Sets another font to be used if none of those that figures name exists.
     fn prepared(mut self) -> Result<Self, Failure> {
         let fonts = self.options.fontdb_mut();
         let mut families: Vec<String> = Vec::new();
@@ -96,7 +96,7 @@ impl Drawing {
 
     fn tree(&self, svg: &str) -> Result<usvg::Tree, String> {
         let tree = usvg::Tree::from_str(svg, &self.options).map_err(|error| error.to_string())?;
-        // Texts for which there is no font are left out without a word.
+        // Texts for which there is no font are silently left out.
         if texts(tree.root()) < svg.matches("<text ").count() {
             return Err(
                 "no font of this machine has its letters: install fonts-dejavu-core, or take --format svg"

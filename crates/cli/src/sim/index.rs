@@ -37,7 +37,7 @@ pub(super) fn write(directory: &Path, scenario: &str) -> io::Result<()> {
     for item in fs::read_dir(directory)? {
         let Ok(file) = item?.file_name().into_string() else { continue };
         if file.ends_with(".svg") {
-            // One that cannot be read is shown under its name all the same.
+            // A figure that cannot be read is shown under its name.
             let svg = fs::read_to_string(directory.join(&file)).unwrap_or_default();
             let title = title(&svg).unwrap_or_else(|| escape_html(&file));
             let others = OTHERS.map(|format| Path::new(&file).with_extension(format));

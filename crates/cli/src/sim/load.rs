@@ -46,8 +46,7 @@ fn with_files<R>(
     Ok(load(&text, &file.display().to_string(), &mut beside))
 }
 
-/// The same for who needs it right, shortened if `quick`: mistakes are printed, all but the last one ahead
-/// of the failure.
+/// As [`load`], shortened if `quick`; mistakes are a failure, as [`refuse`] makes it.
 fn load_right(file: &Path, settings: &[String], quick: bool) -> Result<Scenario, Failure> {
     let scenario = load(file, settings)?.map_err(|mistakes| refuse(&mistakes))?;
     if quick { scenario.quick().map_err(|mistakes| refuse(&mistakes)) } else { Ok(scenario) }
@@ -59,7 +58,7 @@ pub(super) fn load_sweep(args: &ScenarioArgs) -> Result<Sweep, Failure> {
     Ok(Sweep::new(scenario, args.seeds.map(Seeds::all)))
 }
 
-/// The failure that mistakes are: one line for one, else one line for each and a count.
+/// Makes mistakes a failure: a single one says what it is; several are printed, one a line, and counted.
 pub(super) fn refuse(mistakes: &[ScenarioError]) -> Failure {
     if let [mistake] = mistakes {
         return Failure::usage(mistake);

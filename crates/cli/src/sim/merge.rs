@@ -9,10 +9,10 @@ use super::run::{default_directory, failure, held, show};
 use crate::failure::Failure;
 use crate::format;
 
-/// Points of which missing runs are named; the summary has all.
+/// Most points whose missing runs are named; the summary has all.
 const NAMED_POINTS: usize = 5;
 
-/// Takes over what every directory keeps, and writes tables and summary of it.
+/// Takes over the runs that every directory keeps, and writes tables and a summary of them.
 ///
 /// # Errors
 /// As [`super::run`]; runs that are missing are a failure.
@@ -33,7 +33,7 @@ pub(super) fn merge(args: &MergeArgs) -> Result<(), Failure> {
     }
     let out = args.out.clone().unwrap_or_else(|| default_directory(&sweep));
     if out.join(Manifest::FILE).exists() {
-        // What it was asked for before belongs to it still.
+        // Seeds that were asked for before still belong to it.
         sweep = sweep.with_seeds(&Manifest::of(&out).map_err(failure)?.seeds);
     }
     let journal = Journal::open(&out, &sweep).map_err(failure)?;

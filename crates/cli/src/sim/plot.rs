@@ -55,7 +55,7 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
 
 /// All figures that `args` ask for, as SVG under their names, with `origin` at the end of their captions.
 fn drawn(args: &PlotArgs, origin: &str) -> Result<Vec<(String, String)>, Failure> {
-    // A map needs all that it is made of.
+    // A map needs all metrics that it is made of.
     let is_map = |metric: &str| figures::MOVEMENT.contains(&metric);
     let asks_map = args.metrics.iter().any(|metric| is_map(metric));
     let wanted = |metric: &str| {
@@ -143,7 +143,7 @@ fn unknown(directory: &Path, metric: &str) -> Failure {
     Failure::usage(format!("there is no metric '{metric}'; there are: {}", known.join(", ")))
 }
 
-/// Writes a figure in each of `formats`; gives the files.
+/// Writes a figure in each of `formats`; returns the files.
 fn save(
     out: &Path,
     name: &str,

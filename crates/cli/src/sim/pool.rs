@@ -15,16 +15,16 @@ use crate::failure::Failure;
 /// What to run, and how.
 pub(super) struct Work<'a> {
     pub(super) scenario: &'a Scenario,
-    /// What is not finished yet.
+    /// Runs that are not finished yet.
     pub(super) runs: &'a [RunId],
-    /// How many at once.
+    /// Runs at a time.
     pub(super) jobs: usize,
     pub(super) traces: &'a Traces,
     /// Raised when the user wants it to end.
     pub(super) interrupted: &'static AtomicBool,
 }
 
-/// How far it is.
+/// Progress of the work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Done {
     /// Runs that are finished.
@@ -36,8 +36,8 @@ pub(super) struct Done {
 /// Parts of a run that its progress is counted in.
 const PARTS: u32 = 10_000;
 
-/// Runs everything, giving `keep` each run as it finishes and `show` how far it is now and then.
-/// Returns whether all was run; an interruption or a failure ends it early.
+/// Runs everything. Passes each run to `keep` as it finishes, and the progress to `show` now and
+/// then. Returns whether all was run; an interruption or a failure ends it early.
 pub(super) fn run_all(
     work: &Work<'_>,
     keep: &mut dyn FnMut(RunId, &RunReport) -> Result<(), Failure>,
@@ -48,7 +48,7 @@ pub(super) fn run_all(
     let next = AtomicUsize::new(0);
     let jobs = work.jobs.min(work.runs.len()).max(1);
     let under_way: Vec<AtomicU32> = (0..jobs).map(|_| AtomicU32::new(0)).collect();
-    // Few finished runs wait: when the disk is slower than the simulation, it sets the pace.
+    // Few finished runs can wait: where the disk is slower than the simulations, these wait for it.
     let (sender, receiver) = sync_channel(jobs);
     thread::scope(|scope| {
         for part in &under_way {
@@ -68,7 +68,7 @@ pub(super) fn run_all(
 
 type Outcome = (RunId, Result<RunReport, Failure>);
 
-/// Runs until nothing is left or it shall stop.
+/// Makes runs until none is left or `stop` is set.
 fn worker(
     work: &Work<'_>,
     next: &AtomicUsize,
@@ -90,7 +90,7 @@ fn worker(
     }
 }
 
-/// One run; none if it was told to stop.
+/// Makes one run; `None` if it was stopped.
 fn run_one(
     work: &Work<'_>,
     id: RunId,

@@ -9,7 +9,7 @@ use super::pool::Done;
 
 /// Steps of the bar.
 const STEPS: u64 = 1000;
-/// Between two lines where there is no terminal.
+/// Time between two lines where there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
 /// Where progress is shown.
@@ -57,7 +57,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn close(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

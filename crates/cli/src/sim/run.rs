@@ -146,7 +146,7 @@ fn missing(journal: &Journal, traces: &Traces, chosen: &[RunId]) -> Result<Vec<R
     let traced = |id: &RunId| traces.has(scenario, *id);
     let (traced, mut missing): (Vec<RunId>, Vec<RunId>) = chosen.iter().partition(|id| traced(id));
     missing.extend(journal.missing(traced.into_iter()).map_err(failure)?);
-    // Point by point, as far as the order of the seeds is a rising one.
+    // Sorted by point, then by seed: the sweep's order if its seeds ascend.
     missing.sort_unstable();
     Ok(missing)
 }
@@ -181,7 +181,7 @@ pub(super) fn default_directory(sweep: &Sweep) -> PathBuf {
     PathBuf::from("results").join(format!("{}-{short}", sweep.scenario().name()))
 }
 
-/// The same, for a part beside it.
+/// The default directory for a part of the runs, beside that of all.
 fn directory(args: &RunArgs, sweep: &Sweep) -> PathBuf {
     let mut all = default_directory(sweep);
     let Some(shard) = args.shard else { return all };
@@ -189,7 +189,7 @@ fn directory(args: &RunArgs, sweep: &Sweep) -> PathBuf {
     all.join(format!("{}-of-{}", shard.number(), shard.count()))
 }
 
-/// What a results directory refused or could not do.
+/// The failure for an error of a results directory.
 pub(super) fn failure(error: ResultsError) -> Failure {
     if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
 }

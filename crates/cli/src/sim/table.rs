@@ -10,7 +10,7 @@ use crate::format;
 
 /// Subjects with more figures than this fill the screen; the files have all of them.
 const MOST_ROWS: usize = 24;
-/// As many claims are shown; the files have all of them.
+/// Most claims that are shown; the files have all of them.
 const MOST_CLAIMS: usize = 200;
 
 /// The report of a run on standard output.
@@ -73,7 +73,7 @@ fn figures(text: &mut String, point: &PointSummary) {
         shown.iter().map(|m| m.subject.as_str()).filter(|s| groups(s)).collect();
     named.dedup();
     if let [_] = named.as_slice() {
-        // One group is all there is.
+        // A single group is the same as `all`.
         shown.retain(|metric| metric.subject != "all");
     }
     let width = |of: fn(&MetricSummary) -> &str| {

@@ -21,7 +21,7 @@ pub(super) struct Traces {
     qlog: bool,
 }
 
-/// What follows one run.
+/// Traces one run.
 pub(super) struct Tracer {
     capture: Option<Capture>,
     qlogs: Option<Qlogs>,
@@ -112,13 +112,13 @@ impl Qlogs {
     }
 }
 
-/// What the names of a flow's files begin with.
+/// Prefix of the names of a flow's files.
 fn stem(id: RunId, subject: &str) -> String {
     format!("point{}-seed{}-{subject}", id.point, id.seed)
 }
 
 impl Tracer {
-    /// Lets the run be followed.
+    /// Attaches the traces to a run.
     pub(super) fn attach<'a>(&'a mut self, options: &mut RunOptions<'a>) {
         if let Some(capture) = &mut self.capture {
             options.observer = Some(capture);

@@ -45,7 +45,7 @@ pub struct Path {
     pub remote: SocketAddr,
     #[serde(serialize_with = "format::maybe_three_decimals")]
     pub rtt_ms: Option<f64>,
-    /// Of the packets sent, as it is estimated.
+    /// Estimated share of the packets sent that is lost.
     #[serde(serialize_with = "format::three_decimals")]
     pub loss: f64,
     pub sent_bytes: u64,
@@ -66,7 +66,7 @@ pub struct Forwards {
 }
 
 impl State {
-    /// The same, with all text as it may be shown.
+    /// The same state, with all text escaped so that it may be shown.
     pub fn escaped(self) -> Self {
         let plain = |text: String| escaped(&text).to_string();
         let path = |path: Path| Path { name: plain(path.name), state: plain(path.state), ..path };
@@ -87,13 +87,13 @@ impl State {
 }
 
 impl Peer {
-    /// One without a connection.
+    /// A peer without a connection.
     pub fn absent(name: Option<String>, public_key: String) -> Self {
         let (connection, last_heard_seconds) = (None, None);
         Peer { name, public_key, connection, last_heard_seconds, paths: Vec::new() }
     }
 
-    /// One with a connection of this number.
+    /// A peer with a connection of this number.
     pub fn of(name: Option<String>, number: u64, connection: &Connection) -> Self {
         let paths = connection.named_paths().into_iter().map(|path| {
             let (stats, counters) = (&path.stats, &path.stats.counters);

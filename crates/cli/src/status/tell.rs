@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause after somebody could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A socket on which this process tells what it does; it goes with this.
+/// A socket on which this process reports its state. Its file is removed when this is dropped.
 #[derive(Debug)]
 pub struct Telling {
     listener: UnixListener,
@@ -23,8 +23,8 @@ pub struct Telling {
 }
 
 impl Telling {
-    /// Makes the socket of `command`; `None` where there is no place for it. To be called before the process gives up
-    /// what it does not need.
+    /// Makes the socket of `command`; `None` where there is no place for it. Must be called before the process gives
+    /// up what it does not need.
     pub fn open(command: &str) -> Option<Self> {
         let directory = of_command()?;
         let made = std::fs::DirBuilder::new().mode(0o700).create(&directory);
@@ -39,12 +39,12 @@ impl Telling {
         Some(Telling { listener, path })
     }
 
-    /// Where it is, so that it can be taken away.
+    /// The directory of the socket, in which its file can be removed.
     pub fn directory(&self) -> Option<PathBuf> {
         self.path.parent().map(PathBuf::from)
     }
 
-    /// Answers for ever with what `state` says, one after the other.
+    /// Answers requests with `state`, one after the other, for ever.
     ///
     /// # Errors
     /// When the socket cannot be used.

@@ -25,7 +25,7 @@ pub(super) struct Account {
 }
 
 impl Accounts {
-    /// For an offer of `peer`.
+    /// Opens the account of an offer of `peer`.
     pub(super) fn open(&self, peer: PublicKey) -> Account {
         Account { all: self.clone(), peer: peer.0, charged: 0 }
     }
@@ -46,7 +46,7 @@ impl Accounts {
 }
 
 impl Account {
-    /// The offer costs this much by now.
+    /// Charges what the offer costs by now.
     ///
     /// # Errors
     /// If the peer's offers cost too much together.

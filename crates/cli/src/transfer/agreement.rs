@@ -24,7 +24,7 @@ const ASKING: Duration = Duration::from_secs(1);
 /// Offers that are remembered.
 const MOST: usize = 64;
 
-/// What a person has said yes to, for when the peer comes back with it. Clones share it.
+/// Offers that a person has accepted, in case the peer comes back with one. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Agreed(Arc<Mutex<VecDeque<Offered>>>);
 
@@ -47,7 +47,7 @@ impl Agreed {
     }
 }
 
-/// Sees whether the offer may be taken, by asking a person if need be.
+/// Decides whether the offer may be taken, and asks a person if need be.
 pub(super) async fn consent(
     taking: &Taking,
     peer: PublicKey,
@@ -88,7 +88,7 @@ async fn ask(
     question: impl Fn(bool) -> String,
     writer: &mut Writer,
 ) -> Result<bool, TransferError> {
-    // By then the line that shows progress has gone.
+    // By then the line that shows progress has been removed.
     sleep(2 * REDRAW).await;
     let asking = terminal::ask(question);
     tokio::pin!(asking);
@@ -101,7 +101,7 @@ async fn ask(
     }
 }
 
-/// What tells offers apart, also like ones of different peers.
+/// Identifies an offer of a peer: like offers of different peers differ.
 fn of_both(peer: PublicKey, manifest: &Manifest) -> [u8; 32] {
     let mut both = Hash::new();
     both.update(&peer.0);

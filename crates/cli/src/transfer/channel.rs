@@ -40,8 +40,8 @@ pub(super) struct Writer {
     buffer: Vec<u8>,
 }
 
-/// Opens the stream, or takes the one that the peer opens, and sees that the peer is the other end of
-/// a transfer.
+/// Opens the stream, or takes the one that the peer opens, and checks that the peer is the other end
+/// of a transfer.
 pub(super) async fn open(
     connection: &Connection,
     initiator: bool,
@@ -139,7 +139,7 @@ impl Writer {
         Ok(self.stream.write_all(bytes).await?)
     }
 
-    /// Ends this direction and waits, not for ever, until the peer has heard all of it.
+    /// Ends this direction and waits until the peer has acknowledged all of it, but no longer than [`FAREWELL`].
     pub(super) async fn finish(&mut self) {
         // A peer that is gone needs to hear nothing.
         if self.stream.finish().is_ok() {
@@ -150,7 +150,7 @@ impl Writer {
     /// Tells the peer why the transfer ends here, if it does not know.
     pub(super) async fn fail(&mut self, error: &TransferError) {
         if let Some((code, text)) = error.for_peer() {
-            // What cannot be said in time is not said.
+            // What cannot be sent in time is left out.
             let said =
                 timeout(FAREWELL, self.frame(&Frame::Failed { code, text: text.into() })).await;
             if said.is_ok() {

@@ -59,7 +59,7 @@ pub(super) async fn run(
         last_byte: Instant::now(),
         connected: false,
     };
-    // Ctrl-C is heard from before it is said what is waited for.
+    // Listens for Ctrl-C before the message about what is waited for is printed.
     let result = tokio::select! {
         biased;
         () = asked_to_end() => Err(TransferError::Interrupted(side.can_go_on()).into()),
@@ -74,7 +74,7 @@ pub(super) async fn run(
 }
 
 struct Transfer<'a> {
-    /// Of the current connection.
+    /// The endpoint of the current connection.
     endpoint: Option<Endpoint>,
     profile: Profile,
     connecting: &'a Connecting,

@@ -88,7 +88,7 @@ impl Names {
 }
 
 impl Survey {
-    /// Looks at an offer and at what is here. What was asked for by its name is not hidden.
+    /// Compares an offer with the files that exist. Entries that were asked for by name do not count as hidden.
     pub(super) fn of(manifest: &Manifest, taking: &Taking) -> Self {
         let mut survey = Survey::default();
         let Out::Directory(root) = &taking.out else { return survey };
@@ -111,8 +111,8 @@ impl Survey {
         }
     }
 
-    /// Decides what the options decide. `wanted` says that all of it was asked for by name; `terminal`, that there is
-    /// somebody to ask.
+    /// Decides as far as the options decide. `wanted`: all of it was asked for by name; `terminal`: there is somebody
+    /// to ask.
     ///
     /// # Errors
     /// If the offer is refused.

@@ -10,7 +10,7 @@ use tokio::task::JoinError;
 
 use crate::failure::Failure;
 
-/// A connection is closed with this code where another transfer with the same ticket is under way.
+/// Closes a connection while another transfer with the same ticket is under way.
 pub(super) const IN_USE: CloseCode = CloseCode(256);
 
 /// What went wrong, sorted by who can do something about it.
@@ -19,17 +19,17 @@ pub(super) enum TransferError {
     /// The connection broke or was never made: trying again may help.
     #[error("{0}")]
     Lost(String),
-    /// Something here: a file, the disk. The peer is told the code.
+    /// A failure on this side, as of a file or the disk. The peer is told the code.
     #[error("{1}")]
     Local(Code, String),
-    /// The same about one file. The peer is not told where it lies.
+    /// A failure on this side with one file. The peer is not told where the file is.
     #[error("{here}")]
     File {
-        /// What the peer is told.
+        /// The code that the peer is told.
         code: Code,
-        /// With the file's whole path.
+        /// The text with the file's whole path.
         here: String,
-        /// With its name in the offer.
+        /// The text with the file's name in the offer.
         there: String,
     },
     /// The peer said why it cannot go on.
@@ -52,7 +52,7 @@ impl TransferError {
         TransferError::Protocol(why.to_string())
     }
 
-    /// Something about the file `name` below `root`; `text` makes a sentence of what it is called.
+    /// A failure with the file `name` below `root`; `text` makes a sentence of what the file is called.
     pub(super) fn about(
         code: Code,
         root: &Path,

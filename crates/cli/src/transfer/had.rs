@@ -10,14 +10,14 @@ use super::progress::Progress;
 pub(super) struct Had<'a> {
     manifest: &'a Manifest,
     progress: &'a Progress,
-    /// Files of which it has asked for a checksum alone. What it has of them counts once they are in their place.
+    /// Files of which it asked for a checksum only, with the bytes it has. They count once the file is in place.
     checked: BTreeMap<u32, u64>,
-    /// Files whose other bytes it has asked for. What it has of them counts already.
+    /// Files whose other bytes it has asked for, with the bytes that it has. They count already.
     begun: BTreeMap<u32, u64>,
 }
 
 impl<'a> Had<'a> {
-    /// It has nothing yet.
+    /// The receiver has nothing yet.
     pub(super) fn new(manifest: &'a Manifest, progress: &'a Progress) -> Self {
         Had { manifest, progress, checked: BTreeMap::new(), begun: BTreeMap::new() }
     }
@@ -47,7 +47,7 @@ impl<'a> Had<'a> {
         }
     }
 
-    /// Whatever it says, it has no more of a file than there is.
+    /// Limits what the receiver says that it has to the size of the file.
     fn bytes(&self, index: u32, offset: u64) -> u64 {
         self.manifest.entry(index as usize).map_or(0, |file| file.size.min(offset))
     }

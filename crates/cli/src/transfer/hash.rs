@@ -17,18 +17,18 @@ pub(super) type Sum = [u8; 32];
 pub(super) struct Hash(Context);
 
 impl Hash {
-    /// Of no bytes.
+    /// The hash of no bytes.
     pub(super) fn new() -> Self {
         Hash(Context::new(&SHA256))
     }
 
-    /// Of all the bytes of a file.
+    /// The SHA-256 of all the bytes of a file.
     pub(super) fn of_file(file: &mut File) -> io::Result<Sum> {
         Hash::of_start(file, u64::MAX).map(|(hash, _)| hash.sum())
     }
 
-    /// Of the first `count` bytes of a file, or of as many as there are, and how many that were. The
-    /// file's position is after them.
+    /// The hash of the first `count` bytes of a file, or of as many as there are, and how many that
+    /// were. The file's position is after them.
     pub(super) fn of_start(file: &mut File, count: u64) -> io::Result<(Self, u64)> {
         file.seek(SeekFrom::Start(0))?;
         let mut hash = Hash::new();

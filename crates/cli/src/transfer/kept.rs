@@ -78,8 +78,8 @@ pub(super) fn directory() -> Option<PathBuf> {
 }
 
 impl Place {
-    /// The place for a command of which `words` are what makes it the same as another; `None` if there is none to
-    /// be had, or another process has it. Others' tickets that have expired by `now` are removed.
+    /// The place of the command that `words` identify; `None` if none can be made, or another process has it.
+    /// Others' tickets that have expired by `now` are removed.
     pub(super) fn of(words: &[&str], now: u64) -> Option<Self> {
         Place::within(&directory()?, words, now)
     }
@@ -87,7 +87,7 @@ impl Place {
     fn within(directory: &Path, words: &[&str], now: u64) -> Option<Self> {
         make_directory(directory).ok()?;
         remove_expired(directory, now);
-        // Lengths keep words apart that would be the same written one after the other.
+        // Each word has its length before it, since joined words alone would be ambiguous.
         let told: String = words.iter().map(|word| format!("{} {word}\n", word.len())).collect();
         let name = format::hex(&digest(&SHA256, told.as_bytes()).as_ref()[..16]);
         let file = directory.join(format!("{name}.json"));
@@ -95,7 +95,7 @@ impl Place {
         lock.is_held().then_some(Place { file, _lock: lock })
     }
 
-    /// The ticket that is here, if it is good for longer than until `now`, seconds since 1970.
+    /// The ticket at this place, if it expires after `now`, seconds since 1970.
     fn read(&self, now: u64) -> Option<(Record, Ticket, SecretKey)> {
         let record = read(&self.file)?;
         let ticket = Ticket::parse(&record.ticket).ok()?;
@@ -116,7 +116,7 @@ impl Place {
 }
 
 impl Kept {
-    /// The ticket that is kept at `place`, if it is still good.
+    /// The ticket that is kept at `place`, if it is still good; otherwise the error returns the place.
     pub(super) fn take_up(place: Option<Place>, now: u64) -> Result<Self, Option<Place>> {
         let Some(place) = place else { return Err(None) };
         let Some((mut record, ticket, key)) = place.read(now) else { return Err(Some(place)) };
@@ -140,7 +140,7 @@ impl Kept {
         kept
     }
 
-    /// Another one instead of it is to be made: gives the place back.
+    /// Returns the place, for another ticket.
     pub(super) fn into_place(self) -> Option<Place> {
         self.place
     }
@@ -159,10 +159,10 @@ impl Kept {
         self.offer == Some(offer)
     }
 
-    /// The transfer is complete, or the ticket has expired.
+    /// Removes the kept ticket: the transfer is complete, or the ticket has expired.
     pub(super) fn forget(&self) {
         if let Some(place) = &self.place {
-            // What cannot be removed expires.
+            // If the file cannot be removed, its ticket still expires.
             let _ = fs::remove_file(&place.file);
         }
     }

@@ -28,14 +28,14 @@ pub(super) fn make(place: &Place, target: &Target, overwrite: bool) -> Result<()
     place.directory.sync().map_err(failed)
 }
 
-/// Replaces it in one step, so that the name always exists.
+/// Replaces what is there in one step, so that the name always exists.
 fn replace(place: &Place, target: &Target, old: &Facts) -> Result<(), TransferError> {
     let failed = |error| place.failed(&error);
     let beside = Beside::new(place);
     place.directory.remove(&beside.new).map_err(failed)?;
     place.directory.link(target.as_str(), &beside.new).map_err(failed)?;
     if place.look()?.as_ref() != Some(old) {
-        // The error before this one is reported.
+        // If this fails, the earlier error is still the one to report.
         let _ = place.directory.remove(&beside.new);
         return Err(changed(place));
     }

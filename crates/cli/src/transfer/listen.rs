@@ -33,10 +33,10 @@ use crate::limited::Limited;
 use crate::paths::listening;
 use crate::{keys, machine};
 
-/// When a connection is lost that has brought something, the ticket's holder may come back for so long, even if the ticket
-/// expires meanwhile.
+/// Time in which the ticket's holder may come back after losing a connection that has brought something, even if the
+/// ticket expires meanwhile.
 const COME_BACK: Duration = Duration::from_secs(300);
-/// Connections of an allowed peer at a time that are being looked at beside those with a transfer.
+/// Connections of an allowed peer at a time that may be open beside those with a transfer, while they are examined.
 const MORE: usize = 4;
 
 /// What the command line chose for a side that listens.
@@ -46,12 +46,12 @@ pub(super) struct Listening<'a> {
     pub(super) side: &'a Side,
     pub(super) report: Report,
     pub(super) insight: &'a Insight,
-    /// What makes another command the same as this one.
+    /// Words that identify this command.
     pub(super) words: Vec<String>,
 }
 
 impl Listening<'_> {
-    /// Waits for whoever may connect, and does its part with them.
+    /// Waits for permitted peers, and does this side's part with them.
     pub(super) async fn run(&self) -> Result<(), Failure> {
         let (endpoint, mut kept) = self.bind()?;
         let arrivals = Arrivals::of(&endpoint);
@@ -69,7 +69,7 @@ impl Listening<'_> {
                 self.serve(&arrivals).await
             }
         };
-        // Ctrl-C is heard from before the ticket is told.
+        // Listens for Ctrl-C before the ticket is printed.
         let interrupted = tokio::select! {
             biased;
             () = asked_to_end() => Ok(()),
@@ -94,7 +94,7 @@ impl Listening<'_> {
             let shared = keys::shared_with(allow, self.common.preshared_key.as_deref())?;
             let secrets = Secrets { key: keys::load(key)?, shared };
             let mut config = self.config(secrets)?;
-            // So that no peer takes another's place.
+            // Limits each peer, so that none takes another's place.
             config.max_per_peer = MAX_PER_PEER + MORE;
             let endpoint = bind(config, &self.args.listen)?;
             endpoint.set_permitted(Permitted::Only(allow.iter().copied().collect()));
@@ -236,15 +236,15 @@ impl Listening<'_> {
             result = &mut serving => Ended(result),
             next = self.successor(arrivals, connection) => {
                 connection.close(0, "");
-                // It lets its files go; why it ended is known.
+                // Lets it release its files. The reason why it ended is known.
                 let _ = serving.await;
                 Replaced(next)
             }
         }
     }
 
-    /// The next connection, once the one that is being served does not answer any more. Until then, whoever comes
-    /// is told that it is too late.
+    /// The next connection, once the one that is being served does not answer any more. Until then, others that
+    /// connect are told that the ticket is in use.
     async fn successor(
         &self,
         arrivals: &Arrivals,
@@ -305,7 +305,7 @@ impl Listening<'_> {
 /// How serving a connection ended.
 enum Served {
     Ended(Result<(), TransferError>),
-    /// By this connection, which takes its place.
+    /// Replaced by this connection.
     Replaced(Result<Connection, Failure>),
 }
 use Served::{Ended, Replaced};
@@ -348,7 +348,7 @@ impl Standing {
                 let (counts, time) = (progress.counts(), started.elapsed());
                 let peer = connection.peer();
                 let end = End { role, peer, counts, time, paths: &paths };
-                // Programs count events.
+                // Programs count events, so none is left out.
                 match report.json {
                     true => report.finished(&end),
                     false => lines.line(|| report.finished(&end)),
@@ -359,7 +359,7 @@ impl Standing {
     }
 }
 
-/// Until when a connection is waited for.
+/// Time until which a connection is waited for.
 #[derive(Debug)]
 struct Deadline {
     at: Option<Instant>,
@@ -398,7 +398,7 @@ fn stopped() -> Failure {
     Failure::failed("the sockets were closed")
 }
 
-/// Binds what was asked for; without a wish, every address, under one port for both families.
+/// Binds the addresses that were given; without any, all addresses, under one port for both families if possible.
 fn bind(config: Config, listen: &[String]) -> Result<Endpoint, Failure> {
     if listen.is_empty() {
         let v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));

@@ -22,11 +22,11 @@ use crate::limit::Limit;
 
 /// Pieces of files that may wait for the connection: 1 MiB.
 const WAITING: usize = 16;
-/// How long a peer that takes nothing any more may take to say why.
+/// Time for a peer that takes nothing any more to say why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Names that a peer may ask for, and their bytes together.
 const MAX_WANTED: (usize, usize) = (10_000, 1 << 20);
-/// How long it may take to say what it wants.
+/// Time for a peer to say what it wants.
 const WANTING: Duration = Duration::from_secs(60);
 
 /// Offers `source` and sends what the peer asks for, until it has all it wants.
@@ -59,7 +59,7 @@ pub(super) async fn offer(
         written = writing => written,
     };
     match written {
-        // The thread has stopped: of itself only because of an error.
+        // The thread stops by itself only after an error.
         Ok(()) => Err(match reading.await {
             Ok(Err(error)) => error,
             _ => TransferError::lost("an internal task failed"),
@@ -113,7 +113,7 @@ fn read(
     Ok(())
 }
 
-/// Listens until the peer has all it wants.
+/// Reads the peer's requests until it has all it wants.
 async fn hear(
     mut reader: Reader,
     manifest: &Manifest,
@@ -133,7 +133,7 @@ async fn hear(
                 } else {
                     had.fetch(index, offset);
                 }
-                // One more than may be pending is being sent.
+                // The request that is being answered is allowed beside those that wait.
                 if unanswered.fetch_add(1, Ordering::Relaxed) > MAX_FETCHES {
                     return Err(TransferError::protocol("too many requests at a time"));
                 }

@@ -44,7 +44,7 @@ struct Note {
 pub(super) struct Beside {
     part: String,
     note: String,
-    /// The note that is being written, or a link that is to replace something.
+    /// Name of the note while it is written, or of a link that is to replace something.
     pub(super) new: String,
 }
 
@@ -71,7 +71,7 @@ impl Partial {
         Ok(read_note(place, &beside, entry).filter(|_| ours).map_or(0, |note| note.offset))
     }
 
-    /// Goes on where that transfer stopped; `None` if there is nothing to go on with.
+    /// Resumes where an earlier transfer stopped; `None` if there is nothing to resume.
     ///
     /// # Errors
     /// If the bytes are not those that were received, or another process has the file.
@@ -88,7 +88,7 @@ impl Partial {
         if count < note.offset || format::hex(&hash.sum()) != note.sha256 {
             return Err(changed(place, Some(&beside.part)));
         }
-        // What came after the note may be anything.
+        // Bytes after those that the note describes may be anything.
         file.set_len(note.offset)
             .and_then(|()| file.seek(SeekFrom::Start(note.offset)))
             .map_err(failed)?;
@@ -119,7 +119,7 @@ impl Partial {
         }
         beside.remove_note(&place.directory).map_err(failed)?;
         let allowed = if executable { 0o777 } else { 0o666 };
-        // Its owner can go on with it; what the sender's owner could not do is taken away at the end.
+        // Its owner can always resume it; permissions that the sender's owner does not have are removed at the end.
         let mode = u32::from(entry.mode) & allowed | 0o600;
         let file = place.directory.create_anew(&beside.part, mode).map_err(failed)?;
         let file = lock(file, place)?;
@@ -140,7 +140,7 @@ impl Partial {
         (self.written, self.hash.sum())
     }
 
-    /// Appends bytes; says how many from the start are safe now, if that is news.
+    /// Appends bytes; returns how many from the start are safe now, if that has changed.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<Option<u64>, TransferError> {
         self.file.write_all(bytes).map_err(|error| self.place.failed(&error))?;
         self.hash.update(bytes);
@@ -149,7 +149,7 @@ impl Partial {
         if due { self.write_note().map(Some) } else { Ok(None) }
     }
 
-    /// Makes what is there survive, and notes it; says how many bytes that are.
+    /// Writes what is there to the disk, then the note; returns how many bytes are safe.
     pub(super) fn write_note(&mut self) -> Result<u64, TransferError> {
         let (directory, beside) = (&self.place.directory, &self.beside);
         let note = Note {
@@ -182,7 +182,7 @@ impl Partial {
         replaced: Option<&Facts>,
     ) -> Result<(), TransferError> {
         if self.written != size || self.hash.sum() != *sum {
-            // Bytes that are wrong somewhere cannot be gone on from.
+            // A transfer cannot go on from wrong bytes.
             self.remove();
             let why = format!("{}: what arrived is not what was sent", self.entry.name);
             return Err(TransferError::Local(Code::Checksum, why));
@@ -195,7 +195,7 @@ impl Partial {
             return Err(changed(place, Some(&beside.part)));
         }
         restrict(file, &own, entry, replaced).map_err(failed)?;
-        // Some file systems keep no times; the file is no worse for it.
+        // Some file systems keep no times, which is no error.
         let _ = file.set_modified(system_time(entry.modified));
         file.sync_all().map_err(failed)?;
         give_name(place, beside, replaced)?;
@@ -226,7 +226,7 @@ pub(super) fn tidy(place: &Place) {
 impl Beside {
     pub(super) fn new(place: &Place) -> Self {
         let mut sum = Context::new(&SHA256);
-        // Two senders do not get at each other's partial files.
+        // The sender is part of the names, so that two senders do not get at each other's partial files.
         sum.update(place.sender.map(|key| key.0).as_ref().map_or(&[], |key| key));
         sum.update(place.offered.as_str().as_bytes());
         let short = format::hex(sum.finish().as_ref().get(..8).unwrap_or_default());
@@ -241,8 +241,8 @@ impl Beside {
     }
 }
 
-/// Of one name and owned by nobody else. It has its final name too if the process was killed between giving that
-/// and taking this one.
+/// Whether it is a regular file of this user with one name. It has its final name as well if the process was
+/// killed after giving that and before removing this one.
 fn is_ours(facts: &Facts) -> bool {
     facts.is_file && facts.is_ours() && facts.names == 1
 }
@@ -265,7 +265,7 @@ fn read_note(place: &Place, beside: &Beside, entry: &Entry) -> Option<Note> {
     same.then_some(note)
 }
 
-/// File systems without locks have to do without.
+/// Locks a file. On file systems without locks it stays unlocked.
 fn lock(file: File, place: &Place) -> Result<Locked, TransferError> {
     Locked::new(file).map_err(|error| match error.kind() {
         ErrorKind::WouldBlock => place
@@ -274,10 +274,10 @@ fn lock(file: File, place: &Place) -> Result<Locked, TransferError> {
     })
 }
 
-/// Takes away what nobody could do with the sender's file, nor with the one that is replaced.
+/// Removes permissions that the sender's file does not give, or the one that is replaced.
 fn restrict(file: &File, own: &Facts, entry: &Entry, replaced: Option<&Facts>) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    // A file whose owner cannot read it is of no use to anybody.
+    // Its owner may always read it; otherwise it would be of no use to anybody.
     let kept = replaced.map_or(0o777, |old| old.mode | 0o700);
     let mode = own.mode & (u32::from(entry.mode) | 0o400) & kept;
     if mode == own.mode {

@@ -62,12 +62,12 @@ impl Counts {
 }
 
 impl Progress {
-    /// Counters that tell `report` of every file.
+    /// Counters that report every file to `report`.
     pub(super) fn telling(report: Report) -> Self {
         Progress { report: Some(report), ..Progress::default() }
     }
 
-    /// From now on this one is asked.
+    /// Sets who is asked now.
     pub(super) fn ask(&self, asked: Asked) {
         self.asked.store(asked as u8, Ordering::Relaxed);
     }
@@ -79,7 +79,7 @@ impl Progress {
         all.into_iter().find(|other| *other as u8 == asked).unwrap_or(Asked::Nobody)
     }
 
-    /// Begins to count anew, as a new connection does.
+    /// Starts to count anew for a new connection.
     pub(super) fn begin(&self, total: u64, files: u64) {
         self.moved_before.fetch_add(self.moved.load(Ordering::Relaxed), Ordering::Relaxed);
         self.ask(Asked::Nobody);
@@ -112,7 +112,7 @@ impl Progress {
         self.report.iter().for_each(|report| report.file(file));
     }
 
-    /// Does work for which the disk is waited for.
+    /// Does work that waits for the disk.
     pub(super) fn on_disk<R>(&self, work: impl FnOnce() -> R) -> R {
         self.set_on_disk(Some(Instant::now()));
         let done = work();

@@ -20,7 +20,7 @@ pub(super) enum Outgoing {
     Data(Vec<u8>),
 }
 
-/// Hands it over; false if the peer's side is gone.
+/// Passes it on; false if the peer's side is gone.
 pub(super) type Send<'a> = &'a mut dyn FnMut(Outgoing) -> bool;
 
 /// What the peer asks for: a file's bytes from an offset on, or the checksum of the bytes before it.

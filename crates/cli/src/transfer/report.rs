@@ -24,7 +24,7 @@ use crate::watched::Watched;
 pub(super) struct Report {
     /// JSON, an object a line.
     pub(super) json: bool,
-    /// Standard output is taken by a file.
+    /// Standard output carries a file, so reports go to standard error.
     pub(super) on_stderr: bool,
 }
 
@@ -208,7 +208,7 @@ impl Report {
         self.print(&Event::DryRun { files, links, directories, bytes })
     }
 
-    /// How far it is.
+    /// The progress so far.
     pub(super) fn progress(self, counts: Counts, bytes_per_second: f64, paths: &[Watched]) {
         self.event(&Event::Progress {
             bytes: counts.there(),
@@ -265,14 +265,14 @@ impl Report {
         self.line(&text)
     }
 
-    /// The same where there is no way back: the files are in place, whether somebody reads of it or not.
+    /// As [`done`](Self::done), but a failure to print is no failure: the files are in place anyway.
     pub(super) fn finished(self, end: &End<'_>) {
         if let Err(failure) = self.done(end) {
             eprintln!("anabranch: {failure}");
         }
     }
 
-    /// For whoever reads JSON; the transfer goes on without them.
+    /// Prints an event as JSON. If that fails, the transfer goes on.
     fn event(self, event: &Event<'_>) {
         if self.json {
             let _ = self.print(event);

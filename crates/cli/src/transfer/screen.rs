@@ -23,15 +23,15 @@ use crate::watched::{Recent, Watched, inline, lines};
 const SPAN: Duration = Duration::from_secs(4);
 /// Silence of the other side, or of the disk, that is worth telling.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How often a line on a terminal is brought up to date, and paths are looked at.
+/// Interval at which a line on a terminal is redrawn and paths are sampled.
 pub(super) const REDRAW: Duration = Duration::from_millis(250);
-/// A line that stays, and an event of progress, comes every this many times.
+/// Redraws from one line that stays, and one event of progress, to the next.
 const STAYS: u64 = 4;
 /// Steps of the bar.
 const STEPS: u64 = 1000;
 /// Columns of the bar, with what is around it.
 const BAR: usize = 29;
-/// Columns of a terminal that does not tell.
+/// Columns that are assumed if the terminal does not tell.
 const COLUMNS: usize = 80;
 
 /// Shows a transfer for as long as it is kept.
@@ -41,7 +41,7 @@ pub(super) struct Screen(Option<JoinHandle<()>>, Option<ProgressBar>);
 /// What is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
-    /// Whose paths.
+    /// The connection whose paths are shown.
     pub(super) connection: Connection,
     pub(super) role: Role,
     pub(super) progress: Arc<Progress>,
@@ -88,7 +88,7 @@ async fn show(shown: Shown, bar: Option<ProgressBar>) {
             report.progress(counts, rate, &paths);
         }
         if progress.asked() == Asked::Here {
-            // The line belongs to the question.
+            // The question takes the line's place.
             bar.iter().for_each(ProgressBar::finish_and_clear);
             continue;
         }
@@ -109,7 +109,7 @@ fn waiting(progress: &Progress, silence: Option<Duration>) -> Option<String> {
     if progress.asked() == Asked::There {
         return Some("waiting for the other side to accept the files".to_owned());
     }
-    // What is left of a lost connection has to be safe before another is made.
+    // What came over a lost connection must be safe on disk before another is made.
     if let Some(time) = progress.waits_for_disk().filter(|time| *time >= SILENCE) {
         return Some(format!("waiting for this machine's disk for {} s", time.as_secs()));
     }
@@ -117,7 +117,7 @@ fn waiting(progress: &Progress, silence: Option<Duration>) -> Option<String> {
     Some(format!("nothing heard for {silence} s, waiting for the other side"))
 }
 
-/// Tells how paths stand, if it is news.
+/// Reports the states of paths that have changed.
 fn tell_states(report: Report, paths: &[Watched], states: &mut BTreeMap<String, PathStatus>) {
     for path in paths {
         if states.insert(path.name.clone(), path.state) != Some(path.state) {
@@ -149,7 +149,7 @@ fn draw(
     bar.set_message(all.join("\n"));
 }
 
-/// What is said beside the bar, and whether there is room for that.
+/// The text beside the bar, and whether there is room for the bar.
 fn head(counts: Counts, rate: f64, columns: usize) -> (String, bool) {
     let mut parts = parts(counts, rate);
     let fits =

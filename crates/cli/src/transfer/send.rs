@@ -87,7 +87,7 @@ fn listening<'a>(
     Listening { args: &args.listen, common: &args.common, side, report, insight, words }
 }
 
-/// Tells what would be sent.
+/// Prints what would be sent.
 fn list(offer: &Offer, report: Report) -> Result<(), Failure> {
     let (mut amounts, mut text) = (Amounts::default(), String::new());
     for entry in offer.manifest.entries() {

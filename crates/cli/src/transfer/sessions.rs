@@ -7,7 +7,7 @@ use anabranch::Connection;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long a transfer whose peer is gone may take to let its files go.
+/// Longest wait for a transfer whose peer is gone to release its files.
 const LET_GO: Duration = Duration::from_secs(10);
 
 /// Transfers with one peer at a time.
@@ -20,19 +20,19 @@ pub(super) struct Sessions(Arc<Mutex<Vec<Session>>>);
 #[derive(Clone, Debug)]
 struct Session {
     connection: Connection,
-    /// Its sender is there as long as the transfer goes on.
+    /// Closed when the transfer ends.
     under_way: watch::Receiver<()>,
 }
 
-/// A transfer is under way as long as this lives.
+/// Keeps a transfer under way until this is dropped.
 #[derive(Debug)]
 pub(super) struct UnderWay {
     _going: watch::Sender<()>,
 }
 
 impl Sessions {
-    /// A transfer begins over `connection`. Others with the same peer that does not answer there any more, as it has
-    /// crashed and come back, are ended first, so that they let their files go.
+    /// Registers a transfer over `connection`. Others with the same peer that do not answer any more, since it has
+    /// crashed and come back, are ended first, so that they release their files.
     /// `None` if the peer has too many that are alive.
     pub(super) async fn begin(&self, connection: &Connection) -> Option<UnderWay> {
         let (going, under_way) = watch::channel(());
@@ -41,7 +41,7 @@ impl Sessions {
         for mut session in earlier {
             if !session.connection.is_alive().await {
                 session.connection.close(0, "");
-                // An error says that the sender is gone, which is what is waited for.
+                // An error says that the sender is gone, which is what this waits for.
                 let _ = timeout(LET_GO, session.under_way.changed()).await;
             } else {
                 alive += 1;

@@ -7,12 +7,12 @@ use anabranch::{Config, PresharedKey, Profile, PublicKey, Schedule, SecretKey, T
 
 use crate::insight::Insight;
 
-/// How long the news of a connection's end may take.
+/// Longest wait for the peer to learn that a connection has ended.
 pub(super) const FLUSH: Duration = Duration::from_secs(3);
 
-/// Silence after which the other side is asked for a sign of life: a screen is to tell soon that nobody is there.
+/// Silence after which the other side is asked for a sign of life, so that the screen soon shows that nobody is there.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// How often somebody who does not answer is asked again: one who comes back is to be found within a second.
+/// Handshakes are repeated this often, so that a peer that comes back is found within a second.
 const SCHEDULE: Schedule = Schedule {
     first: Duration::from_millis(200),
     longest: Duration::from_millis(600),
@@ -33,7 +33,7 @@ impl From<SecretKey> for Secrets {
     }
 }
 
-/// An endpoint whose connections are lost after this long a silence.
+/// Configuration of an endpoint whose connections are lost after this long a silence.
 pub(super) fn endpoint_config(
     secrets: Secrets,
     profile: Profile,

@@ -30,7 +30,7 @@ pub(super) struct PathShare {
     pub(super) remote: SocketAddr,
     /// Bytes that arrived, headers and repairs included; on the side that sent them an estimate.
     pub(super) bytes: u64,
-    /// Of all the paths' bytes.
+    /// Share of the bytes of all paths.
     #[serde(serialize_with = "format::three_decimals")]
     pub(super) share: f64,
     /// Smoothed round-trip time, if it was measured.
@@ -43,7 +43,7 @@ pub(super) struct PathShare {
 pub(super) struct Earlier(Mutex<Vec<PathShare>>);
 
 impl Earlier {
-    /// A connection of the transfer has ended.
+    /// Adds the paths of a connection of the transfer, which has ended.
     pub(super) fn add(&self, connection: &Connection, role: Role) {
         let all = self.with(connection, role);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = all;

@@ -18,7 +18,7 @@ use super::error::TransferError;
 use super::pick::Pick;
 use crate::confine;
 
-/// Permissions of what comes from a pipe, which has none: what the receiver's mask lets.
+/// Permissions of data from a pipe, which has none of its own. The receiver's umask applies.
 const PIPE: u16 = 0o666;
 
 /// What was asked to be sent.
@@ -28,13 +28,13 @@ pub(super) struct Source {
     files: Vec<String>,
     /// What standard input is called.
     stdin_name: String,
-    /// What of the files is sent.
+    /// Selects what of the files is sent.
     pick: Pick,
     /// Standard input can be read only once.
     stdin_read: Arc<AtomicBool>,
 }
 
-/// What is there, entry by entry.
+/// What is offered, entry by entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offer {
     pub(super) manifest: Manifest,
@@ -152,8 +152,8 @@ impl Offer {
         }
     }
 
-    /// The same without links to what is not sent: at the other end they could lead to something that was there
-    /// before.
+    /// The offer without links to what is not sent: at the other end they could lead to something that was
+    /// there before.
     fn without_astray(mut self) -> Result<Offer, TransferError> {
         let astray: BTreeSet<usize> =
             self.manifest.astray().map_err(refused)?.into_iter().collect();
@@ -201,7 +201,7 @@ impl Offer {
                 below.sort_by(|a, b| b.0.cmp(&a.0));
                 waiting.append(&mut below);
             } else if metadata.is_file() {
-                // A file that cannot be opened is better known now than after an hour.
+                // A file that cannot be opened is better reported now than after an hour.
                 File::open(&path).map_err(|error| unreadable(&path, &error))?;
                 self.add(entry(name, Kind::File, &metadata), Some(path))?;
             } else if metadata.is_symlink() {

@@ -38,7 +38,7 @@ pub(super) struct Store {
     progress: Arc<Progress>,
     /// The first entry that has not been looked at.
     next: usize,
-    /// Asked for, in that order.
+    /// Requests without an answer yet, in their order.
     pending: VecDeque<Pending>,
     current: Option<Current>,
 }
@@ -55,15 +55,15 @@ struct Pending {
 
 #[derive(Debug)]
 enum Plan {
-    /// Which sum the whole file has: one of that size is here.
+    /// The checksum of the whole file: a file of that size is here.
     SumOfAll,
-    /// Which sum the first bytes have: an earlier transfer has left as many.
+    /// The checksum of the first bytes: an earlier transfer has left as many.
     SumOfStart,
     /// All bytes.
     Whole,
-    /// Those after what an earlier transfer has left.
+    /// The bytes after those that an earlier transfer has left.
     Rest(Box<Partial>),
-    /// The same, asked for together with the sum of the first bytes, which decides whether they are used.
+    /// The same bytes, requested together with the checksum of the first ones, which decides whether they are used.
     Guess,
     /// Bytes that are dropped when they come: what an earlier transfer has left belongs to another file.
     Useless,
@@ -77,7 +77,7 @@ struct Current {
     index: u32,
     replaced: Option<Facts>,
     received: u64,
-    /// Bytes that it may have.
+    /// Most bytes that it may have.
     most: u64,
     sink: Sink,
 }
@@ -90,11 +90,11 @@ enum Sink {
     Nothing,
 }
 
-/// How frames to the peer leave.
+/// Sends a frame to the peer.
 pub(super) type Say<'a> = &'a mut dyn FnMut(Frame);
 
 impl Store {
-    /// Nothing asked for yet.
+    /// A store that has requested nothing yet.
     ///
     /// # Errors
     /// If the offer cannot go to standard output.
@@ -121,7 +121,7 @@ impl Store {
         })
     }
 
-    /// Asks for as much as may be asked for.
+    /// Requests as much as may be requested at a time.
     pub(super) fn fill(&mut self, say: Say<'_>) -> Result<(), TransferError> {
         while self.pending.len() < MAX_FETCHES {
             let Some(entry) = self.manifest.entry(self.next) else { break };
@@ -150,7 +150,7 @@ impl Store {
         self.next >= self.manifest.len() && self.pending.is_empty() && self.current.is_none()
     }
 
-    /// All files are in their places: makes the links.
+    /// Makes the links, once all files are in their places.
     pub(super) fn finish(&mut self) -> Result<(), TransferError> {
         let Out::Directory(root) = &mut self.out else { return Ok(()) };
         for entry in self.manifest.entries() {
@@ -183,7 +183,7 @@ impl Store {
     /// Keeps what has come of the current file, before the process ends.
     pub(super) fn suspend(&mut self) {
         if let Some(Current { sink: Sink::Partial(partial), received, .. }) = &mut self.current {
-            // Without a newer note the older one holds.
+            // If the note cannot be written, the older one holds.
             let note = || partial.write_note();
             let _ = (*received > 0).then(|| self.progress.on_disk(note));
             partial.abandon_if_empty();
@@ -212,7 +212,7 @@ impl Store {
             }
         });
         self.pending.push_back(pending);
-        // A file that changes gets another time, as a rule. So the rest is asked for before the answer is known.
+        // A changed file usually has another time. So the rest is requested before the answer is known.
         if is_start && self.pending.len() < MAX_FETCHES {
             self.ask(Pending { index, offset, replaced: None, plan: Plan::Guess }, say);
         }
@@ -252,7 +252,7 @@ impl Store {
         Ok(())
     }
 
-    /// The peer has said which sum the first bytes of its file have.
+    /// Handles the checksum that the peer gives for the first bytes of its file.
     fn sum(
         &mut self,
         index: u32,
@@ -291,7 +291,7 @@ impl Store {
         }
     }
 
-    /// Goes on with a file of which an earlier transfer has left a part, which is `partial` if it is the peer's file.
+    /// Goes on with a file of which an earlier transfer has left a part: `partial`, if that is part of the peer's file.
     fn go_on(&mut self, pending: Pending, partial: Option<Partial>, say: Say<'_>) {
         let asked = |other: &&mut Pending| {
             other.index == pending.index && matches!(other.plan, Plan::Guess)
@@ -388,13 +388,13 @@ impl Store {
     }
 }
 
-/// To ask for what an earlier transfer did not bring, or for everything.
+/// Plans to request what an earlier transfer did not bring, or everything.
 fn partly(entry: &Entry, place: &Place) -> Result<(u64, Plan), TransferError> {
     let left = if entry.kind == Kind::File { Partial::left(place, entry)? } else { 0 };
     Ok((left, if left > 0 { Plan::SumOfStart } else { Plan::Whole }))
 }
 
-/// The sum of a file that exists; it is told to nobody.
+/// The checksum of a file that exists; it is never sent.
 fn sum_of(place: &Place) -> Result<Sum, TransferError> {
     let sum = place.directory.read(&place.name).and_then(|mut file| Hash::of_file(&mut file));
     sum.map_err(|error| {

@@ -18,11 +18,11 @@ use super::kept::Kept;
 use super::progress::Progress;
 use super::store::{Out, Store};
 
-/// How often the peer is told that this side still works, as while it reads a long file again.
+/// Interval at which the peer is told that this side still works, as while it reads a long file again.
 pub(super) const ALIVE: Duration = Duration::from_secs(5);
 /// Frames that may wait for the files: as many as hold 1 MiB.
 const WAITING: usize = 16;
-/// How long an offer may take to be complete: the peer has directories to look at.
+/// Time for an offer to be complete: the peer has directories to look at.
 const OFFER: Duration = Duration::from_secs(300);
 
 /// What to take, and where to put it.
@@ -38,7 +38,7 @@ pub(super) struct Taking {
     pub(super) asks: bool,
     /// Peers are known by their keys from one transfer to the next, not only for a ticket.
     pub(super) keyed: bool,
-    /// What a person has said yes to, as far as that has not been forgotten.
+    /// Offers that a person has accepted and that are still remembered.
     pub(super) agreed: Agreed,
     /// What the offers that are being taken cost.
     accounts: Accounts,
@@ -51,7 +51,7 @@ impl Taking {
         Taking { wanted, out, rules, asks: false, keyed: false, agreed, accounts }
     }
 
-    /// The same from one peer, whose partial files are kept apart from others' if it is known by its key.
+    /// The same from one peer. If peers are known by their keys, its partial files are kept apart from others'.
     fn of_peer(&self, peer: PublicKey) -> Self {
         let out = match &self.out {
             Out::Directory(root) if self.keyed => Out::Directory(root.of_sender(peer)),
@@ -139,7 +139,7 @@ async fn offer(reader: &mut Reader, account: &mut Account) -> Result<Manifest, T
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when this is dropped.
 struct Aborting(JoinHandle<Result<(), TransferError>>);
 
 impl Aborting {
@@ -157,7 +157,7 @@ impl Drop for Aborting {
     }
 }
 
-/// Hands on what the peer says until there is nobody to hand it to.
+/// Passes on the peer's frames until nobody takes them any more.
 async fn feed(mut reader: Reader, to_store: mpsc::Sender<Incoming>) -> Result<(), TransferError> {
     loop {
         let incoming = reader.next().await?;
@@ -173,7 +173,7 @@ fn keep(
     mut of_peer: mpsc::Receiver<Incoming>,
     say: &mpsc::UnboundedSender<Frame>,
 ) -> Result<(), Option<TransferError>> {
-    // Nobody hears it when the connection is gone, which is noticed elsewhere.
+    // Sending fails only if the connection is gone, which is noticed elsewhere.
     let mut say = |frame| drop(say.send(frame));
     loop {
         store.fill(&mut say)?;
@@ -191,7 +191,7 @@ fn keep(
     }
 }
 
-/// Says what the files have to say until they have no more.
+/// Sends the frames of the thread that keeps the files, until there are no more.
 async fn speak(
     writer: &mut Writer,
     mut said: mpsc::UnboundedReceiver<Frame>,

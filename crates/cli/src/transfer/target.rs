@@ -17,7 +17,7 @@ pub(super) const USUAL: &str = "anabranch-received";
 #[derive(Clone, Debug)]
 pub(super) struct Root {
     directory: Directory,
-    /// As it is called here.
+    /// Its path on this machine.
     path: PathBuf,
     /// Whose files these are, if that is known from one connection to the next.
     sender: Option<PublicKey>,
@@ -30,7 +30,7 @@ pub(super) struct Root {
 pub(super) struct Place {
     pub(super) directory: Directory,
     pub(super) name: String,
-    /// As it is called in the offer.
+    /// Its name in the offer.
     pub(super) offered: Name,
     pub(super) sender: Option<PublicKey>,
     root: PathBuf,
@@ -54,7 +54,7 @@ impl Root {
     }
 
     /// Opens the [usual](USUAL) directory in the present one, and makes it if it is not there. Nobody has named
-    /// it, so it must not be somebody else's idea of where files go.
+    /// it, so it must not be a link or another user's, which could lead files elsewhere.
     pub(super) fn open_usual() -> Result<Self, TransferError> {
         let path = std::path::absolute(USUAL).unwrap_or_else(|_| PathBuf::from(USUAL));
         let failed = |error: io::Error| cannot_write(&path, "the directory", &error);
@@ -85,7 +85,7 @@ impl Root {
         Root { sender: Some(sender), ..self.clone() }
     }
 
-    /// As it is called here.
+    /// Its path on this machine.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -118,9 +118,8 @@ impl Root {
         directory.look(last).ok()?
     }
 
-    /// Goes down to `path` on the way to `name`, making what is not there and following no link: one that leads
-    /// elsewhere would take the files along. The last directory gets these permissions, those on the way the usual
-    /// ones.
+    /// Goes down to `path` on the way to `name`. Makes directories that are missing and follows no link, since one
+    /// could lead elsewhere. The last directory gets these permissions, those on the way the usual ones.
     fn descend(&mut self, name: &Name, path: &str, mode: u32) -> Result<Directory, TransferError> {
         if path.is_empty() {
             return Ok(self.directory.clone());
@@ -162,12 +161,12 @@ impl Place {
         self.directory.look(&self.name).map_err(|error| self.failed(&error))
     }
 
-    /// Writing failed.
+    /// The failure of writing the file.
     pub(super) fn failed(&self, error: &io::Error) -> TransferError {
         storage(&self.root, &self.offered, error)
     }
 
-    /// Something is wrong with the file; `text` makes a sentence of what it is called.
+    /// A failure with the file; `text` makes a sentence of what it is called.
     pub(super) fn wrong(&self, code: Code, text: impl Fn(&str) -> String) -> TransferError {
         TransferError::about(code, &self.root, &self.offered, text)
     }
@@ -180,7 +179,7 @@ fn storage(root: &Path, name: &Name, error: &io::Error) -> TransferError {
     })
 }
 
-/// Something that is not in the offer cannot be written; the peer is told what it is to it.
+/// The failure of writing something that is not in the offer; the peer is told only what it is to the peer.
 pub(super) fn cannot_write(path: &Path, to_peer: &str, error: &io::Error) -> TransferError {
     let advice = advice(error);
     let text = |what: &str| format!("cannot write {what}: {error}{advice}");

@@ -44,7 +44,7 @@ fn lines() -> &'static Mutex<mpsc::Receiver<String>> {
 /// Asks one question after the other, and takes only what is typed after it for an answer. The end of input is a no.
 pub(super) async fn ask(mut text: impl FnMut(bool) -> String) -> bool {
     let mut lines = lines().lock().await;
-    // Where the terminal keeps it, and where the thread has it.
+    // Drops what was typed before, in the terminal's buffer and in the thread's queue.
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     while lines.try_recv().is_ok() {}
     eprint!("{}", text(false));

@@ -124,7 +124,7 @@ fn code(error: TransferError) -> Code {
     }
 }
 
-/// The peer says which sum the first bytes of its file have; what is said to that.
+/// Hands over the peer's checksum of the first bytes of its file; returns the answers.
 fn tell(store: &mut Store, offset: u64, bytes: &[u8]) -> Result<Vec<Frame>, TransferError> {
     hand(store, Incoming::Frame(Frame::Sum { index: 0, offset, sum: sum(bytes) }))
 }

@@ -7,17 +7,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// Time until it is said again where lines stay.
+/// Interval of the message where lines stay.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How often a line on a terminal is brought up to date.
+/// Interval at which a line on a terminal is redrawn.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Says what is being waited for, for as long as it is kept.
+/// Shows what is being waited for, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Waiting(Option<JoinHandle<()>>, Option<ProgressBar>);
 
 impl Waiting {
-    /// Says that it is waited for `what`, and how long that has been.
+    /// Shows that `what` is being waited for, and for how long.
     pub(super) fn open(what: String, quiet: bool) -> Self {
         if quiet {
             return Waiting(None, None);

@@ -16,17 +16,17 @@ use crate::{format, keys};
 /// The secrets that are shared with peers.
 pub(super) type Preshared = BTreeMap<PublicKey, PresharedKey>;
 
-/// What is different.
+/// Differences between two versions of the settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
-    /// What is done as the new settings say.
+    /// Changes that take effect now or with the next connection.
     pub(super) made: Vec<String>,
-    /// What cannot be changed while the process runs.
+    /// Changes that take effect only after a restart.
     pub(super) kept: Vec<String>,
 }
 
 impl Changes {
-    /// From the settings that `serve` has, and the secrets, to new ones.
+    /// The changes of the settings and of the secrets of `serve`.
     pub(super) fn of_serve(old: (&Serve, &Preshared), new: (&Serve, &Preshared)) -> Self {
         let mut changes = Changes::default();
         let ((old, old_secrets), (new, new_secrets)) = (old, new);
@@ -52,7 +52,7 @@ impl Changes {
         changes
     }
 
-    /// From the settings that `connect` has, and the secrets, to new ones.
+    /// The changes of the settings and of the secrets of `connect`.
     pub(super) fn of_connect(old: (&Connect, &Preshared), new: (&Connect, &Preshared)) -> Self {
         let mut changes = Changes::default();
         let ((old, old_secrets), (new, new_secrets)) = (old, new);

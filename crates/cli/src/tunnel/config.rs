@@ -18,8 +18,8 @@ use crate::failure::Failure;
 use crate::paths::PathArg;
 use crate::values::{Listening, Memory, Reached};
 
-/// How often an idle path is asked for a sign of life unless said otherwise: address translators keep
-/// UDP entries for 30 s and more (RFC 4787 §4.3 asks for two minutes; many do not).
+/// Interval at which an idle path is asked for a sign of life unless another is set: NATs keep UDP
+/// entries for 30 s and more (RFC 4787 §4.3 asks for two minutes; many do not).
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Most TCP connections that a peer may have open at a time unless said otherwise.
@@ -105,7 +105,7 @@ impl Connect {
     }
 }
 
-/// Settings for `serve`: options count more than the file.
+/// Settings for `serve`: options override the file.
 pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     let keepalive = keepalive(&args.common, &file.peers)?;
     let listen = args.listen.iter().map(|Listening(at)| *at).collect();
@@ -186,7 +186,7 @@ fn keepalive(args: &CommonArgs, peers: &[Peer]) -> Result<Option<Duration>, Fail
     })
 }
 
-/// Settings for `connect`: options count more than the file.
+/// Settings for `connect`: options override the file.
 pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Failure> {
     if file.peers.len() > 1 {
         return Err(Failure::usage("`connect` takes one peer, but the file has several"));

@@ -29,11 +29,11 @@ use crate::status::Telling;
 
 /// Pause after a connection could not be made.
 const RETRY: Duration = Duration::from_secs(1);
-/// A connection that ended sooner is not made anew at once.
+/// A connection that ended sooner is made anew only after a pause.
 const SHORT: Duration = Duration::from_millis(500);
-/// Silence of the peer after which one whose ports this side has asked for is asked for a sign of life.
+/// Silence after which the peer is asked for a sign of life, if this side has asked it for ports.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// When it is first told that the server does not answer, and how often at least from then on.
+/// Time until it is first reported that the server does not answer, and the longest interval of these reports.
 const FIRST_WORD: Duration = Duration::from_secs(2);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -45,7 +45,7 @@ pub(super) async fn run(
     telling: Option<&Telling>,
 ) -> Result<(), Failure> {
     let secrets = config.preshared.clone();
-    // SIGHUP is handled before anything shows that the process runs: it would end it.
+    // SIGHUP is handled before anything shows that the process runs: without a handler, it would end the process.
     let config_file = args.common.config.as_deref().filter(|_| args.stdio.is_none());
     let hangups = Hangups::listen(config_file);
     if args.stdio.is_none() {
@@ -97,7 +97,7 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Answers those who ask, and reads the settings again when it is asked to, until it is asked to end.
+    /// Answers `status`, and reads the settings again when asked to, until the process is asked to end.
     async fn run(
         mut self,
         mut ways: Ways,
@@ -167,13 +167,13 @@ fn heartbeat(settings: &Connect) -> Option<Duration> {
     (!settings.remote.is_empty()).then_some(HEARTBEAT)
 }
 
-/// Over which paths to connect to the address in the settings: anew every time, since names may lead elsewhere by now,
-/// and interfaces be others.
+/// The paths to the address in the settings. They are determined anew every time, since names may lead elsewhere by
+/// now, and interfaces be others.
 async fn route(settings: &Connect) -> Result<Route, Failure> {
     paths::to_host(&settings.endpoint.to_string(), &settings.paths).await
 }
 
-/// Connects, and connects again whenever the connection is lost; returns only what cannot be mended.
+/// Connects, and connects again whenever the connection is lost. Returns only an error that retrying cannot mend.
 #[expect(clippy::too_many_arguments, reason = "everything that outlives a connection")]
 async fn stay_connected(
     endpoint: &Endpoint,
@@ -211,14 +211,14 @@ async fn stay_connected(
             }
             Err(Attempt::Hopeless(failure)) => return failure,
             Err(Attempt::Again(reason)) => {
-                // The same reason is given once.
+                // A repeated reason is reported once.
                 if reason != *lack.borrow() {
                     lack.send_replace(reason.clone());
                     reporter.say(&TunnelEvent::Retrying { peer: &peer, reason });
                 }
                 RETRY
             }
-            // It was told how long it has been.
+            // `Waiting` has reported how long it has been.
             Err(Attempt::Unanswered(reason)) => {
                 lack.send_replace(reason);
                 Duration::ZERO
@@ -230,7 +230,7 @@ async fn stay_connected(
     }
 }
 
-/// Says that the server is being waited for, in ever longer intervals.
+/// Reports that the server is being waited for, in ever longer intervals.
 struct Waiting<'a> {
     peer: &'a str,
     reporter: Reporter,
@@ -245,14 +245,14 @@ impl<'a> Waiting<'a> {
         Waiting { peer, reporter, since: Instant::now(), next: FIRST_WORD, tried: Vec::new() }
     }
 
-    /// Names once the interfaces and addresses that were asked for and are not there.
+    /// Reports once the interfaces and addresses that were asked for and are missing.
     fn missing(&mut self, route: &Route) {
         if self.tried.is_empty() && !self.reporter.quiet {
             paths::tell_missing(route);
         }
     }
 
-    /// Says where this side connects to, if it is news, and then for how long it has waited; for ever.
+    /// Reports where this side connects to, if that is new, and then for how long it has waited; never returns.
     async fn tell(&mut self, remote: SocketAddr) -> Infallible {
         let Waiting { peer, reporter, since, .. } = *self;
         if !self.tried.contains(&remote) {
@@ -294,7 +294,7 @@ async fn attempt(
     });
     let Route { remote, requests } = match found.await {
         Ok(Ok(route)) => route,
-        // Such as one of the other family than all paths.
+        // For example, an address of the other family than all paths.
         Ok(Err(_)) if announced.is_some() => return Err(Attempt::NoWay),
         Ok(Err(failure @ Failure::Usage(_))) => return Err(Attempt::Hopeless(failure)),
         Ok(Err(failure)) => return Err(Attempt::Again(failure.to_string())),

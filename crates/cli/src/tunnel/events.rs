@@ -23,13 +23,13 @@ pub(super) enum TunnelEvent<'a> {
     Listening { address: String, target: String, protocol: &'static str },
     /// A peer is connected.
     Connected { peer: &'a str },
-    /// It is not any more.
+    /// A peer is no longer connected.
     Disconnected { peer: &'a str, reason: String },
     /// The peer is being connected to.
     Connecting { peer: &'a str, remote: String },
-    /// It has not answered yet, for this long.
+    /// The peer has not answered yet, for this long.
     Waiting { peer: &'a str, remote: String, seconds: u64 },
-    /// It cannot be connected to at present.
+    /// The peer cannot be connected to at present.
     Retrying { peer: &'a str, reason: String },
     /// A connected peer is silent.
     Silent { peer: &'a str, seconds: f64 },
@@ -41,14 +41,14 @@ pub(super) enum TunnelEvent<'a> {
     StreamLimit { target: String },
     /// A TCP connection is carried.
     Opened { target: String },
-    /// It has ended.
+    /// A TCP connection has ended.
     Closed { target: String, sent: u64, received: u64 },
-    /// It could not be carried, or broke.
+    /// A TCP connection could not be carried, or broke.
     Failed { target: String, reason: String },
 }
 
 impl TunnelEvent<'_> {
-    /// What the library tells of forwards.
+    /// The event for what the library reports about a forward.
     pub(super) fn of_forward(event: ForwardEvent) -> Option<TunnelEvent<'static>> {
         Some(match event {
             ForwardEvent::Waiting(target) => {
@@ -70,7 +70,7 @@ impl TunnelEvent<'_> {
         })
     }
 
-    /// What people are told, if they are.
+    /// The text for people; `None` for events that they are not told.
     pub(super) fn text(&self) -> Option<String> {
         Some(match self {
             TunnelEvent::Serving { addresses, public_key } => {
@@ -104,7 +104,7 @@ impl TunnelEvent<'_> {
             TunnelEvent::StreamLimit { target } => format!(
                 "{target} waits: the other side carries as many connections as its --max-forwarded allows"
             ),
-            // Its end is told, with what it carried.
+            // The end of the connection is reported, with what it carried.
             TunnelEvent::Opened { .. } => return None,
             TunnelEvent::Closed { target, sent, received } => {
                 let (sent, received) = (format::bytes(*sent), format::bytes(*received));
@@ -124,7 +124,7 @@ struct Timed<'a> {
     event: &'a TunnelEvent<'a>,
 }
 
-/// How a place is come to, as events say it.
+/// The protocol of a place, as events name it.
 pub(super) fn protocol_of(place: &Place) -> &'static str {
     match place {
         Place::Port(_) => "tcp",
@@ -140,7 +140,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Says it: as JSON on standard output, or as text on standard error, or not at all.
+    /// Reports an event: as JSON on standard output, or as text on standard error, or not at all.
     pub(super) fn say(self, event: &TunnelEvent<'_>) {
         if self.json {
             // A reader that went away wants no more.
@@ -172,7 +172,7 @@ impl Reporter {
         }
     }
 
-    /// What the library tells of forwards.
+    /// Reports what the library reports about a forward.
     pub(super) fn forward(self, event: ForwardEvent) {
         if let Some(event) = TunnelEvent::of_forward(event) {
             self.say(&event);

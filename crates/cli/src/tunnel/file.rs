@@ -103,7 +103,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     let origin = path.display();
     let failed = |error: std::io::Error| {
         let text = format!("cannot read {origin}: {error}{}", explain(path, &error));
-        // Where it is not there, trying again, as service managers do, would not help.
+        // If it does not exist, the usage is wrong: trying again, as service managers do, would not help.
         Failure::of_file(&error, text)
     };
     let mut text = String::new();
@@ -128,7 +128,7 @@ pub(super) fn to_read_again(path: Option<&Path>) -> Option<PathBuf> {
     Some(if is_much { path } else { directory.to_owned() })
 }
 
-/// Files with keys, and this side's Unix sockets, are named from the place of the configuration.
+/// Paths of key files and of this side's Unix sockets start at the directory of the configuration.
 fn rooted(mut file: File, config: &Path) -> File {
     let Some(directory) = config.parent() else { return file };
     let shared = file.peers.iter_mut().map(|peer| &mut peer.preshared_key_file);

@@ -25,14 +25,14 @@ pub(super) enum Hangup {
 }
 
 impl Hangups {
-    /// Handles them from now on, if there is a file to read again.
+    /// Handles SIGHUP from now on, if there is a file to read again.
     pub(super) fn listen(config: Option<&Path>) -> Self {
         // Without a handler the signal ends the process.
         let signals = config.and_then(|_| signal(SignalKind::hangup()).ok());
         Hangups { signals, on_terminal: stderr().is_terminal() }
     }
 
-    /// The next.
+    /// Waits for the next SIGHUP.
     pub(super) async fn next(&mut self) -> Hangup {
         let Some(signals) = &mut self.signals else { return pending().await };
         match signals.recv().await {

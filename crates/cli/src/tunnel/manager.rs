@@ -6,15 +6,15 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// How it is told. Without one, nothing is.
+/// The service manager, which is notified if there is one.
 #[derive(Debug)]
 pub(super) struct Manager {
-    /// How often it wants a sign of life (`WATCHDOG_USEC`).
+    /// Due times of signs of life, if the manager wants any (`WATCHDOG_USEC`).
     watchdog: Option<Interval>,
 }
 
 impl Manager {
-    /// The one that `NOTIFY_SOCKET` names.
+    /// The manager that `NOTIFY_SOCKET` names.
     pub(super) fn of_environment() -> Self {
         // Twice as often as it asks for, as its manual advises.
         let every = sd_notify::watchdog_enabled().map(|limit| limit / 2);
@@ -27,26 +27,26 @@ impl Manager {
         Manager { watchdog }
     }
 
-    /// This process does its work.
+    /// Notifies it that this process does its work.
     pub(super) fn ready(&self) {
         if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
             eprintln!("anabranch: the service manager cannot be notified: {error}");
         }
     }
 
-    /// It reads its settings again; [`Manager::reloaded`] follows.
+    /// Notifies it that the settings are being read again; [`Manager::reloaded`] follows.
     pub(super) fn reloading(&self) {
         let Ok(now) = NotifyState::monotonic_usec_now() else { return };
         tell(&[NotifyState::Reloading, now]);
     }
 
-    /// It has read its settings again; `mistake` is why they stay as they were.
+    /// Notifies it that the settings have been read again; `mistake` is why they stay as they were.
     pub(super) fn reloaded(&self, mistake: Option<&str>) {
         let status = mistake.map(|why| format!("The old settings are in use: {why}"));
         tell(&[NotifyState::Status(status.as_deref().unwrap_or_default()), NotifyState::Ready]);
     }
 
-    /// It ends.
+    /// Notifies it that this process ends.
     pub(super) fn stopping(&self) {
         tell(&[NotifyState::Stopping]);
     }
@@ -59,7 +59,7 @@ impl Manager {
         }
     }
 
-    /// A sign of life.
+    /// Gives a sign of life.
     pub(super) fn works(&self) {
         tell(&[NotifyState::Watchdog]);
     }

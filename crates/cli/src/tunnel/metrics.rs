@@ -46,7 +46,7 @@ pub(super) struct Side {
 }
 
 impl Metrics {
-    /// With the peers of the settings, so that one that is not connected shows too.
+    /// Metrics with the peers of the settings, so that one that is not connected shows too.
     pub(super) fn of(peers: impl IntoIterator<Item = (PublicKey, Option<String>)>) -> Self {
         let peers = peers.into_iter().collect();
         Metrics(Arc::new(Mutex::new(Watched { peers, ..Watched::default() })))
@@ -82,13 +82,13 @@ impl Metrics {
         }
     }
 
-    /// Serves the figures of UDP datagrams of a forward or a peer, the `kind`, of this name.
+    /// Serves the datagram counters of the forward or the peer (`kind`) of this name.
     pub(super) fn count_datagrams(&self, kind: &str, name: &str, counters: DatagramCounters) {
         let label = format!("{kind}=\"{}\"", escaped(name));
         self.lock().datagrams.insert(label, counters);
     }
 
-    /// What there is, for `anabranch status`: a peer for each connection, and those that have none.
+    /// The state for `anabranch status`: a peer for each connection, and those that have none.
     pub(super) fn state(&self, side: &Side) -> State {
         let watched = self.lock();
         let mut peers = Vec::new();
@@ -133,7 +133,7 @@ impl Metrics {
         number
     }
 
-    /// Serves them no more.
+    /// Stops serving a connection's metrics.
     pub(super) fn forget(&self, number: u64) {
         self.lock().connections.remove(&number);
     }
@@ -202,7 +202,7 @@ async fn answer(mut tcp: TcpStream, metrics: Metrics) -> std::io::Result<()> {
     tcp.shutdown().await
 }
 
-/// Name, kind and help of a figure about a path, and what it is; some are told per direction.
+/// Name, kind and help of a figure about a path, and its values; some have one for each direction.
 type PathFigure =
     (&'static str, &'static str, &'static str, fn(&PathStats) -> Vec<(&'static str, f64)>);
 
@@ -252,7 +252,7 @@ const PATH_FIGURES: &[PathFigure] = &[
 
 /// What is known of a connection.
 struct Figures {
-    /// Its own, so that two of one peer stay apart.
+    /// Number of the connection, so that two of one peer stay apart.
     number: u64,
     peer: String,
     paths: Vec<NamedPath>,
@@ -260,7 +260,7 @@ struct Figures {
     waits: StreamWaits,
 }
 
-/// Name, kind and help of a figure about a connection, and what it is.
+/// Name, kind and help of a figure about a connection, and its value.
 type ConnectionFigure = (&'static str, &'static str, &'static str, fn(&Figures) -> u64);
 
 const CONNECTION_FIGURES: &[ConnectionFigure] = &[
@@ -282,12 +282,12 @@ const CONNECTION_FIGURES: &[ConnectionFigure] = &[
     ("stream_waits_total", "counter", "Streams that had to wait for that.", |of| of.waits.total),
 ];
 
-/// Writes what a metric is.
+/// Writes the HELP and TYPE lines of a metric.
 fn introduce(out: &mut String, (name, kind, help): (&str, &str, &str)) {
     let _ = write!(out, "# HELP anabranch_{name} {help}\n# TYPE anabranch_{name} {kind}\n");
 }
 
-/// What is about no single connection.
+/// Metrics that belong to no single connection.
 fn about_this_side(watched: &Watched) -> String {
     let mut out = String::new();
     introduce(&mut out, ("build_info", "gauge", "1, with the program's version."));

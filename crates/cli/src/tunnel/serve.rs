@@ -87,7 +87,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// What serves the peers of the settings.
+/// Serves the peers of the settings.
 struct Server {
     endpoint: Endpoint,
     settings: Serve,

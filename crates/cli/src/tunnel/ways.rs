@@ -17,7 +17,7 @@ use super::events::{Reporter, TunnelEvent, protocol_of};
 use super::metrics::Metrics;
 use crate::failure::Failure;
 
-/// One of them.
+/// One of the forwards of `connect`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Local(Forward),
@@ -61,7 +61,7 @@ impl fmt::Display for Way {
 }
 
 impl Way {
-    /// All that the settings name.
+    /// All forwards that the settings name.
     pub(super) fn all(settings: &Connect) -> Vec<Way> {
         let Connect { local, dynamic, remote, udp, .. } = settings;
         let local = local.iter().cloned().map(Way::Local);
@@ -92,7 +92,7 @@ impl Way {
         bound.map(Some).map_err(|error| Failure::cannot_listen(bind, &error))
     }
 
-    /// From now on what is accepted leads where this says.
+    /// Makes connections that are accepted from now on lead where this forward says.
     fn lead(&self, bound: Bound) -> Bound {
         match (self, bound) {
             (Way::Local(forward), Bound::Tcp(listener)) => Bound::Tcp(listener.leading(forward)),
@@ -114,18 +114,18 @@ pub(super) fn directories<'a>(places: impl IntoIterator<Item = &'a Place>) -> Ve
     sockets.collect()
 }
 
-/// Those that are open, over one link.
+/// The forwards that are open, over one link.
 #[derive(Debug)]
 pub(super) struct Ways {
     link: Link,
     reporter: Reporter,
     metrics: Metrics,
     open: Vec<Open>,
-    /// Those that the peer listens for.
+    /// Tasks of the forwards for which the peer listens.
     there: JoinSet<()>,
 }
 
-/// One that is open.
+/// A forward that is open.
 #[derive(Debug)]
 struct Open {
     way: Way,
@@ -140,12 +140,12 @@ enum End {
 }
 
 impl Ways {
-    /// With none open.
+    /// No forward is open yet.
     pub(super) fn new(link: Link, reporter: Reporter, metrics: Metrics) -> Self {
         Ways { link, reporter, metrics, open: Vec::new(), there: JoinSet::new() }
     }
 
-    /// Opens those that are not open, and closes the others that are; what they carry goes on.
+    /// Opens the forwards of `ways` that are not open, and closes all others; connections that these carry go on.
     ///
     /// # Errors
     /// If one cannot be opened: all stay as they were.
@@ -227,7 +227,7 @@ impl Ways {
 }
 
 impl Open {
-    /// Listens no more; gives back what listened on this side.
+    /// Stops listening; returns the listener on this side, if there is one.
     async fn end(self) -> Option<Bound> {
         match self.end {
             End::Here(end, listener) => {

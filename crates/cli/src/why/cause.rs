@@ -20,13 +20,13 @@ const PAUSE: u64 = SECOND / 5;
 /// Causes with a smaller share are left out.
 pub(super) const LEAST: f64 = 0.05;
 
-/// Something that made it slower.
+/// Something that made the sender slower.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Cause {
     /// `no-data`, `slow-reader`, `credit`, `late-acknowledgements`, `pause`, `no-answer`, `path-down`, `path-held` or
     /// `overhead`.
     pub(super) kind: &'static str,
-    /// Part of what could have been sent that it took, 0 to 1.
+    /// Share of what could have been sent that it cost, 0 to 1.
     pub(super) share: f64,
     /// In words, with the figures.
     pub(super) sentence: String,
@@ -180,7 +180,7 @@ impl Causes {
         }
     }
 
-    /// The largest first; none if no symbol was sent.
+    /// The causes, the largest first; none if no symbol was sent.
     pub(super) fn finish(self) -> Vec<Cause> {
         let Some((first, last)) = self.sent else { return Vec::new() };
         let span = last.saturating_sub(first).max(1);
@@ -239,7 +239,7 @@ impl Causes {
 }
 
 impl Path {
-    /// What its absence took from `all` symbols that were sent within `span` until `last`.
+    /// What the path's absence cost, as a share of `all` symbols that were sent within `span` until `last`.
     fn causes(mut self, name: &str, all: u64, (span, last): (u64, u64)) -> [Cause; 2] {
         self.down.end(last);
         self.held.end(last);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::record::{Entry, FORMAT, Header, KIND, Line};
 
-/// What every text of the sequence begins with (RFC 7464).
+/// First byte of every text of the sequence (RFC 7464).
 pub(super) const SEPARATOR: u8 = 0x1e;
 
 /// What has to be remembered from event to event.
@@ -21,7 +21,7 @@ pub(super) struct Qlog {
     begun: Option<u64>,
 }
 
-/// The header of a recording that the first text of a file stands for; `None` if it is none of ours.
+/// The header of a recording, made of the first text of a qlog file; `None` if this program did not write the file.
 pub(super) fn header(text: &[u8]) -> Option<Header> {
     let value: Value = serde_json::from_slice(text).ok()?;
     let trace = value.get("trace")?;
@@ -48,7 +48,7 @@ pub(super) enum Said {
 }
 
 impl Qlog {
-    /// What an event says; `None` if it is none.
+    /// Reads an event; `None` if the text is none.
     pub(super) fn read(&mut self, text: &[u8]) -> Option<Said> {
         let value: Value = serde_json::from_slice(text).ok()?;
         let time = value.get("time")?.as_f64().filter(|time| *time >= 0.0)?;
@@ -108,7 +108,7 @@ impl Qlog {
         }))
     }
 
-    /// The event about windows and timeouts; others of its name tell of round-trip times.
+    /// Reads the event about windows and timeouts; others of its name are about round-trip times.
     fn metrics(&self, path: u32, data: &Data<'_>) -> Option<Option<Entry>> {
         Some(if data.0.get("pto_count").is_some() {
             Some(Entry::Timeout { path, consecutive: data.small("pto_count")? })

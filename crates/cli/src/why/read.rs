@@ -11,13 +11,13 @@ use crate::record::{Entry, FORMAT, Header, KIND, Line};
 /// Longest line that is read, bytes; those of a recording are far shorter.
 const MAX_LINE: u64 = 1 << 16;
 
-/// Paths of a qlog file that are called by name; others are by number.
+/// Most paths of a qlog file that are called by name; others are called by number.
 const MOST_NAMED: usize = 1 << 12;
 
 /// An open recording.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// If it is a qlog file.
+    /// State of the reader of a qlog file; `None` for a recording.
     qlog: Option<Qlog>,
     /// Time of the last event, and whether the end was told.
     last: (u64, bool),
@@ -134,7 +134,7 @@ impl Reader {
         }
     }
 
-    /// A qlog file gets its name when it is complete, and has no event for that.
+    /// The end of a qlog file, which has no event for it: the file gets its name only when it is complete.
     fn end(&mut self) -> Option<Line> {
         let first = self.qlog.is_some() && !std::mem::replace(&mut self.last.1, true);
         first.then_some(Line { t: self.last.0, entry: Entry::End { missed: 0 } })

@@ -14,7 +14,7 @@ pub(super) struct Report {
     pub(super) version: String,
     /// The sender's profile.
     pub(super) profile: String,
-    /// Seed of the emulated links, if they were.
+    /// Seed of the emulated links, if the links were emulated.
     pub(super) seed: Option<u64>,
     /// Time of the last event, seconds after the sender started.
     pub(super) seconds: f64,
@@ -24,7 +24,7 @@ pub(super) struct Report {
     pub(super) missed: u64,
     /// Whether the recording has its end.
     pub(super) complete: bool,
-    /// What made it slower, the largest first.
+    /// What made the sender slower, the largest first.
     pub(super) causes: Vec<Cause>,
     /// The paths, by identifier.
     pub(super) paths: Vec<PathReport>,
@@ -376,7 +376,7 @@ fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
     }
 }
 
-/// Largest first.
+/// The counts, the largest first.
 fn tallies(counts: BTreeMap<String, u64>) -> Vec<Tally> {
     let all: u64 = counts.values().sum();
     let tally = |(name, count)| Tally { name, count, share: count as f64 / all.max(1) as f64 };

@@ -8,7 +8,7 @@ pub fn start(args: &[&str]) -> Child {
     command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Interrupts it; what it has printed since, and its code.
+/// Interrupts the program; returns what it has printed since, and its exit code.
 pub fn interrupt(mut child: Child, out: &mut impl Read) -> (String, Option<i32>) {
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());

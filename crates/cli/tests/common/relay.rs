@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How soon the threads notice that they shall end.
+/// Interval at which the threads check whether they have to end.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Two threads, ended when dropped.

@@ -12,7 +12,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// One with further options and `RUST_LOG`; it allows anyone unless they say whom.
+    /// Starts a server with further options and `RUST_LOG`. It allows anyone unless the options say whom.
     pub fn start(options: &[&str], log: &str) -> Server {
         let anyone = if options.contains(&"--allow") { None } else { Some("--anyone") };
         let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
@@ -34,7 +34,7 @@ impl Server {
         Server { child, said, address, key }
     }
 
-    /// Waits for its end, which has to be a success; what it said meanwhile.
+    /// Waits for its successful end; returns what it printed meanwhile.
     pub fn ended(mut self) -> String {
         let mut rest = String::new();
         self.said.read_to_string(&mut rest).unwrap();

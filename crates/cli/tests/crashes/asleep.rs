@@ -15,7 +15,7 @@ use super::echo::echo;
 use super::process::{Home, PATIENCE, Running, recovered, wait_until};
 use super::tunnel::{carries, free_port};
 
-/// How long a connection lasts of which nothing is heard.
+/// Idle timeout of the connections.
 const IDLE: Duration = Duration::from_secs(3);
 
 /// Connections of the server.
@@ -25,7 +25,7 @@ struct Count {
     over: AtomicUsize,
 }
 
-/// Serves the client on loopback until the runtime ends, and counts connections; where, and under which key.
+/// Serves the client on loopback until the runtime ends, and counts connections; returns its address and its key.
 fn server(runtime: &Runtime, client: &str, count: &Arc<Count>) -> (SocketAddr, String) {
     let _inside = runtime.enter();
     let mut config = Config::new(SecretKey::generate().unwrap());

@@ -92,7 +92,7 @@ impl Running {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until it has said something about this; how long that took.
+    /// Waits until it has written `part` to standard error; returns how long that took.
     pub fn wait_until_said(&self, part: &str) -> Duration {
         let begun = Instant::now();
         wait_until(

@@ -164,7 +164,7 @@ impl<'a> Transfer<'a> {
         Some(took)
     }
 
-    /// Every byte has arrived, and nothing else is left.
+    /// Checks that every byte has arrived, and that nothing else is left.
     fn check(&mut self) {
         let (sent, arrived) = (fs::read(&self.source).unwrap(), fs::read(self.out.join("film")));
         assert!(arrived.unwrap() == sent, "{:?}: the bytes differ", self.kind);

@@ -25,7 +25,7 @@ impl Lab {
     /// Where the server is.
     pub const SERVER: &str = "10.77.100.2";
 
-    /// A lab with this many links of this many Mb/s; `None`, and a word why, where it cannot be built.
+    /// A lab with this many links of this many Mb/s. Where it cannot be built, prints why and returns `None`.
     pub fn new(name: &str, links: u8, mbit: u32) -> Option<Self> {
         if !nix::unistd::Uid::effective().is_root() {
             println!("skipped: network namespaces need root");
@@ -155,15 +155,15 @@ impl Lab {
         STEP * needed.unwrap_or_else(|| panic!("link {link}: {moved} of {bytes} bytes in the end"))
     }
 
-    /// As [`wait_until_moved`](Self::wait_until_moved); says how long it took beside what is aimed at. The
-    /// aim is not a bound here, since a busy machine may do other things for seconds.
+    /// As [`wait_until_moved`](Self::wait_until_moved); prints how long it took beside the aim. The aim is
+    /// not a bound here, since a busy machine may do other things for seconds.
     pub fn wait_until_moved_aiming_at(&self, link: u8, bytes: u64, aim: Duration) {
         let took = self.wait_until_moved(link, bytes);
         println!("link {link} carried again after {took:?}; the aim is {aim:?}");
     }
 
-    /// How long the files in a directory did not grow at a stretch, in `time` from now on, and how long the machine kept
-    /// this process waiting at most when it wanted to look.
+    /// The longest time in which the files in a directory did not grow, in `time` from now on, and the longest delay by
+    /// which the machine kept this process from looking.
     #[expect(clippy::disallowed_methods, reason = "pauses are timed by the clock on the wall")]
     pub fn longest_pause_of_growth(&self, directory: &str, time: Duration) -> (Duration, Duration) {
         let bytes = || -> u64 {

@@ -12,7 +12,7 @@ pub struct Nat<'lab> {
 }
 
 impl<'lab> Nat<'lab> {
-    /// Puts it in place; `None`, and a word why, where it cannot be.
+    /// Sets the NAT up. Where that is not possible, prints why and returns `None`.
     pub fn new(lab: &'lab Lab) -> Option<Self> {
         lab.ip("r", &["addr", "add", "10.77.100.3/24", "dev", "rs"]);
         let chain = "add chain ip nat out { type nat hook postrouting priority 100; }";
@@ -39,12 +39,12 @@ impl<'lab> Nat<'lab> {
         self.lab.within("r", "conntrack", &["-F"]);
     }
 
-    /// How the client's flows look to the server.
+    /// The client's flows as the server sees them.
     pub fn mappings(&self) -> Vec<String> {
         let filter = ["-L", "-p", "udp", "--reply-src", Lab::SERVER];
         let output = self.lab.try_within("r", "conntrack", &filter);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // Of the two directions the last is the server's.
+        // Of the two directions, the last is the server's.
         let seen = text.lines().filter_map(|line| {
             let (_, reply) = line.rsplit_once(" src=")?;
             let of = |key: &str| reply.split(' ').find_map(|word| word.strip_prefix(key));

@@ -5,7 +5,7 @@ use super::echo::{echo, exchange};
 use super::processes::{PATIENCE, Running, free_port};
 use super::{Served, refused, reloaded, replace};
 
-/// A client with a file of settings, and what it was told to listen on.
+/// A client with a file of settings, and the address that it was told to listen on.
 fn connected(served: &Served, lines: &str) -> (Running, String) {
     let file = served.home.path().join("connect.toml");
     write(served, lines);
@@ -21,7 +21,7 @@ fn write(served: &Served, lines: &str) {
     replace(&served.home.path().join("connect.toml"), &text);
 }
 
-/// A server that says one byte to whoever connects.
+/// A server that sends one byte to whoever connects.
 fn saying(byte: u8) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ fn saying(byte: u8) -> u16 {
     port
 }
 
-/// What a connection there says.
+/// The byte that a connection to `address` receives.
 fn said(address: &str) -> u8 {
     let mut tcp = TcpStream::connect(address).unwrap();
     tcp.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -62,7 +62,7 @@ fn forwards_come_lead_elsewhere_and_go_and_what_they_carry_goes_on() {
     };
     works();
     assert_eq!(said(&two), b'a');
-    // The first goes, the second leads elsewhere, and one of each other kind comes.
+    // The first forward goes, the second leads elsewhere, and one of each other kind comes.
     let socks = free_port();
     write(
         &served,
@@ -123,7 +123,7 @@ fn a_mistake_leaves_all_as_it_was() {
         assert!(why.contains(part), "{why}");
         assert_eq!(exchange(&one, b"as before"), b"as before");
     }
-    // The next right one is taken, and what is for the next connection is said to be.
+    // The next settings without a mistake are taken, and changes for the next connection are reported as such.
     write(&served, &format!("{first}\npersistent-keepalive = 7\n[[path]]\nlocal = \"127.0.0.1\""));
     let (changes, kept) = reloaded(&client);
     assert_eq!(changes, ["path is 127.0.0.1 from the next connection on"]);

@@ -91,7 +91,7 @@ fn replace(path: &Path, text: &str) {
     fs::rename(new, path).unwrap();
 }
 
-/// Has the settings read again; what has changed and what has not, in words.
+/// Has the settings read again; returns what has changed and what has not, in words.
 fn reloaded(running: &Running) -> (Vec<String>, Vec<String>) {
     running.signal(Signal::SIGHUP);
     let event = running.event("reloaded");
@@ -99,7 +99,7 @@ fn reloaded(running: &Running) -> (Vec<String>, Vec<String>) {
     (list("changes"), list("kept"))
 }
 
-/// Has settings read again that have a mistake; what is said of it.
+/// Has settings with a mistake read again; returns what is reported about it.
 fn refused(running: &Running) -> String {
     running.signal(Signal::SIGHUP);
     running.event("reload-failed")["reason"].as_str().unwrap().to_owned()

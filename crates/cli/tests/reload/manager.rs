@@ -37,7 +37,7 @@ fn microseconds() -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
-/// That a reload has begun, at a time that can be.
+/// Checks that a reload is reported as begun, at a time that is possible.
 fn assert_reloading(told: &[String], before: i64) {
     let [reloading, time] = told else { panic!("{told:?}") };
     assert_eq!(reloading, "RELOADING=1");
@@ -76,7 +76,7 @@ fn its_watchdog_hears_of_both_sides() {
         let told: Vec<_> = (0..21).map(|_| manager.told()).collect();
         assert_eq!(told[0], ["READY=1"]);
         assert!(told[1..].iter().all(|told| *told == ["WATCHDOG=1"]), "{told:?}");
-        // Twenty, a tenth of a second apart except for the first.
+        // Twenty signs of life, a tenth of a second apart except for the first.
         assert!(begun.elapsed() >= Duration::from_millis(1500), "{:?}", begun.elapsed());
         running.signal(Signal::SIGTERM);
         while manager.told() != ["STOPPING=1"] {}
@@ -87,7 +87,7 @@ fn its_watchdog_hears_of_both_sides() {
     alive(&Running::start_with(&args, &environment));
 }
 
-/// It is ready when what it does can be used, and not before: a server that cannot listen never is.
+/// A process is reported ready when what it does can be used, and not before: a server that cannot listen never is.
 #[test]
 fn it_is_not_told_of_what_did_not_start() {
     let served = Served::new(1);

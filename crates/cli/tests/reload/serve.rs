@@ -24,7 +24,7 @@ impl Open {
         assert_eq!(&back, b"there and back");
     }
 
-    /// Waits for its end, which is not an orderly one.
+    /// Waits for its end, which has to be a reset.
     fn breaks(mut self) {
         let error = self.0.read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
@@ -62,7 +62,7 @@ fn peers_come_and_go_and_the_others_notice_nothing() {
     open.works();
     let (_new, near_of_new) = served.connect(2, &[echo]);
     assert_eq!(exchange(&near_of_new[0], b"new"), b"new");
-    // It is not let in again, and the one that stayed was connected all the while.
+    // The peer is not let in again, and the one that stayed was connected all the while.
     goes.wait_for("waiting", "seconds");
     open.works();
     drop(open);
@@ -134,7 +134,7 @@ fn mistakes_and_what_cannot_be_changed_are_named_and_change_nothing() {
     stays("the key", &served.public, &other);
     assert_eq!(kept.len(), 4, "{kept:?}");
     open.works();
-    // It is said again for as long as it holds.
+    // It is reported again for as long as it holds.
     assert_eq!(reloaded(&server), (changes, kept));
     replace(&served.file(), &right);
     assert_eq!(reloaded(&server), (Vec::new(), Vec::new()));
@@ -174,6 +174,6 @@ fn another_shared_secret_is_for_the_next_connection() {
     let near = second.wait_for("listening", "address");
     Open::to(near.as_str().unwrap());
     open.works();
-    // The old one is refused, in silence.
+    // A peer with the old secret is refused, in silence.
     connect(&one).wait_for("waiting", "seconds");
 }

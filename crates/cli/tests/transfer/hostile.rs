@@ -17,13 +17,13 @@ fn nasty() -> String {
     text.to_owned() + &"A".repeat(900)
 }
 
-/// What may stand on a terminal: no control but line ends, nothing that is not seen.
+/// Whether a text may appear on a terminal: no control characters but line ends, and nothing invisible.
 fn is_plain(text: &str) -> bool {
     let hidden = |c: char| matches!(c, '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !text.chars().any(|c| (c.is_control() && c != '\n') || hidden(c))
 }
 
-/// Connects, says `bytes`, and closes with `reason` if there is one; what was heard meanwhile.
+/// Connects, sends `bytes`, and closes with `reason` if there is one; returns what was received meanwhile.
 async fn say(
     config: Config,
     (peer, remote): (PublicKey, SocketAddr),

@@ -25,7 +25,7 @@ fn noted(dir: &Path) -> u64 {
         .sum()
 }
 
-/// Waits for something to happen, but not for ever.
+/// Waits until something happens, but not for ever.
 fn wait_for(mut happened: impl FnMut() -> bool) {
     for _ in 0..20_000 {
         if happened() {
@@ -48,7 +48,7 @@ fn insist(mut run: impl FnMut() -> Ended) -> Ended {
     ended
 }
 
-/// Everything under a final name must be whole.
+/// Checks that everything under a final name is whole.
 fn check(sides: &Sides, expected: &[(String, Vec<u8>)]) -> usize {
     let there = sides.names();
     let mut whole = 0;
@@ -93,7 +93,7 @@ fn a_receiver_killed_at_any_time_loses_nothing_it_has_reported() {
         names.join(" "),
         text(&client_key)
     );
-    // The sender lives through it all, or is started again where it gives up.
+    // The sender lives through all kills, or is started again where it gives up.
     let mut sender = Running::start(&send, &[]);
     let (mut reported, mut kills) = ((0, 0), 0);
     for pause in pauses().take(8) {
@@ -142,7 +142,7 @@ fn send_twice(sides: &Sides, change: impl FnOnce(&Path)) -> Value {
     wait_for(|| begun(sides) >= 1_000_000 || !sender.is_running());
     sender.kill();
     change(&file);
-    // Until the receiver notices, nobody else is served: the sender has to come again.
+    // Until the receiver notices, it serves nobody else: the sender has to come again.
     let report = insist(|| run(&send, &[])).report();
     receiver.end().succeeded();
     assert!(sides.arrived("film") == fs::read(&file).unwrap());

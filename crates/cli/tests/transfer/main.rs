@@ -81,7 +81,7 @@ impl Sides {
     }
 }
 
-/// What a holder of the ticket connects with.
+/// The configuration with which a holder of the ticket connects.
 fn as_holder(ticket: &Ticket) -> Config {
     let mut config = Config::new(ticket.holder());
     config.preshared = [(ticket.peer, ticket.preshared())].into();

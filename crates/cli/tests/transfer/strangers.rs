@@ -38,7 +38,7 @@ fn a_stranger_gets_no_byte() {
     for probe in probes() {
         socket.send_to(&probe, address).unwrap();
     }
-    // One who knows the address and the public key, and not the secret.
+    // Somebody who knows the address and the public key, but not the secret.
     let (key, _) = sides.key("stranger");
     let file = sides.write("a", b"bytes");
     let peer = ticket.peer.to_string();
@@ -170,7 +170,7 @@ async fn say(ticket: &Ticket, bytes: Vec<u8>) -> Option<()> {
     let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.ok()?;
     send.write_all(&bytes).await.ok()?;
     send.finish().ok()?;
-    // Acknowledged or refused: either way the receiver has had its say.
+    // Acknowledged or refused: either way the receiver has reacted.
     let _ = tokio::time::timeout(Duration::from_secs(20), connection.closed()).await;
     Some(())
 }

@@ -148,7 +148,7 @@ fn allowed_peers_come_again_and_again() {
         .collect();
     let done = told.iter().find(|event| event["event"] == "done").unwrap();
     assert_eq!(number(done, "files"), 1);
-    // The share is rounded as it is told.
+    // The share is rounded in the report.
     assert_eq!(done["paths"][0]["share"], 1.0, "{done}");
     let files: Vec<&Value> = told.iter().filter(|event| event["event"] == "file").collect();
     assert_eq!(files[0]["name"], "shared/x/2", "{told:?}");

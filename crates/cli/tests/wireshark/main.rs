@@ -142,7 +142,7 @@ fn a_simulation_has_the_same_packets_on_its_links_and_in_its_qlog() {
             .map(|packet| (packet[2].parse().unwrap(), packet[3].contains("REPAIR")))
             .collect();
         let in_qlog = sent(&traces, path);
-        // The first packet leaves before anybody can be told of the connection.
+        // The first packet leaves before an observer knows of the connection.
         let on_links: BTreeSet<_> =
             on_links.into_iter().filter(|(number, _)| *number > 0).collect();
         assert!(in_qlog.len() > 20, "{path}: {}", in_qlog.len());

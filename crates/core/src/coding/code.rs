@@ -6,7 +6,7 @@ use anabranch_policy::registry::{PolicySpec, Registry};
 
 use crate::wire::MAX_CODE_NAMES;
 
-/// No code: for sides of which one codes nothing, or nothing that the other decodes.
+/// No code: for a direction whose sender codes nothing, or nothing that the receiver decodes.
 pub fn none() -> Box<dyn ErasureCode> {
     Box::new(none::Uncoded)
 }
@@ -21,8 +21,8 @@ pub fn live_data_is_decoded(announcement: Option<&str>) -> bool {
     is_decoded(announcement, sliding_window::ENTRY.name)
 }
 
-/// What a side that uses the code `own` announces: the codes that it decodes, its own first, as many as
-/// there is room for. `None` where that is what is supposed of it anyway.
+/// What a side that uses the code `own` announces: the codes that it decodes, its own first, as
+/// many as there is room for. `None` if the peer assumes the same without an announcement.
 pub fn announcement(registry: &Registry, own: &str) -> Option<String> {
     let codes = registry.entries(Axis::Code);
     let usual = codes.first().is_some_and(|entry| entry.name == own) || own == none::ENTRY.name;
@@ -41,7 +41,7 @@ pub fn announcement(registry: &Registry, own: &str) -> Option<String> {
 }
 
 /// The code that a side with the `announcement` uses for what it sends. A name that is not in the
-/// registry stands for no code: nothing in it will be sent, since this side does not announce it.
+/// registry stands for no code: the peer does not use it, since this side does not announce it.
 pub fn of_peer(registry: &Registry, announcement: Option<&str>) -> Box<dyn ErasureCode> {
     let name = match announcement {
         Some(names) => names.split(' ').next(),
@@ -58,7 +58,7 @@ pub fn is_decoded(announcement: Option<&str>, name: &str) -> bool {
     }
 }
 
-/// The codes that a side decodes that announces none.
+/// Codes that a side without an announcement is assumed to decode.
 fn supposed() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|(entry, _)| entry.name).filter(|name| *name != none::ENTRY.name)
 }

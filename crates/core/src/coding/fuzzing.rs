@@ -29,8 +29,8 @@ struct Machine {
     limit: u64,
 }
 
-/// A hostile sender, whatever the code that it names: `data` is a list of symbols, repairs and floors.
-/// Nothing is delivered twice, nothing beyond the credit, and the books balance.
+/// Plays a hostile sender against the receiver of every code; `data` is a list of symbols, repairs
+/// and floors. Nothing may be delivered twice or beyond the credit, and the counts must agree.
 pub fn receive(data: &[u8]) {
     for (entry, _) in TABLE {
         play(entry.name, data);
@@ -109,7 +109,7 @@ impl Machine {
         let first = SymbolId(self.id(operation, script)?);
         let count = u16::from(script.u8().ok()?);
         let key = u32::from(script.u8().ok()?);
-        // All of one length, or a repair alone would hardly ever agree with another.
+        // Mostly one length; with arbitrary ones, repairs of a block would hardly ever agree.
         let length = if operation & 0x20 != 0 { usize::from(operation & 15) * 2 } else { 4 };
         let payload = script.bytes(length).ok()?;
         let delivered = &mut self.delivered;

@@ -17,7 +17,7 @@ const LINE: usize = 64;
 impl Buffer {
     fn new(size: usize) -> Self {
         let room = vec![0; size + LINE - 1].into_boxed_slice();
-        // The offset may be unknown, which costs time and nothing else.
+        // The offset may be unknown; an unaligned start only costs time.
         let start = room.as_ptr().align_offset(LINE).min(LINE - 1);
         Buffer { room, start, size }
     }
@@ -39,7 +39,7 @@ impl DerefMut for Buffer {
     }
 }
 
-/// So many free buffers are kept, however few are in use.
+/// Free buffers that are kept in addition to twice those in use.
 const SPARE: usize = 512;
 
 /// A stack of free buffers of one size, and the number of those in use.
@@ -79,7 +79,7 @@ impl Pool {
         self.free.pop().unwrap_or_else(|| Buffer::new(self.size))
     }
 
-    /// Gives a buffer back. Free buffers beyond twice those in use, and `SPARE` more, are freed: a burst leaves little behind.
+    /// Gives a buffer back. Free buffers beyond twice those in use, and `SPARE` more, are freed: a burst leaves little.
     #[inline]
     pub fn put(&mut self, buffer: Buffer) {
         if buffer.size != self.size {

@@ -37,11 +37,11 @@ pub enum CodingViolation {
     Key,
 }
 
-/// Repairs that the lists have room for that are kept for later blocks.
+/// Capacity, in repairs, that the list of a recycled follower keeps.
 const SPARE_REPAIRS: usize = 32;
 
-/// Recovered blocks that are remembered above the first hole, for codes of which only the receiver knows
-/// when a block is recovered.
+/// Most recovered blocks remembered above the first hole, for codes of which only the receiver
+/// knows when a block is recovered.
 const MAX_RECOVERED: usize = 64;
 
 /// The fate of an arriving symbol.
@@ -56,7 +56,7 @@ pub enum Arrival {
 #[derive(Debug)]
 enum Slot {
     Missing,
-    /// Delivered; its bytes are kept to decode others, and for who has left pieces of it in their place.
+    /// Delivered; its bytes are kept to decode other symbols, and for pieces that the sink reads in place.
     Held(Held),
     /// Delivered, and not needed for decoding.
     Done,
@@ -66,7 +66,7 @@ enum Slot {
 struct Held {
     bytes: Buffer,
     length: u16,
-    /// Pieces that stay in their place until they are released.
+    /// Pieces left in place by the sink and not read yet.
     pieces: u16,
 }
 
@@ -85,7 +85,7 @@ struct Group {
     follower: Follower,
 }
 
-/// What follows a block, kept for later ones.
+/// Decoder and repairs of a waiting block; recycled for later blocks.
 #[derive(Debug)]
 struct Follower {
     decoder: Box<dyn Decoder>,
@@ -93,7 +93,7 @@ struct Follower {
 }
 
 impl Group {
-    /// Independent symbols that are missing: at least 1, or it would not wait.
+    /// Independent symbols that the group still needs; at least 1, since it would not wait otherwise.
     fn deficit(&self) -> u16 {
         self.follower.decoder.deficit().max(1)
     }
@@ -106,7 +106,7 @@ pub struct ReceiveBlocks {
     limits: CodeLimits,
     /// Symbol id of `slots[0]`; lower ones are forgotten.
     base: u64,
-    /// The sender needs nothing below this, as far as it has said.
+    /// Highest floor that the sender has announced; it needs nothing below.
     floor: u64,
     slots: VecDeque<Slot>,
     /// Lowest symbol not held.
@@ -116,7 +116,7 @@ pub struct ReceiveBlocks {
     /// Blocks known from repairs and not yet decoded, by first symbol.
     groups: BTreeMap<u64, Group>,
     spare: Vec<Follower>,
-    /// What follows all symbols of a code whose repairs overlap; there are no groups then.
+    /// Decoder of a code whose repairs overlap; there are no groups then.
     sliding: Option<Box<dyn SlidingDecoder>>,
     /// Coverages that miss nothing although an earlier symbol is missing, the newest last.
     recovered: Vec<Coverage>,
@@ -134,12 +134,12 @@ pub struct ReceiveBlocks {
     whole: Option<Whole>,
     /// What the sender has given up, from the first symbol that is not held on.
     given_up: Runs,
-    /// Parts of what is given up just now, reused.
+    /// Ranges that `give_up` has newly given up; reused.
     fresh: Vec<Range<u64>>,
 }
 
 impl ReceiveBlocks {
-    /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most [`MAX_BLOCK`] repairs more than that.
+    /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most [`MAX_BLOCK`] further repairs.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
         let limits = code.limits();
         let dearest = code.recovery_work(most_sources(&limits), symbol_capacity);
@@ -247,8 +247,8 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Passes what a symbol that is held carries to `read`, which says whether one piece less of it stays in its
-    /// place.
+    /// Passes the payload of a held symbol to `read`, which returns whether it has finished with
+    /// one of the pieces left in place.
     #[inline]
     pub fn read_piece(&mut self, id: SymbolId, read: impl FnOnce(&[u8]) -> bool) {
         let offset = self.offset(id.0);
@@ -259,7 +259,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Gives back the room of a symbol that was held.
+    /// Gives the buffer of a held symbol back; the sink is told if pieces in it are unread.
     #[inline]
     fn free(&mut self, id: u64, slot: Slot, sink: &mut dyn SymbolSink) {
         if let Slot::Held(held) = slot {
@@ -299,7 +299,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Nobody waits any more for those of the symbols that were not given up before.
+    /// Gives up those of the symbols from `from` to `end` that were not given up before.
     fn give_up(&mut self, from: u64, end: u64, sink: &mut dyn SymbolSink) {
         self.given_up.raise(self.first_missing);
         let mut fresh = core::mem::take(&mut self.fresh);
@@ -323,7 +323,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// The symbols of these ids are not needed for decoding any more, and none of them is waited for.
+    /// Marks symbols as done: they are neither needed for decoding nor waited for.
     fn finish(&mut self, ids: Range<u64>, sink: &mut dyn SymbolSink) {
         for id in ids {
             let Some(offset) = self.reach(id) else { continue };
@@ -341,7 +341,7 @@ impl ReceiveBlocks {
         self.budget.earn(bytes);
     }
 
-    /// A source symbol arrived. New ones are passed to `sink`, and so is all that they let decode.
+    /// A source symbol arrived. A new one is passed to `sink`, and so are the symbols that it lets decode.
     pub fn on_source(
         &mut self,
         id: SymbolId,
@@ -429,7 +429,7 @@ impl ReceiveBlocks {
             return Ok(Arrival::Redundant);
         };
         let Follower { decoder, repairs } = &mut group.follower;
-        // The oldest block may always go on, so that what all others hold cannot stop it.
+        // The oldest block may exceed the credit; otherwise repairs held for other blocks could block it for ever.
         let room = repairs.len() < usize::from(coverage.count + self.limits.surplus)
             && (is_oldest || self.held_repairs < self.credit);
         let held = repairs.iter().any(|(held, _)| *held == key);
@@ -440,7 +440,7 @@ impl ReceiveBlocks {
             repairs.push((key, bytes));
             self.held_repairs += 1;
         }
-        // One that tells nothing new may still have earned the work that the others wait for.
+        // Even if this repair is redundant, its packet may have earned the work that decoding waits for.
         let is_recovered = self.try_decode(coverage.first.0, sink);
         self.advance(sink);
         Ok(if kept || is_recovered { Arrival::New } else { Arrival::Redundant })

@@ -27,7 +27,7 @@ use block::{Block, Source, Symbol, SymbolState};
 pub use take::Written;
 pub use tally::BlockRecord;
 
-/// Most repairs of one block that are kept account of; then its symbols are sent again from the start.
+/// Most repairs of one block whose states are kept; after them, its symbols are sent again from the start.
 const MAX_REPAIRS: u32 = 4096;
 
 /// Most recovered blocks whose last packets are awaited.
@@ -76,9 +76,9 @@ pub struct Totals {
     /// Source symbols counted for the loss before repair: an early copy arrived, or all are lost. A copy is early if
     /// it left before the fate of any was known.
     pub settled: u64,
-    /// Those of them of which every early copy was lost.
+    /// Symbols among `settled` that lost every early copy.
     pub lost_early: u64,
-    /// Unrecovered blocks at each opening of one, it included, added up.
+    /// Sum, over all openings of a block, of the blocks unrecovered then, the new one included.
     pub live_at_openings: u64,
 }
 
@@ -151,7 +151,7 @@ impl SendBlocks {
         }
     }
 
-    /// The same for symbols of another space. No block may have been opened.
+    /// Moves the sender to another symbol space. No block may have been opened.
     #[must_use]
     pub fn in_space(mut self, space: SymbolSpace) -> Self {
         (self.next_block, self.next_symbol) = (space.first_block().0, space.symbol(0).0);

@@ -43,7 +43,7 @@ impl SendSpaces {
         core::iter::once(&self.main).chain(self.live.as_deref())
     }
 
-    /// The same, to be changed.
+    /// All spaces, mutably, the main one first.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut SendBlocks> {
         core::iter::once(&mut self.main).chain(self.live.as_deref_mut())
     }
@@ -131,8 +131,8 @@ pub struct ReceiveSpaces {
 }
 
 impl ReceiveSpaces {
-    /// `live_credit` live symbols of at most `symbol_capacity` bytes are accepted at the start; 0: there is no space for
-    /// them.
+    /// `live_credit` live symbols of at most `symbol_capacity` bytes are accepted at the start; 0: there is no space
+    /// for them.
     pub fn new(main: ReceiveBlocks, symbol_capacity: usize, live_credit: u64) -> Self {
         let (live, live_announced) = (None, live_credit);
         ReceiveSpaces { main, live, symbol_capacity, live_announced, live_credit }
@@ -152,7 +152,7 @@ impl ReceiveSpaces {
         }
     }
 
-    /// The space that a frame is about which has arrived.
+    /// The space of a frame that has arrived; the first such frame creates the live space.
     ///
     /// # Errors
     /// If this side accepts no symbols of that space.
@@ -165,7 +165,7 @@ impl ReceiveSpaces {
                 let (code, announced) = (code::of_live_data(), self.live_announced);
                 let blocks = ReceiveBlocks::new(code, self.symbol_capacity, announced);
                 let mut blocks = blocks.in_space(space);
-                // By how much the credit has grown since is announced next.
+                // The credit gained since the start is announced next.
                 blocks.raise_credit(self.live_credit);
                 Box::new(blocks)
             })),
@@ -177,7 +177,7 @@ impl ReceiveSpaces {
         core::iter::once(&self.main).chain(self.live.as_deref())
     }
 
-    /// The same, to be changed.
+    /// The spaces of [`Self::iter`], mutably.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ReceiveBlocks> {
         core::iter::once(&mut self.main).chain(self.live.as_deref_mut())
     }
@@ -197,8 +197,8 @@ impl ReceiveSpaces {
 mod tests {
     use super::*;
 
-    /// The sender knows only of the credit at the start. If all that it has grown to were taken for announced, nothing
-    /// would be until a quarter of that is free again, which the sender may not reach.
+    /// The sender knows only the initial credit. If the grown credit counted as announced, no limit
+    /// would be announced until a quarter of it is freed, which the sender may never reach.
     #[test]
     fn credit_that_grew_before_the_first_live_symbol_is_announced() {
         let main = ReceiveBlocks::new(code::none(), 100, 4000);

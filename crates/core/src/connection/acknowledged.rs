@@ -12,8 +12,8 @@ use crate::path::sent::{Fate, SentPacket};
 use crate::wire::AckFrame;
 
 impl Connection {
-    /// Marks the packets that this frame is the first to acknowledge. However often a packet is acknowledged, it is
-    /// looked at once.
+    /// Marks the packets that this frame is the first to acknowledge. Each packet is looked at
+    /// once, however often it is acknowledged.
     pub(super) fn take_acked(
         &mut self,
         now: Time,
@@ -81,8 +81,8 @@ impl Connection {
         }
     }
 
-    /// Round-trip, forward-delay and rate samples from the newest packet acknowledged and from those that came
-    /// late. Without these the delay would be that of the packets that overtake others.
+    /// Round-trip, forward-delay and rate samples from the newest packet acknowledged and from those
+    /// that came late. Without the late ones, only packets that overtake others would be measured.
     pub(super) fn sample(
         &mut self,
         now: Time,
@@ -103,7 +103,7 @@ impl Connection {
             path.rtt.on_forward(now, sent, ack.received_at.wrapping_add(ack.delay_us as u32));
         } else if let Some(largest) = path.sent.get(ack.largest).filter(|_| outcome.largest_is_news)
         {
-            // It may be a later one that only acknowledges: a side that mostly does that has few others (RFC 9002 §5.1).
+            // Sample the largest even if it only acknowledges: some sides send little else (RFC 9002 §5.1).
             let (sent, claimed) = (largest.sent, Duration::from_micros(ack.delay_us));
             path.rtt.on_sample(now, sent, claimed.min(self.peer_parameters.max_ack_delay));
             path.rtt.on_forward(now, sent, ack.received_at);

@@ -12,13 +12,13 @@ use crate::wire::{CloseCode, ControlFrame, Role};
 /// Addresses kept at most; further ones take the place of the oldest.
 const MOST: usize = 16;
 
-/// What was announced.
+/// Addresses that the responder has announced.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
     /// The oldest first.
     all: VecDeque<SocketAddr>,
-    /// Bytes that came from the responder and have not been spent on asking the addresses that it announced: they may be
-    /// other people's.
+    /// Bytes received from the responder and not yet spent on asking the addresses that it
+    /// announced, which may belong to third parties.
     pub(super) heard: u64,
 }
 
@@ -28,8 +28,8 @@ impl Addresses {
         self.all.contains(&address)
     }
 
-    /// Asks those of the family of `present`, except for itself, whether the responder is there, in packets of this many
-    /// bytes on the wire.
+    /// Asks the announced addresses of the family of `present`, except for itself, whether the
+    /// responder is there. Each question takes `wire` bytes.
     pub(super) fn ask(&mut self, present: PathAddress, candidates: &mut Candidates, wire: u64) {
         let PathAddress { socket, remote: present } = present;
         let alike = |one: &&SocketAddr| **one != present && one.is_ipv4() == present.is_ipv4();
@@ -52,9 +52,9 @@ impl Addresses {
 }
 
 impl Connection {
-    /// Tells the initiator that this side can be reached at an address, now or soon: so that it follows paths
-    /// there, looks there when they fall silent, or opens further ones. Of more than 16, the newest count.
-    /// False if this side opened the connection itself, so that the peer sends where this side sends from.
+    /// Tells the initiator that this side can be reached at an address, now or soon: so that it follows
+    /// paths there, looks there when they fall silent, or opens further ones. Only the newest 16 are
+    /// kept. Returns false at the initiator itself, whose peer sends to where packets come from.
     pub fn announce_address(&mut self, address: SocketAddr) -> bool {
         if self.identity.role == Role::Initiator {
             return false;

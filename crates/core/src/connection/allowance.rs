@@ -8,9 +8,9 @@ use crate::wire::{CloseCode, Frame};
 
 /// Most frames of a packet, a run of PADDING counted as one.
 pub(super) const MAX_FRAMES: u16 = 128;
-/// Most of them that are source symbols.
+/// Most source symbols of a packet.
 pub(super) const MAX_SOURCES: u16 = 16;
-/// Most of them that are repairs: what each says has to be compared with all that is known of its block.
+/// Most repairs of a packet: each has to be compared with all that is known of its block.
 pub(super) const MAX_REPAIRS: u16 = 8;
 
 /// What a packet has held so far.
@@ -19,9 +19,9 @@ pub(super) struct Allowance {
     frames: u16,
     sources: u16,
     repairs: u16,
-    /// There was a RANK about the symbols of each space, by its value.
+    /// Whether there was a RANK, by symbol space.
     ranked: [bool; SymbolSpace::ALL.len()],
-    /// The slots of the paths that an ACK was about, bit by bit.
+    /// Slots, as bits, of the paths that an ACK was about.
     acknowledged: u16,
 }
 

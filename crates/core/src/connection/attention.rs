@@ -10,7 +10,7 @@ pub(super) struct Attention {
     changes: u64,
     /// When the scheduler was last woken.
     woken: Option<Time>,
-    /// It knows that the receiver's credit is what keeps data waiting.
+    /// The scheduler was told that data waits only for the receiver's credit.
     receiver_limited: bool,
 }
 
@@ -29,8 +29,8 @@ impl Attention {
         self.changes += 1;
     }
 
-    /// The time at which the scheduler wants to be woken, if it is later than when it last was: one that
-    /// goes on asking for the same time must not stop the clock.
+    /// The time at which the scheduler wants to be woken, if it is later than its last wake-up: a
+    /// scheduler that keeps asking for the same time must not stop the clock.
     pub(super) fn wakes_at(&self, wanted: Option<Time>) -> Option<Time> {
         wanted.filter(|time| self.woken.is_none_or(|woken| *time > woken))
     }

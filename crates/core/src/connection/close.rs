@@ -17,7 +17,7 @@ const ANNOUNCEMENTS: u8 = 2;
 pub struct CloseReason {
     /// A close code of the wire format; 256 and above are the application's.
     pub code: CloseCode,
-    /// For people.
+    /// Human-readable explanation.
     pub reason: PeerText,
     /// The peer closed it.
     pub by_peer: bool,
@@ -90,14 +90,14 @@ impl Connection {
         self.closing.reason = Some(reason);
     }
 
-    /// Ends without a word: nobody is there to hear it.
+    /// Closes without telling the peer, which would not hear it.
     pub(super) fn vanish(&mut self, now: Time, code: CloseCode, reason: &str) {
         self.start_close(now, CloseReason::local(code, reason));
         self.closing.announce.clear();
         self.closing.until = Some(now);
     }
 
-    /// A packet arrived after the close: the peer may not have heard of it.
+    /// A packet arrived after the close: announces the close again, since the peer may have missed it.
     pub(super) fn remind(&mut self, slot: PathIndex) {
         if self.closing.reason.as_ref().is_some_and(|reason| !reason.by_peer)
             && let Some(left) = self.closing.announce.get_mut(usize::from(slot))

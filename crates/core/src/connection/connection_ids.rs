@@ -1,8 +1,8 @@
 //! Connection ids: each path has one of its own in each direction, so that nobody can tell by them which paths
 //! belong together (`docs/spec/wire-0.md`, Connection ids).
 //!
-//! The router, which knows all connections, hands out the ids of this side. [`Event::ConnectionIds`] asks it for further
-//! ones, or to take back those of closed paths.
+//! The router, which knows all connections, hands out the ids of this side. [`Event::ConnectionIds`] asks it for
+//! further ones, or to take back those of closed paths.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, TransportParamete
 /// The most ids that this side has at a time: for paths that are open, that may still be opened, and that were closed a
 /// moment ago. Beyond that the peer is supplied with no more, so that paths come and go no faster than ids become free.
 const MOST_KEPT: usize = 96;
-/// For this long after a path was closed its packets may still arrive, and its id is not given to another.
+/// Time after a path's close during which packets of it may still arrive, so that its id is not given to another.
 const LINGER: Duration = Duration::from_secs(3);
 
 /// The ids of both sides for paths that are not closed.
@@ -32,7 +32,7 @@ pub(super) struct ConnectionIds {
     next: u32,
     /// How many path ids above the highest in use this side supplies connection ids for.
     ahead: u32,
-    /// The same of the peer.
+    /// How many path ids above the highest in use the peer supplies connection ids for.
     peer_ahead: u32,
     /// This side's ids of closed paths, and when each becomes free.
     lingering: VecDeque<(Time, ConnectionId)>,
@@ -83,8 +83,8 @@ impl ConnectionIds {
         self.lingering.front().map(|(time, _)| *time)
     }
 
-    /// Forgets paths that are over. This side's ids of them become free after a while, except that of path 0, which names
-    /// the connection.
+    /// Forgets paths that are over. This side's ids of them become free after [`LINGER`], except
+    /// that of path 0, which names the connection.
     fn forget(&mut self, now: Time, is_over: impl Fn(PathId) -> bool) {
         self.remote.retain(|path, _| !is_over(*path));
         let lingering = &mut self.lingering;

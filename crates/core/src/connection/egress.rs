@@ -15,7 +15,7 @@ use crate::wire::{CloseCode, CloseFrame, ControlFrame, HEADER_LEN};
 /// Room without which no packet is begun: one challenge and its answer fit.
 const SMALLEST_PACKET: usize = HEADER_LEN + 24 + TAG_LEN;
 
-/// Control frames that wait for a packet, at most, while streams have more of them.
+/// Number of waiting control frames from which on streams are asked for no more.
 const MOST_WAITING: usize = 256;
 
 /// A datagram to be sent, or a train of them; the payloads are in the caller's buffer, one after the other.
@@ -25,13 +25,13 @@ pub struct Transmit {
     pub socket: SocketId,
     /// Destination.
     pub remote: SocketAddr,
-    /// Mark.
+    /// ECN mark.
     pub ecn: Ecn,
     /// Bytes of the buffer that are payload.
     pub len: usize,
     /// Payload of each datagram, bytes; the last may have less.
     pub segment: usize,
-    /// Longer than the path is known to carry, to find out: refusals concern this datagram alone.
+    /// A path MTU probe, longer than the path is known to carry: an error in sending it concerns it alone.
     pub mtu_probe: bool,
 }
 
@@ -82,7 +82,7 @@ impl Connection {
                     return Some(transmit);
                 }
             }
-            // A path may have been given work by one that was asked after it.
+            // Otherwise ask again: a path that was asked later may have given work to an earlier one.
             if self.attention.changes() == changes {
                 break;
             }
@@ -110,7 +110,7 @@ impl Connection {
 
     /// Control frames that streams and the decoder want sent.
     fn collect_control(&mut self) {
-        // Where many wait, what is due is asked for when they have left: it says what holds then.
+        // Leave further frames to the streams while many wait: their values are then taken when they can leave.
         while self.control.len() < MOST_WAITING
             && let Some(frame) = self.streams.poll_control()
         {
@@ -122,8 +122,8 @@ impl Connection {
                 self.control.push_back(ControlFrame::MaxSymbols { space, limit });
             }
         }
-        // Without credit no symbol can carry the new floor, and without it the peer grants no credit: an
-        // ABANDON tells it instead.
+        // Without credit no symbol can carry the new floor, and without that floor the peer grants
+        // no credit. An ABANDON tells it instead.
         for space in self.send.names() {
             let floor = self.send[space].oldest_needed();
             if self.credit[space as usize].is_news(floor)
@@ -161,7 +161,7 @@ impl Connection {
         let reason = self.closing.reason()?.clone();
         let buffer = self.earned(slot, buffer)?;
         let mut packet = self.begin(now, slot, buffer);
-        // What arrived is acknowledged with the last word, or the peer could not know.
+        // Acknowledge with the CLOSE: no later packet tells the peer what arrived.
         self.write_acks(u16::MAX, &mut packet);
         let application = reason.code >= CloseCode::FIRST_APPLICATION;
         let frame =
@@ -181,8 +181,8 @@ impl Connection {
         packet
     }
 
-    /// The part of the buffer that may leave now: to an address that is not proven, as much leaves as it has
-    /// earned. A question always fits.
+    /// The part of the buffer that may leave now: an unproven address gets no more bytes than it
+    /// has earned. `None` if not even a challenge and its answer fit.
     fn earned<'a>(&self, slot: PathIndex, buffer: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let room = self.paths[slot].amplification_room().saturating_sub(UDP_OVERHEAD);
         let room = usize::try_from(room).map_or(buffer.len(), |room| room.min(buffer.len()));

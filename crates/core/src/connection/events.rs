@@ -22,9 +22,9 @@ pub enum Event {
     PeerAddresses,
     /// A path was taken out of use for good, by either side.
     PathClosed(PathId),
-    /// No path had an answer to its last packets; repeated while that lasts. Of a connection that was opened here, the peer
-    /// is to be asked whether it still has it: [`Router::check`](crate::endpoint::Router::check). Endpoints do so by
-    /// themselves.
+    /// No path had an answer to its last packets; repeated while that lasts. If this side opened
+    /// the connection, the driver asks the peer whether it still has it:
+    /// [`Router::check`](crate::endpoint::Router::check). Endpoints do so by themselves.
     CheckDue,
     /// The peer is silent on every path.
     Silent,
@@ -42,7 +42,7 @@ pub enum Event {
 impl Connection {
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        // A first packet brings streams along. The connection is announced before them, and it may want ids before that.
+        // Streams of a first packet are announced after the connection, which may want ids even before that.
         if let Some(Event::Established | Event::ConnectionIds) = self.events.front() {
             return self.events.pop_front();
         }

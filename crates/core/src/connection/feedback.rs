@@ -31,7 +31,7 @@ pub(super) struct AckOutcome {
     pub largest_acked_sent: Time,
     pub largest_lost_sent: Time,
     pub narrowing: Option<Narrowing>,
-    /// Bytes that were in flight before.
+    /// Bytes in flight before the acknowledgement.
     pub prior_in_flight: u64,
     /// The newest packet acknowledged for the first time.
     pub newest: Option<u64>,
@@ -43,7 +43,7 @@ pub(super) struct AckOutcome {
     pub rate: Option<RateSample>,
 }
 
-/// Packets with one fate and of one block, one after the other, of which the estimator has not been told.
+/// Consecutive packets of one block with the same fate, which the estimator has not been told of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ResolvedRun {
     block: Option<BlockId>,
@@ -104,7 +104,7 @@ impl Connection {
             self.look_for_bottlenecks(now, slot, outcome.largest_acked_sent);
             self.heard(now, slot, outcome.largest_acked_sent);
         }
-        // Packets that counted as lost can show that the round trip is shorter than was known, so that a probe is overdue.
+        // Packets that counted as lost can shorten the known round trip, so that a probe is overdue.
         if self.paths[slot].timeout_at().is_some_and(|at| at <= now) {
             self.path_timeout(now, slot);
         }
@@ -121,7 +121,7 @@ impl Connection {
         let mut lost = core::mem::take(&mut self.scratch.numbers);
         lost.clear();
         for (number, packet, acked_above) in path.sent.open_up_to(largest_acked) {
-            // Numbers left out do not count as packets after this one.
+            // Skipped packet numbers do not count as packets after this one.
             let skipped = path.skips.between(number, largest_acked);
             let largest_acked = largest_acked - skipped;
             let view = DetectionView { now, largest_acked, acked_above, rtt };
@@ -176,14 +176,14 @@ impl Connection {
         }
     }
 
-    /// A packet's control frames are not waited for any longer.
+    /// Treats the control frames of a packet that is no longer waited for as lost.
     pub(super) fn control_written_off(&mut self, slot: PathIndex, number: u64) {
         while let Some(frame) = self.paths[slot].control.take(number) {
             self.control_lost(frame);
         }
     }
 
-    /// A control frame was lost: send it again, or what has replaced it. Who misses an answer asks again.
+    /// Sends a lost control frame, or its replacement, again; a side that misses an answer asks again.
     fn control_lost(&mut self, frame: ControlFrame) {
         match frame {
             ControlFrame::NewConnectionId { path, .. } if self.paths.is_over(path) => {}
@@ -211,8 +211,7 @@ impl Connection {
         }
     }
 
-    /// The fate of a packet is known: the estimator hears of it, and of each of its symbols the block and
-    /// recovery do.
+    /// Tells the estimator the fate of a packet, and the block and recovery that of each of its symbols.
     #[inline(always)] // once for each packet
     pub(super) fn packet_resolved(
         &mut self,
@@ -295,7 +294,7 @@ impl Connection {
             self.send[carried.space()].on_fate(carried, slot.0, received);
         }
         if packet.fate != Fate::InFlight {
-            // Counted as missing already; only good news changes anything.
+            // The symbol counts as missing already; only its arrival changes anything.
             if received {
                 self.send[carried.space()].on_late(carried);
             }
@@ -355,7 +354,7 @@ impl Connection {
 
     /// Losses were found on a path; the newest of the lost packets left at `sent`.
     fn note_losses(&mut self, now: Time, slot: PathIndex, sent: Time) {
-        // What a slower path has lost arrives sooner if a faster one sends it as soon as that has room.
+        // A loss on a slower path is made up sooner if a faster one resends it as soon as it has room.
         let resends_here = self.resends() && !self.has_faster(slot);
         let path = &mut self.paths[slot];
         path.inter_loss.on_lost(now, sent);
@@ -370,7 +369,7 @@ impl Connection {
         self.paths.iter().any(|path| path.is_usable() && path.rtt.view().smoothed < own)
     }
 
-    /// Everything that waits for the whole frame to have been digested.
+    /// Does what must wait until the whole frame has been processed.
     pub(super) fn settle(&mut self, now: Time, slot: PathIndex, outcome: &AckOutcome) {
         let path = &mut self.paths[slot];
         path.sent.prune(now - path.base_timeout().base * REMEMBER_LOST);
@@ -419,7 +418,7 @@ impl Connection {
         self.retire(now);
     }
 
-    /// Something became known of a symbol of this block, which may need more for it.
+    /// Notes that a block may need more, because something became known of a symbol of it.
     pub(super) fn touch(&mut self, block: BlockId) {
         let touched = &mut self.scratch.touched;
         if touched.last() != Some(&block) && !touched.contains(&block) {
@@ -427,8 +426,8 @@ impl Connection {
         }
     }
 
-    /// Asks what the blocks still need of which something became known: at once where acknowledgements
-    /// tell what the receiver lacks, else once its reports in the same packet have been read too.
+    /// Asks what the touched blocks still need: at once if acknowledgements tell what the receiver
+    /// lacks, else once its reports in the same packet have been read too.
     pub(super) fn provision_all(&mut self, now: Time) {
         let mut at = 0;
         while let Some(block) = self.scratch.touched.get(at).copied() {
@@ -442,7 +441,7 @@ impl Connection {
         self.scratch.touched.clear();
     }
 
-    /// Asks what those blocks need that had to wait for the receiver's reports.
+    /// Asks what the blocks need that had to wait for the receiver's reports.
     pub(super) fn provision_rest(&mut self, now: Time) {
         let mut blocks = core::mem::take(&mut self.unprovisioned);
         self.send.iter_mut().for_each(|send| send.match_repairs(|block| blocks.push(block)));

@@ -7,7 +7,7 @@ use anabranch_types::PathId;
 /// Which identifiers have been used up.
 #[derive(Debug, Default)]
 pub(super) struct Identifiers {
-    /// The next to assign: the highest seen, and one.
+    /// The next to assign: one above the highest seen.
     next: u32,
     /// Everything below is open, closed, or will never be opened.
     floor: u32,
@@ -15,7 +15,7 @@ pub(super) struct Identifiers {
     closed: BTreeSet<u32>,
 }
 
-/// Closed identifiers kept apart at most; beyond, the gaps below them count as closed too.
+/// Most closed identifiers kept individually; beyond, the gaps below them count as closed too.
 const MOST_CLOSED: usize = 64;
 
 impl Identifiers {

@@ -19,7 +19,7 @@ impl SymbolSink for Inflow<'_> {
         if self.verdict.is_err() {
             return 0;
         }
-        // Assigned only on error: to overwrite the Ok would stall on the stores just made.
+        // Assign only on error; overwriting the Ok would stall on the stores just made.
         match self.streams.on_held_symbol(id, payload) {
             Ok(pieces) => pieces,
             Err(violation) => {

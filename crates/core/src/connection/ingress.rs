@@ -23,7 +23,7 @@ struct Opened {
     number: u64,
     /// Where its payload ends.
     end: usize,
-    /// It came before, from another address.
+    /// The same packet came before, from another address.
     again: bool,
 }
 
@@ -68,7 +68,7 @@ impl Connection {
         self.memory.on_moved(packet.len());
         if self.is_closed() {
             if let Some(slot) = self.paths.open(path) {
-                // An address that is not proven earns the last word, too.
+                // These bytes also earn an unproven address the room for a CLOSE.
                 self.note_source(slot, address, packet.len() as u64, number);
                 self.remind(slot);
             }
@@ -106,7 +106,7 @@ impl Connection {
         self.schedule_ack(slot, event);
         if self.paths[slot].sent.is_clogged() {
             self.lose_flight(now, slot);
-            // Nothing of it is kept for late acknowledgements: that is what filled the memory.
+            // Keep none of these packets for late acknowledgements: they are what filled the memory.
             self.paths[slot].sent.prune(now);
         }
         self.note_drained();
@@ -125,7 +125,7 @@ impl Connection {
         }
         let number = expand_number(header.number, known.map_or(0, |path| path.received.expected()));
         let again = known.is_some_and(|path| path.received.is_replay(number));
-        // Of a packet that came from two addresses either may be the copy: both are asked.
+        // If a packet came from two addresses, either may be that of a copy: ask both.
         let is_trace = known.is_some_and(|path| path.address != from && path.is_news(number));
         if again && !is_trace {
             return None;
@@ -255,7 +255,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks the policy when this packet is acknowledged, whose path counts those that are not.
+    /// Counts this packet among the path's unacknowledged ones, and asks the policy when to acknowledge it.
     fn schedule_ack(&mut self, slot: PathIndex, mut event: ReceivedEvent) {
         let pending = &mut self.paths[slot].received.pending;
         *pending += u32::from(event.ack_eliciting);
@@ -312,7 +312,7 @@ impl Connection {
         heard.fold(slot.bit(), |bits, other| bits | other.bit())
     }
 
-    /// A side that only acknowledges learns nothing about its paths: it asks for an answer now and then.
+    /// Asks for an answer now and then: a side that only acknowledges gets no round-trip samples otherwise.
     fn refresh_rtt(&mut self, now: Time, slot: PathIndex) {
         let path = &mut self.paths[slot];
         if path.liveness.wants_rtt(now) && path.may_amplify(1500) {

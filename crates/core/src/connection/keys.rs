@@ -20,7 +20,7 @@ const MASKED_AT_ONCE: usize = 8;
 const RENEW_AFTER: Duration = Duration::from_secs(120);
 /// Least time from one exchange to the next: an exchange takes four Diffie–Hellman operations of the responder.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Packets of a key's limit that are left for closing the connection.
+/// Packets, within a key's limit, that are reserved for closing the connection.
 const RESERVE: u64 = 64;
 
 /// The keys of both directions.
@@ -121,7 +121,7 @@ impl Keys {
             let _ = header.encode(&mut Writer::new(packet));
             sealer.seal(path, number, packet, HEADER_LEN);
         }
-        // Several blocks of the mask's cipher go through a core at once.
+        // Mask several headers at once: a core overlaps several blocks of the mask's cipher.
         for packets in train.chunks_mut(segment.max(1) * MASKED_AT_ONCE) {
             let mut samples = [[0; TAG_LEN]; MASKED_AT_ONCE];
             let mut count = 0;
@@ -168,7 +168,7 @@ impl Keys {
         Some((end, ahead == 1))
     }
 
-    /// The peer has the next keys.
+    /// Moves on to the next keys, which the peer has proven to have.
     fn enter_next(&mut self) {
         let Some(Next { opener, sealer }) = self.next.take() else { return };
         self.previous = Some(core::mem::replace(&mut self.opener, opener));
@@ -235,7 +235,7 @@ impl Keys {
     ) -> Result<Option<ControlFrame>, BadExchange> {
         let newest = self.opening + u64::from(self.next.is_some());
         if epoch <= newest {
-            // It was sent again, though it had arrived.
+            // The peer sent the message again although it had arrived.
             return Ok(None);
         }
         let is_expected = match self.role {

@@ -41,8 +41,8 @@ impl Connection {
         Ok(id)
     }
 
-    /// Uses a path only when the others cannot carry the load, or again like them. The peer does the same
-    /// with what it sends.
+    /// Sets whether a path is used only when the others cannot carry the load. The peer does the
+    /// same with what it sends.
     pub fn set_backup(&mut self, path: PathId, backup: bool) {
         let Some(slot) = self.paths.open(path) else { return };
         if !self.use_as_backup(path, backup) {
@@ -117,8 +117,8 @@ impl Connection {
         }
     }
 
-    /// Asks for so many signs of life on a path, each by a packet of its own that leaves at once, whatever
-    /// the congestion window says. Unknown paths are ignored.
+    /// Asks for `count` signs of life on a path, each by a packet of its own that leaves at once,
+    /// whatever the congestion window says. Unknown paths are ignored.
     pub fn ping(&mut self, path: PathId, count: u8) {
         if let Some(slot) = self.paths.open(path) {
             self.paths[slot].liveness.add_probes(count);
@@ -171,7 +171,7 @@ impl Connection {
         self.tend_ids(now);
     }
 
-    /// The peer takes a path out of use, of which this side may never have heard.
+    /// The peer takes a path out of use; this side may never have heard of it.
     pub(super) fn on_path_abandon(&mut self, now: Time, path: PathId) -> Result<(), Broken> {
         if let Some(slot) = self.paths.open(path) {
             self.close_path(now, slot, "the peer removed it");

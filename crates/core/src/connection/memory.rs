@@ -21,7 +21,7 @@ pub(super) struct MemoryAccount {
     moved: u64,
     /// Bytes of memory that the endpoint was told of last.
     told: u64,
-    /// Little is left: the peer's credit does not grow.
+    /// The endpoint has little memory left: the peer's credit does not grow.
     scarce: bool,
 }
 
@@ -55,8 +55,8 @@ impl Connection {
         [self.send.iter().map(SendBlocks::held).sum(), received]
     }
 
-    /// What [`memory`](Self::memory) says, if it has changed by a quarter of a megabyte since the last time. Drivers call
-    /// this after packets and timers, and pass the result to [`Router::weigh`](crate::endpoint::Router::weigh).
+    /// What [`memory`](Self::memory) says, if it has changed by a quarter of a megabyte since the last time. Drivers
+    /// call this after packets and timers, and pass the result to [`Router::weigh`](crate::endpoint::Router::weigh).
     /// Endpoints do so by themselves.
     #[inline]
     pub fn memory_news(&mut self) -> Option<u64> {

@@ -17,13 +17,13 @@ use crate::path::received::Ecn;
 use crate::path::{PathAddress, UDP_OVERHEAD};
 use crate::wire::{ControlFrame, HEADER_LEN, Role};
 
-/// A challenge that is not answered is repeated after this time at the latest, since the path carries nothing until then.
+/// Longest wait before an unanswered challenge is repeated; the path carries nothing until it is answered.
 const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
 /// A packet to an address that is asked: a challenge and a response.
 const INQUIRY_LEN: usize = HEADER_LEN + 2 * 9 + TAG_LEN;
-/// The same with IP and UDP headers.
+/// [`INQUIRY_LEN`] with IP and UDP headers.
 const INQUIRY_WIRE: u64 = INQUIRY_LEN as u64 + UDP_OVERHEAD;
-/// Answers to challenges in flight on a path, at most; what is asked beyond that is asked again.
+/// Most answers to challenges in flight on a path; the peer repeats the challenges beyond that.
 const MOST_RESPONSES: usize = 64;
 /// Timeouts in a row after which the address before this one is asked whether the peer is there again.
 const SILENT: u32 = 2;
@@ -39,10 +39,10 @@ impl Connection {
         let Some(slot) = self.paths.open(path) else { return };
         let path = &self.paths[slot];
         let (before, was_usable) = (path.address, path.is_usable());
-        // Even where the addresses are the same, the way between them is another.
+        // The way may be another even if the addresses are the same.
         self.lead_to(now, slot, address, true);
         if self.identity.role == Role::Responder && before.remote == address.remote {
-            // The peer is where it was; whether it hears this side there, the challenge tells.
+            // The peer has not moved; the challenge shows whether it hears this side.
             self.challenge(now, slot);
             return;
         }
@@ -123,7 +123,7 @@ impl Connection {
         if path.validation.is_answer(data) {
             self.validated(now, slot);
         } else if path.address != from || !path.is_proven() {
-            // Who still sends from the address in use has not moved: somebody passed the question on.
+            // A peer that still sends from the address in use has not moved: somebody relayed the question.
             if let Some(address) = path.candidates.proven_by(data) {
                 self.peer_moved(now, slot, address);
             }
@@ -141,7 +141,7 @@ impl Connection {
     fn peer_moved(&mut self, now: Time, slot: PathIndex, address: PathAddress) {
         let path = &self.paths[slot];
         let (before, was_usable) = (path.address, path.is_usable());
-        // Another port is a translator's doing: the way is the same.
+        // A change of the port alone is a translator's doing: the way is the same.
         let rerouted = !same_host(before, address);
         self.lead_to(now, slot, address, rerouted);
         if was_usable && rerouted {
@@ -153,8 +153,8 @@ impl Connection {
         }
     }
 
-    /// Has the path lead to another address. If it is rerouted by that, nothing learnt about the old way holds for
-    /// the new one (RFC 9000 §9.4). What is under way is given up.
+    /// Moves the path to another address. If that reroutes it, nothing learnt about the old way
+    /// holds for the new one (RFC 9000 §9.4). What is in flight is reinjected.
     fn lead_to(&mut self, now: Time, slot: PathIndex, address: PathAddress, rerouted: bool) {
         let path = &mut self.paths[slot];
         let keep = path.is_proven() && !same_host(path.address, address);
@@ -199,8 +199,8 @@ impl Connection {
         }
     }
 
-    /// A packet for an address that is asked or answered, if any is. It counts neither as in flight nor as lost:
-    /// nothing it meets says anything about the way to the address in use.
+    /// A packet for an address that is asked or answered, if any is. It counts neither as in flight
+    /// nor as lost: its fate says nothing about the way to the address in use.
     pub(super) fn write_inquiry(
         &mut self,
         now: Time,

@@ -21,7 +21,7 @@ use crate::wire::symbol::datagram_len;
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
 use crate::wire::{CloseCode, ControlFrame, REPAIR_OVERHEAD, TransportParameters};
 
-/// What is said of a path on which packets of the least size are lost.
+/// Reason for giving up a path on which packets of the least size are lost.
 const TOO_NARROW: &str = "it does not carry UDP payloads of 1200 bytes: its MTU is too small";
 /// The reason of a PATH_ABANDON of such a path.
 const REASON_TOO_NARROW: u64 = CloseCode::ALL_PATHS_DOWN.0;
@@ -70,7 +70,7 @@ impl Connection {
         symbol_room(narrowest.unwrap_or(base)).saturating_sub(larger)
     }
 
-    /// Lets go of blocks whose symbols no usable path carries, and has their bytes put into new ones.
+    /// Releases blocks whose symbols no usable path carries; their bytes are put into new symbols.
     pub(super) fn resegment_oversized(&mut self, now: Time) {
         let widest = self.send.widest();
         if self.paths.iter().all(|path| !path.is_usable() || room_of(path) >= widest) {
@@ -159,7 +159,7 @@ impl Connection {
         self.changed();
     }
 
-    /// Full packets do not pass any more.
+    /// The path no longer carries full packets: they become smaller, or the path is given up.
     pub(super) fn on_mtu_decreased(&mut self, now: Time, slot: PathIndex, narrowing: Narrowing) {
         match narrowing {
             Narrowing::Shrunk => {

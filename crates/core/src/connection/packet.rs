@@ -25,7 +25,7 @@ pub(super) struct PacketBuilder<'a> {
     pub(super) ack_eliciting: bool,
     /// It has control frames, which the path keeps under the packet's number.
     pub(super) has_control: bool,
-    /// It is nothing but a probe of this.
+    /// What the packet probes, if it is nothing but a probe.
     pub(super) probe: Option<Probe>,
     /// Every symbol in it leaves early.
     pub(super) early: bool,
@@ -82,8 +82,8 @@ impl<'a> PacketBuilder<'a> {
         self.append_up_to(self.limit, write)
     }
 
-    /// As [`append`](Self::append), for reports and control frames: every path carries packets of the
-    /// length up to which these reach.
+    /// As [`append`](Self::append), for reports and control frames: these stay within the packet
+    /// length that every path carries.
     #[inline]
     pub(super) fn append_small<T>(
         &mut self,
@@ -181,7 +181,7 @@ impl Connection {
         Transmit { socket, remote, ecn, len, segment: len, mtu_probe }
     }
 
-    /// Enters a packet in the path's books as sent. Sealing it comes after.
+    /// Records a packet as sent on its path. It is sealed afterwards.
     #[inline]
     pub(super) fn record(&mut self, packet: &PacketBuilder<'_>) -> Departed {
         let &PacketBuilder { now, slot, end, ack_eliciting, probe, early, carried, .. } = packet;

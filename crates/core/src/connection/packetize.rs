@@ -10,7 +10,7 @@ use crate::observe::Observation;
 /// Most bytes of a STREAM frame before its data.
 const STREAM_HEAD: usize = 1 + 8 + 8 + 2;
 
-/// What the redundancy policy said of an open block behind whose newest symbol nothing waited.
+/// How long the redundancy policy keeps a block open after its newest symbol while no data waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linger {
     block: BlockId,
@@ -65,8 +65,8 @@ impl Connection {
         }
     }
 
-    /// Whether the symbol just made is to be told as its block's last, though the block is not full, because no other can
-    /// follow soon.
+    /// Whether the symbol just made is marked as its block's last although the block is not full,
+    /// since no other can follow soon.
     fn is_known_last(&self, space: SymbolSpace) -> bool {
         self.peer_parameters.whole_blocks
             && !self.send[space].slides()
@@ -87,13 +87,13 @@ impl Connection {
         waiting.min(usize::from(size))
     }
 
-    /// Sees to it that the open block of the class's space takes data of the class.
+    /// Makes sure that the open block of the class's space takes data of the class.
     fn open_block_for(&mut self, now: Time, class: TrafficClass) {
         let space = self.send.of_class(class);
         let capacity = self.symbol_capacity();
         let least = self.streams.least_symbol(class).min(capacity);
-        // A block holds data of one class: more urgent data closes a less urgent block of the same space. So does a path
-        // that is too narrow for the symbols planned, and a datagram that is too long for them.
+        // A block holds data of one class: more urgent data closes a less urgent block of the same space. So does a
+        // path that is too narrow for the symbols planned, and a datagram that is too long for them.
         let unfit = |size: u16| size > capacity || size < least;
         let send = &self.send[space];
         if send.open_symbol_size().is_some_and(unfit)
@@ -150,8 +150,8 @@ impl Connection {
         self.observe(now, Observation::BlockClosed { first, sources, repairs, loss_permille });
     }
 
-    /// Closes each space's unfilled block if no more data waits, or none may be sent, unless its policy wants it to stay
-    /// open for a while.
+    /// Closes each space's unfilled block if no more data waits, or none may be sent, unless its policy wants it to
+    /// stay open for a while.
     #[inline]
     pub(super) fn flush_blocks(&mut self, now: Time) {
         for space in self.send.names() {

@@ -38,8 +38,7 @@ struct Place {
 
 /// All paths, closed ones whose place nobody has taken yet included.
 ///
-/// Anyone who borrows a path to change it makes its snapshot stale, so that policies are shown new ones of
-/// the paths that changed, and only of those.
+/// Borrowing a path to change it makes its snapshot stale, so that policies are shown a new one.
 #[derive(Debug, Default)]
 pub(super) struct PathTable {
     places: Vec<Place>,
@@ -66,7 +65,7 @@ impl PathTable {
         self.places.iter().map(|place| &place.path)
     }
 
-    /// Every path, to change it.
+    /// Every path, mutably; all snapshots become stale.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
         self.places.iter_mut().map(Place::change)
     }
@@ -177,7 +176,7 @@ impl PathTable {
 }
 
 impl Place {
-    /// The path, to change it.
+    /// The path, mutably; its snapshot becomes stale.
     #[inline]
     fn change(&mut self) -> &mut Path {
         self.stale = true;

@@ -56,7 +56,7 @@ impl Connection {
         assigned
     }
 
-    /// Cuts new symbols that are due from then on, as far as there are any. Returns whether there were.
+    /// Cuts up to `count` new symbols, which are due at once. Returns whether there were any.
     fn cut_ahead(&mut self, now: Time, count: u16) -> bool {
         let mut any = false;
         for _ in 0..count {

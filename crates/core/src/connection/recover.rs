@@ -30,7 +30,7 @@ impl Connection {
     ) {
         match action {
             RecoveryAction::Nothing => {}
-            // Repairs are provisioned once the whole frame has been digested.
+            // Repairs are provisioned once the whole frame has been processed.
             RecoveryAction::Repair if !self.resends() => {}
             RecoveryAction::Repair | RecoveryAction::Resend => {
                 if let Some(carried) = carried {
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// Makes the symbols of the oldest packet in flight that carries any due once more.
+    /// Makes due once more the symbols of the oldest packet in flight that carries any.
     fn copy_oldest(&mut self, slot: PathIndex) {
         let sent = &self.paths[slot].sent;
         let Some((number, packet)) = sent.oldest_with_symbols() else { return };
@@ -72,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// Leaves in a path's queue what a window of `cwnd` bytes admits beside what is in flight.
+    /// Takes back from a path's queue what does not fit into `cwnd` bytes beside what is in flight.
     fn unqueue(&mut self, slot: PathIndex, cwnd: u64) {
         let path = &self.paths[slot];
         let free = cwnd.saturating_sub(path.sent.bytes_in_flight) / path.packet_size.max(1);
@@ -88,7 +88,7 @@ impl Connection {
         self.tell_scheduler(now, [SchedulerEvent::CwndReduced(path, cwnd)]);
     }
 
-    /// No feedback about a path for a timeout.
+    /// A timeout has passed without feedback about the path.
     pub(super) fn path_timeout(&mut self, now: Time, slot: PathIndex) {
         let alternatives = self.has_alternative(slot);
         let path = &mut self.paths[slot];
@@ -102,7 +102,7 @@ impl Connection {
         let bytes_in_flight = path.sent.bytes_in_flight;
         // A probe timeout alone says nothing about congestion (RFC 9002 §7.5); a retransmission timeout does.
         let serious = if is_congestion { consecutive } else { consecutive - 1 };
-        // Nor does any before the path was ever heard (RFC 9002 §7.6.2).
+        // Nor does one before the path's first sample (RFC 9002 §7.6.2).
         let known = path.rtt.view().samples > 0;
         if serious > 0 && (known || loses_flight) {
             let consecutive = serious;
@@ -137,7 +137,7 @@ impl Connection {
         self.policies.recovery.avoids_silent_paths() && path.liveness.seems_dead(path.loss.mean)
     }
 
-    /// What control frames a path carries goes on another as well, whatever becomes of its data: the peer may wait for them.
+    /// Sends the control frames in flight on a path again, whatever becomes of its data: the peer may wait for them.
     fn move_control(&mut self, slot: PathIndex) {
         let numbers = self.paths[slot].sent.open().filter(|(_, packet)| packet.has_control);
         for number in numbers.map(|(number, _)| number).collect::<Vec<_>>() {
@@ -220,7 +220,7 @@ impl Connection {
         self.went_down(now, slot);
     }
 
-    /// A path is not usable any more: it keeps neither queue nor hold.
+    /// A path is not usable any more: its queue is emptied and its holds end.
     pub(super) fn went_down(&mut self, now: Time, slot: PathIndex) {
         self.take_back(slot, 0);
         self.paths[slot].turn.release_all();
@@ -248,7 +248,7 @@ impl Connection {
             self.policies.recovery.on_event(now, RecoveryEvent::PathUp(path), self.paths.views());
         self.carry_out(now, action, None);
         self.tell_scheduler(now, [SchedulerEvent::PathUp(path)]);
-        // Others may have been kept only for want of an alternative.
+        // Other paths may have been kept only because there was no alternative.
         for other in self.paths.indices().filter(|other| *other != slot) {
             if self.seems_dead(other) {
                 self.suspect(now, other, "silent while another path answers");

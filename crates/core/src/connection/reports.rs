@@ -11,10 +11,10 @@ use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
 const ROOM_AFTER_ACKS: usize = 300;
 /// Most blocks of either kind, lacking or recovered, that a report names.
 const MAX_RANKS: usize = 8;
-/// Control frames of which nothing is known yet, at most, on a path; further ones wait. A peer that acknowledges has
-/// some thousands of bytes of credit or some streams for each, so that it never has this many in flight.
+/// Most unresolved control frames on a path; further ones wait. Each grants an acknowledging peer
+/// some thousands of bytes of credit or some streams, so that it never has this many in flight.
 const MOST_IN_FLIGHT: usize = 512;
-/// Numbers resolved since the last announced floor that make a new one worth its bytes.
+/// Packet numbers resolved since the last announced floor from which on a new floor is announced.
 const FLOOR_STEP: u64 = 64;
 
 impl Connection {
@@ -49,8 +49,8 @@ impl Connection {
         left
     }
 
-    /// Whether no usable path is known to be quicker. Credit that is sent over a slow path comes too late for a fast one; over
-    /// a path that has timed out it may be lost.
+    /// Whether no usable path is known to be quicker. Credit sent over a slow path comes too late
+    /// for a fast one; over a path that has timed out it may be lost.
     fn is_quickest(&self, slot: PathIndex) -> bool {
         let delay = |slot: PathIndex| {
             let (rtt, timeouts) =
@@ -70,7 +70,7 @@ impl Connection {
         }
         let left = self.write_acks(due, packet);
         self.paths[slot].acks.carry(left);
-        // Only beside an acknowledgement: alone it would be sent repeatedly where none fits.
+        // Write ranks only beside an acknowledgement: alone they would be sent repeatedly where none fits.
         if left != due {
             self.write_ranks(packet);
         }

@@ -77,8 +77,8 @@ impl Policies {
     }
 }
 
-/// Both halves of coding: a side codes what the other decodes. Live data has a symbol space of its own if `separates_live`
-/// and the peer agrees.
+/// Both directions of coding: a side codes what the other decodes. Live data has a symbol space of
+/// its own if `separates_live` and the peer agrees.
 fn coding(
     config: &TransportConfig,
     profile: &Profile,

@@ -35,7 +35,7 @@ impl Connection {
         }
     }
 
-    /// Takes into force how the paths swing by now, and what was found out by that.
+    /// Applies the present swings to the paths, and updates which of them share a bottleneck.
     fn take_swings(&mut self, now: Time) {
         for slot in self.paths.indices() {
             let Some(bottlenecks) = &self.bottlenecks else { return };
@@ -53,7 +53,7 @@ impl Connection {
         }
     }
 
-    /// Writes down what has `changed` between a path and those in slots before its own.
+    /// Tells the observer what has `changed` between a path and those in slots before its own.
     fn tell_of_sharing(&mut self, now: Time, slot: PathIndex, changed: u16) {
         let (path, shares) = (self.paths[slot].id, self.paths[slot].shares);
         for other in self.paths.indices().take_while(|other| *other < slot) {
@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// A path that is alone shares nothing, and swings no more.
+    /// Ends all swings and sharing, since a path that is alone shares nothing.
     fn rest_swings(&mut self, now: Time) {
         if self.bottlenecks.take().is_some() {
             for path in self.paths.iter_mut() {

@@ -1,9 +1,9 @@
 //! Detects that the peer is silent on all paths, and whether it has restarted.
 //!
-//! Recovery handles a single silent path; this handles a peer that is silent on every path. As soon as every path has timed
-//! out once, the side that opened the connection asks the peer, by a handshake beside the connection, whether it still has the
-//! connection (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer that. If nothing is heard for
-//! another timeout, the peer counts as silent, and the application is told.
+//! Recovery handles a single silent path; this handles a peer that is silent on every path. Once every path
+//! has timed out, the side that opened the connection asks the peer, by a handshake beside the connection,
+//! whether it still has it (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer
+//! that. If nothing is heard for another timeout, the peer counts as silent, and the application is told.
 
 use anabranch_policy::view::PathState;
 use anabranch_types::Time;
@@ -111,14 +111,14 @@ impl Connection {
     }
 
     /// Called after a timeout of the path, and when its challenge was repeated. If no packet of the peer arrived
-    /// meanwhile, the other paths are probed as well. If all of them have timed out, the peer is asked whether it still has
-    /// the connection. If no path has an answer for long enough, the peer counts as silent.
+    /// meanwhile, the other paths are probed as well. If all of them have timed out, the peer is asked whether it still
+    /// has the connection. If no path has an answer for long enough, the peer counts as silent.
     pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
         let base = self.paths[slot].base_timeout().base;
         if !self.config.notice_silence || now.since(self.last_received) < base {
             return;
         }
-        // The timeouts of a path that has been dead for longer are no news.
+        // Further timeouts of a path that has long been dead are not news.
         if self.paths[slot].liveness.timeouts() <= SILENT_TIMEOUTS {
             for path in self.paths.iter_mut().filter(|path| is_open(path) && !is_asked(path)) {
                 path.liveness.ask_for_sign(now);
@@ -132,8 +132,8 @@ impl Connection {
         }
     }
 
-    /// When the peer will count as silent if nothing is heard of it until then; `None` while a path has not timed out, and
-    /// once the peer counts as silent.
+    /// When the peer will count as silent if nothing is heard of it until then; `None` while a path has not timed out,
+    /// and once the peer counts as silent.
     pub(super) fn silent_at(&self) -> Option<Time> {
         if self.silence.since.is_none() { self.silent_from() } else { None }
     }
@@ -150,7 +150,7 @@ impl Connection {
             latest = latest.max(first + patience);
             least = least.min(base + patience);
         }
-        // Packets of the peer may arrive although none of this side's does.
+        // The peer's packets may arrive although none of this side's do.
         (least < Duration::MAX).then(|| latest.max(self.last_received + least))
     }
 

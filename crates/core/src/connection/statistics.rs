@@ -28,9 +28,9 @@ pub struct EcnStats {
     pub capable: bool,
     /// Sent with ECT(0).
     pub sent: u64,
-    /// Of those the peer received as they were sent.
+    /// Of those, received by the peer as they were sent.
     pub arrived: u64,
-    /// Of those the peer received with Congestion Experienced.
+    /// Of those, received by the peer with Congestion Experienced.
     pub ce: u64,
 }
 
@@ -50,8 +50,8 @@ pub struct PathStats {
     pub backup: bool,
     /// Counters since it opened.
     pub counters: PathCounters,
-    /// About how many packets the peer has sent on it: those that exceed the received ones were lost, or are late. They
-    /// are counted by their numbers, less those that the peer has likely skipped, as it does at random.
+    /// Estimate of the packets that the peer has sent on it; the excess over the received ones was lost, or is
+    /// late. Derived from their numbers, less those that the peer has likely skipped, as it does at random.
     pub peer_sent_packets: u64,
     /// Congestion marks on the way to the peer.
     pub ecn: EcnStats,
@@ -63,7 +63,7 @@ pub struct PathStats {
     pub rtt: RttView,
     /// Loss estimate.
     pub loss: LossView,
-    /// Congestion window that holds now, bytes: with what it swings by while shared bottlenecks are sought.
+    /// Present congestion window, bytes, including its swing while shared bottlenecks are sought.
     pub cwnd: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
@@ -141,7 +141,7 @@ impl Connection {
         self.receive.iter().map(count).sum()
     }
 
-    /// How far a stream has come on this side; `None` if there is none such, or none such any more.
+    /// How far a stream has come on this side; `None` if it does not exist, or no longer does.
     pub fn stream_progress(&self, stream: StreamId) -> Option<StreamProgress> {
         self.streams.progress(stream)
     }
@@ -168,7 +168,7 @@ impl Connection {
         self.send[SymbolSpace::Main].next_symbol()
     }
 
-    /// The source symbol after the highest of the peer's that is known of, of the main space.
+    /// The symbol after the highest known source symbol of the peer, of the main space.
     pub fn reached_symbol(&self) -> SymbolId {
         self.receive.main().reached()
     }

@@ -17,7 +17,7 @@ use crate::wire::{REPAIR_OVERHEAD, RepairFrame, SourceFrame};
 
 /// Most bytes of a symbol's frame besides its payload, when its length is written too.
 const SYMBOL_HEAD: usize = REPAIR_OVERHEAD + 2;
-/// Room without which a packet is not offered to further symbols.
+/// Least bytes free in a packet for a further symbol.
 const LEAST_ROOM: usize = SYMBOL_HEAD + 16;
 
 /// Where the next symbol of a path goes.
@@ -25,7 +25,7 @@ const LEAST_ROOM: usize = SYMBOL_HEAD + 16;
 enum Room {
     /// Into a packet.
     Packet,
-    /// Into one that others like it will follow.
+    /// Into a packet of a train.
     Train,
     /// Beside another symbol, with this many bytes for its payload.
     Beside(usize),
@@ -52,19 +52,19 @@ enum Picked {
 }
 
 impl Connection {
-    /// A probe elicits feedback beyond the window; it carries the oldest symbol in flight if it can, or
-    /// what is due (RFC 9002 §6.2.4): bare probes would hold a window of one packet shut against it.
+    /// Writes a probe, which elicits feedback beyond the window. It carries the oldest symbol in flight if it can,
+    /// or what is due (RFC 9002 §6.2.4): bare probes would keep a window of one packet full, and data from leaving.
     pub(super) fn write_probe(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let left = self.paths[slot].liveness.take_probe();
-        // The last of several is bare, since the path may have stopped carrying full packets. After many timeouts all are:
-        // data would hardly arrive.
+        // The last of several is bare, since the path may have stopped carrying full packets. After many timeouts all
+        // are: data would hardly arrive.
         let path = &self.paths[slot];
         let bare = path.liveness.is_long_silent() || (path.mtu.adapts() && left == 0);
         if !bare && self.write_oldest(packet) {
             return;
         }
-        // Where there is another path, this one's silence is a reason to prefer that.
+        // With an alternative, what is due is better sent there than on this silent path.
         if self.may_carry_data(slot)
             && !bare
             && !self.has_alternative(slot)
@@ -80,8 +80,8 @@ impl Connection {
         }
     }
 
-    /// The source symbols of the oldest packet in flight that carries any symbols, as far as they are still
-    /// needed and fit. False if that is none.
+    /// Writes the source symbols of the oldest packet in flight that carries any symbols, as far as
+    /// they are still needed and fit. False if none is written.
     fn write_oldest(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let slot = packet.slot;
         let oldest = self.paths[slot].sent.oldest_with_symbols();
@@ -101,7 +101,7 @@ impl Connection {
         written
     }
 
-    /// The oldest symbol that is due, whatever the scheduler thinks. False if there is none, or no room.
+    /// Writes the oldest symbol that is due, whatever the scheduler says. False if there is none, or no room.
     fn write_due(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let slot = packet.slot;
         let block = self.send.views().iter().find(|view| view.has_work());
@@ -174,7 +174,7 @@ impl Connection {
             match self.pull(now, slot) {
                 Pull::Send(reason) => match self.take_picks(now, slot, reason, room) {
                     Picked::Now(assigned) => return Some(assigned),
-                    // Each round takes a symbol at least, so there is an end to it.
+                    // Each round takes at least one symbol, so that the loop ends.
                     Picked::Queued => {}
                     Picked::Nothing => return idle(self),
                 },

@@ -63,13 +63,13 @@ impl Connection {
         Transmit { socket, remote, ecn, len: end, segment, mtu_probe: false }
     }
 
-    /// Whether the open block goes on, so that there is nothing to be done before the scheduler is asked.
+    /// Whether data and credit remain, so that the open block need not be closed before the scheduler is asked.
     fn has_more(&self) -> bool {
         !self.streams.is_idle() && self.symbol_credit(self.next_space()) > 0
     }
 
-    /// Whether the picked symbols may be cut one by one later. They may if all are of the main space's open block, and neither
-    /// fill it nor use up the data that waits or the credit: then no policy is asked anything in between.
+    /// Whether the picked symbols may be cut one by one later: all are of the main space's open block, and
+    /// neither fill it nor use up the waiting data or the credit, so that no policy is asked anything in between.
     pub(super) fn can_grant(&self, pick: &Pick) -> bool {
         let send = &self.send[SymbolSpace::Main];
         let Some(block) = send.open_block() else { return false };
@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// The train has ended: what the scheduler gave the path beyond it waits in the path's queue.
+    /// Queues on the path, after its train has ended, what the scheduler gave it beyond the train.
     fn assign_granted(&mut self, now: Time, slot: PathIndex) {
         while let Some((symbol, reason)) = self.next_granted(slot) {
             self.send[symbol.carried.space()].enqueue(symbol.carried, slot.0);

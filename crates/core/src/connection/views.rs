@@ -58,7 +58,7 @@ impl Connection {
         }
     }
 
-    /// There is something to send, and credit is what it lacks.
+    /// Whether there is something to send and only the receiver's credit is missing.
     pub(super) fn is_blocked(&self) -> bool {
         self.fresh().blocked.is_some_and(Blocked::by_receiver)
     }

@@ -10,7 +10,7 @@ use crate::observe::{FrameKinds, Observation, waits};
 use crate::path::UDP_OVERHEAD;
 use crate::path::sent::SentPacket;
 
-/// Shorter waits are not told: a sender waits so long between any two packets.
+/// Shorter waits are not reported: a sender waits that long between any two packets.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// Since when nothing could be sent, and why.
@@ -74,7 +74,7 @@ impl Connection {
         self.observe(now, Observation::PacketLost { path, number, bytes });
     }
 
-    /// An acknowledgement was digested.
+    /// An acknowledgement was processed.
     pub(super) fn watch_metrics(&mut self, now: Time, slot: PathIndex) {
         if self.observer.is_none() {
             return;
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Who would have to act for the peer's grant to grow.
+    /// Whose action would make the peer's credit grow.
     fn creditor(&self) -> &'static str {
         if self.send.is_empty() { waits::READER } else { waits::CREDIT }
     }

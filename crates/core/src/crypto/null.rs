@@ -38,8 +38,8 @@ impl NullCrypto {
     }
 }
 
-/// Hash over 8-byte words, each folded in by a product of 128 bits so that no few flipped bits cancel
-/// out; catches corruption, resists no one.
+/// Hash over 8-byte words, each folded in by a 128-bit product so that a few flipped bits cannot
+/// cancel out. Detects corruption, not forgery.
 fn checksum(seed: u64, data: &[u8]) -> u64 {
     let mut hash = seed ^ 0x9e37_79b9_7f4a_7c15;
     let mut words = data.chunks_exact(8);
@@ -145,7 +145,7 @@ impl Crypto for NullCrypto {
     }
 }
 
-/// Random numbers that a seed repeats, and that anyone can predict who has seen some of them.
+/// Random numbers that a seed reproduces, and that can be predicted from earlier ones.
 #[derive(Debug)]
 pub struct Reproducible(pub Rng);
 
@@ -198,7 +198,7 @@ fn session(secret: u64, initiator: bool, limit: u64) -> Session {
     Session { keys: rekey.packet_keys(), rekey: Box::new(rekey) }
 }
 
-/// Makes of a secret, and of the messages about it, the next.
+/// Derives each secret from the one before and the messages of the exchange.
 #[derive(Debug)]
 struct NullRekey {
     secret: u64,
@@ -269,7 +269,7 @@ struct NullKey {
 
 impl NullKey {
     fn seed(&self, path: PathId, number: u64) -> u64 {
-        // Spread, so that a damaged header does not cancel out against what it says.
+        // Spread the bits, so that a damaged header does not cancel out against the path and number read from it.
         let place = u64::from(path.0) << 8;
         self.secret
             ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -9,7 +9,7 @@ use crate::handshake::{Arrival, Candidate, Outcome, Source};
 use crate::path::PathAddress;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
-/// Handshake answers that wait for a writable socket, at most: more are dropped, and asked for again.
+/// Most handshake answers that wait for a writable socket; further ones are dropped, and peers ask again.
 const MAX_REPLIES: usize = 256;
 
 impl Router {
@@ -49,7 +49,7 @@ impl Router {
         }
         let of_peer = |connection: &&(Role, PublicKey)| **connection == (Role::Responder, peer);
         let asking = Asking { source: Source::of(address.remote), peer };
-        // However few there may be, nobody has them all.
+        // No peer may have all connections, however few are allowed.
         let most = self.config.max_per_peer.min(self.config.max_connections.div_ceil(2));
         if self.connections.values().filter(of_peer).count() >= most || !self.make_room(now, asking)
         {

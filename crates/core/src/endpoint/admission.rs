@@ -8,8 +8,8 @@ use core::time::Duration;
 use crate::crypto::PublicKey;
 use crate::handshake::Source;
 
-/// A half-open connection is safe from being given up for another for this long at most: any honest peer
-/// on earth answers sooner, unless its packets are lost.
+/// Longest time for which a half-open connection is safe from being given up for another: any
+/// honest peer on earth answers sooner, unless its packets are lost.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A half-open connection is given up after this time. Initiators give up as soon.
@@ -52,11 +52,10 @@ pub(super) struct Asking {
 }
 
 impl HalfOpen {
-    /// None, of which there will be at most `most`, at `rate` a second and `burst` at once.
+    /// An empty list of at most `most` connections, which come at `rate` a second and `burst` at once.
     ///
-    /// Each is safe only as long as there is room for all that come meanwhile, so that whoever comes is let
-    /// in. Were they safe for longer, a crowd that takes each place when it becomes free would lock others
-    /// out.
+    /// Each is safe only for as long as there are places for all that come meanwhile, so that every newcomer is let
+    /// in. If they were safe for longer, a crowd that takes each place as it becomes free would lock others out.
     pub(super) fn new(most: usize, rate: u64, burst: u64) -> Self {
         let room = (most as u64).saturating_sub(burst);
         let safe = Duration::from_millis(room.saturating_mul(1000) / rate.max(1)).min(GRACE);
@@ -68,8 +67,8 @@ impl HalfOpen {
         self.entries.len()
     }
 
-    /// Whether this one may have one more, where a source and a key may each have `most`; `full` says that there
-    /// is no room for anybody.
+    /// Whether `asking` may have one more half-open connection. A source and a key may each have
+    /// `most`; `full` says that there is no room for anybody.
     pub(super) fn room(&self, now: Time, asking: Asking, most: usize, full: bool) -> Room {
         let of_source = |entry: &&Entry| entry.source == asking.source;
         let of_peer = |entry: &&Entry| entry.peer == asking.peer;

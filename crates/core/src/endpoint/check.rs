@@ -11,7 +11,7 @@ use crate::handshake::{Candidate, Established, Schedule};
 use crate::path::PathAddress;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
-/// A peer that has restarted is to be noticed soon: its copies wait half a second at most.
+/// Schedule of a check: copies follow within half a second, so that a restarted peer is noticed soon.
 const SCHEDULE: Schedule = Schedule {
     first: Duration::from_millis(250),
     longest: Duration::from_millis(400),
@@ -32,7 +32,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// The question about `connection`, which is called `about`; none if the peer opened it, who asks then.
+    /// The question about `connection`, whose handle is `about`; `None` if the peer opened it, which then asks itself.
     pub fn of(about: Handle, connection: &Connection) -> Option<Self> {
         (connection.role() == Role::Initiator).then(|| Check {
             about,
@@ -57,7 +57,7 @@ impl Router {
             TransportParameters { check: Some(remote_id.0), ..TransportParameters::default() };
         let profile = self.config.profile.clone();
         let config = ConnectConfig { peer, paths, profile };
-        // Without randomness or memory for a handshake there is no answer, as without a peer.
+        // Without randomness or memory for a handshake, the check remains unanswered.
         if let Ok(initiator) = self.initiate(now, id, &config, &parameters.encode(), SCHEDULE) {
             let attempt = Attempt { initiator, config, next_path: 0, about: Some(about) };
             self.attempts.insert(id, attempt);
@@ -67,7 +67,7 @@ impl Router {
     /// A check was answered.
     pub(super) fn on_check_answer(&mut self, about: Handle, established: &Established) {
         let answer = TransportParameters::decode(&established.parameters).ok();
-        // A peer that does not say is one that does not know of checks: nothing is learnt.
+        // A peer that does not say does not know of checks: nothing is learnt.
         if let Some(known) = answer.and_then(|parameters| parameters.check) {
             self.events.push_back(RouterEvent::Checked(about, known != 0));
         }

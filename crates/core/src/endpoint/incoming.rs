@@ -16,7 +16,7 @@ use crate::profiles::Profile;
 use crate::wire::transport_parameters::MAX_PATHS;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
-/// Further addresses that get the answer to a waiting message: a peer has no more paths.
+/// Most further addresses that get the answer to a waiting message; a peer has no more paths.
 const MOST_COPIES: usize = MAX_PATHS as usize;
 
 /// A permitted peer that asks for a connection, and has no answer yet.
@@ -69,10 +69,10 @@ impl fmt::Display for AcceptError {
 
 impl std::error::Error for AcceptError {}
 
-/// Those that wait, by their handles.
+/// Peers that wait to be decided on, by handle.
 pub(super) type Waiting = BTreeMap<u32, Asked>;
 
-/// What one asks for.
+/// A peer's request for a connection.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) incoming: Incoming,
@@ -96,7 +96,7 @@ impl Router {
         self.waiting.insert(id, Asked { incoming, copies: Vec::new(), candidate, parameters });
     }
 
-    /// Another copy of a waiting message has come.
+    /// Another copy of a waiting message has come from `address`.
     pub(super) fn wait_there(&mut self, id: u32, address: PathAddress) {
         let Some(Asked { incoming, copies, .. }) = self.waiting.get_mut(&id) else { return };
         if address != incoming.address && !copies.contains(&address) && copies.len() < MOST_COPIES {
@@ -170,8 +170,8 @@ impl Router {
         }
     }
 
-    /// Sends a peer that asked a cookie. If it returns the cookie, it asks again with its address validated. False if it no
-    /// longer waits, or is validated already.
+    /// Sends a peer that asked a cookie. If it returns the cookie, it asks again with its address validated. False if
+    /// it no longer waits, or is validated already.
     pub fn retry(&mut self, now: Time, incoming: &Incoming) -> bool {
         if incoming.validated {
             return false;

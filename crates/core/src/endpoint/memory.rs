@@ -14,8 +14,8 @@ const LEAST: u64 = 64;
 ///
 /// The connections with one peer may hold together as much as is left of the budget: A. K. Choudhury and E. L. Hahne,
 /// "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998,
-/// with α = 1. A single peer can have half of the budget. If `n` peers take all they can, each has the budget divided by
-/// `n + 1`, and as much is left for the next.
+/// with α = 1. A single peer can have half of the budget. If `n` peers take all they can, each has the budget divided
+/// by `n + 1`, and as much is left for the next.
 #[derive(Debug, Default)]
 pub(super) struct MemoryLedger {
     entries: BTreeMap<u32, (PublicKey, u64)>,

@@ -12,7 +12,7 @@ use crate::wire::transport_parameters::MAX_PATHS;
 pub(super) struct PathIds {
     /// The ids for further paths.
     taken: BTreeSet<u32>,
-    /// The same by the id for path 0.
+    /// The ids for further paths by the connection's id for path 0.
     of: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -22,7 +22,7 @@ impl PathIds {
         self.taken.contains(&id) || self.of.contains_key(&id)
     }
 
-    /// All ids of a connection, by the first.
+    /// All ids of a connection, given the one for path 0, which comes first.
     pub(super) fn of(&self, first: u32) -> Vec<ConnectionId> {
         let others = self.of.get(&first).into_iter().flatten();
         core::iter::once(&first).chain(others).map(|id| ConnectionId(*id)).collect()
@@ -56,7 +56,7 @@ impl PathIds {
 pub struct IdChanges {
     /// Packets with these ids belong to the connection from now on.
     pub added: Vec<ConnectionId>,
-    /// Packets with these do no longer.
+    /// Packets with these ids no longer belong to it.
     pub removed: Vec<ConnectionId>,
 }
 
@@ -71,8 +71,8 @@ impl Router {
         self.path_ids.of(first)
     }
 
-    /// Answers [`Event::ConnectionIds`](crate::connection::Event::ConnectionIds): takes back the connection ids that the
-    /// connection does not need any more, and gives it those that it wants.
+    /// Answers [`Event::ConnectionIds`](crate::connection::Event::ConnectionIds): takes back the connection ids that
+    /// the connection does not need any more, and gives it those that it wants.
     pub fn exchange_ids(&mut self, connection: &mut Connection) -> IdChanges {
         let ConnectionId(first) = connection.local_id();
         let removed = connection.take_free_ids();

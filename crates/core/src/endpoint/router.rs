@@ -33,10 +33,10 @@ pub enum RouterEvent {
     Begun(Handle, Box<Connection>),
     /// A connection asked for here was never answered.
     Failed(Handle),
-    /// A half-open connection, or a peer that asked for one, is given up, and its id is free again. If the connection is
-    /// established after all, [`Router::on_established`] takes it back.
+    /// A half-open connection, or a peer that asked for one, is given up, and its id is free again. If the connection
+    /// is established after all, [`Router::on_established`] takes it back.
     GivenUp(Handle),
-    /// The peer of this connection was asked whether it still has it: whether it does.
+    /// A check was answered: whether the peer still has this connection.
     Checked(Handle, bool),
     /// A handshake that somebody began from this address got no answer, and why.
     Refused(SocketAddr, DropReason),
@@ -47,12 +47,12 @@ pub(super) struct Attempt {
     pub(super) initiator: Initiator,
     pub(super) config: ConnectConfig,
     pub(super) next_path: usize,
-    /// The connection that is asked about; none is wanted then.
+    /// The connection that a check asks about; such an attempt opens no connection.
     pub(super) about: Option<Handle>,
 }
 
-/// One identity: it begins connections, lets those of others begin, and knows which datagram belongs to
-/// which. Its caller owns the connections, so that each can have a task and a lock of its own.
+/// One identity: begins connections, lets peers begin theirs, and knows which datagram belongs to which
+/// connection. Its caller owns the connections, so that each can have a task and a lock of its own.
 #[derive(Debug)]
 pub struct Router {
     pub(super) config: EndpointConfig,
@@ -130,7 +130,7 @@ impl Router {
         Ok(Handle(id))
     }
 
-    /// Gives up connecting, as nobody wants the connection any more; nothing else is told of it.
+    /// Gives up connecting; no event tells of it.
     pub fn abandon(&mut self, handle: Handle) {
         if self.attempts.remove(&handle.0).is_some() {
             self.path_ids.release(handle.0);
@@ -167,8 +167,8 @@ impl Router {
         Ok(initiator)
     }
 
-    /// The wall clock shows this many nanoseconds since 1970: it need not go as time does, which may stand still while
-    /// the machine sleeps.
+    /// Sets the wall clock, in nanoseconds since 1970. It need not advance with `now`, which may
+    /// stand still while the machine sleeps.
     pub fn set_wall_clock(&mut self, now: Time, nanos: u64) {
         self.config.wall_clock = nanos.saturating_sub(now.as_nanos());
         self.responder.set_wall_clock(self.config.wall_clock);
@@ -190,7 +190,7 @@ impl Router {
         if self.is_full() { None } else { Some(self.unused_id()) }
     }
 
-    /// A connection id that nothing has.
+    /// A random connection id that is not in use.
     pub(super) fn unused_id(&mut self) -> u32 {
         loop {
             let id = self.random.next_u64() as u32;
@@ -226,7 +226,7 @@ impl Router {
     fn on_response(&mut self, now: Time, address: PathAddress, payload: &[u8]) -> Option<Handle> {
         let id = Response::parse(payload).ok()?.receiver;
         let Some(attempt) = self.attempts.get_mut(&id) else {
-            // Copies come back on every path that works; the connection knows the bytes that count.
+            // Copies of the response arrive on every path that works; the connection recognises the authentic bytes.
             return Some(Handle(id));
         };
         let established = attempt.initiator.on_response(self.crypto.as_ref(), payload).ok()?;

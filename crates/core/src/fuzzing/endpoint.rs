@@ -16,7 +16,7 @@ use crate::wire::codec::Reader;
 use crate::wire::fuzzing::with_mutants;
 
 const PATHS: u32 = 3;
-/// Bit of the first byte by which symbols are short and share packets.
+/// Bit of the first byte that makes symbols short, so that they share packets.
 const SHARED_PACKETS: u8 = 0x10;
 /// Datagrams that the network holds at most; further ones are lost.
 const QUEUE: usize = 512;
@@ -27,7 +27,7 @@ const PATIENCE: usize = 20_000;
 
 /// Holds datagrams until an operation decides their fate.
 struct Held {
-    /// Where the ends send from on each path: the client's as a translator on the way has it.
+    /// Source addresses of both ends on each path: the client's as a translator on the way shows it.
     sources: [[SocketAddr; PATHS as usize]; 2],
 }
 
@@ -152,7 +152,7 @@ impl Pair<Held> {
         }
     }
 
-    /// A perfect network for a while: everything that was written arrives, unless silence ended it all.
+    /// Runs a perfect network for a while: everything that was written arrives, unless the connection ended in silence.
     fn settle(&mut self) {
         for _ in 0..PATIENCE {
             self.send();

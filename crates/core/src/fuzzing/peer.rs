@@ -93,8 +93,7 @@ fn play(
     Some(())
 }
 
-/// What is in flight fits into the widest window that its path has had: a window that shrinks calls
-/// nothing back.
+/// Bytes in flight fit into the widest congestion window that the path has had: a shrinking window recalls nothing.
 fn audit(rogue: &mut Rogue, widest: &mut BTreeMap<PathId, u64>) {
     let Some(connection) = rogue.connection() else { return };
     let stats = connection.stats();

@@ -21,7 +21,7 @@ pub(super) struct CookieFor<'a> {
     pub(super) mac1: &'a [u8; MAC_LEN],
 }
 
-/// The secrets from which cookies are computed, so that none need be remembered.
+/// The secrets from which cookies are computed, so that no cookie need be stored.
 pub(super) struct CookieSecrets {
     current: [u8; 32],
     previous: Option<[u8; 32]>,
@@ -46,7 +46,7 @@ impl CookieSecrets {
         message: &Initiation<'_>,
     ) -> bool {
         if message.macs.mac2 == [0; MAC_LEN] {
-            // What is sent without a cookie; a flood of these should cost no more than it has to.
+            // The message has no cookie; a flood of these should cost as little as possible.
             return false;
         }
         self.rotate(now);

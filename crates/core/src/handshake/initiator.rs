@@ -20,8 +20,8 @@ pub struct Schedule {
 }
 
 impl Default for Schedule {
-    /// 200 ms doubling to 1 s, for 30 s: a message a second is no load, and where half of them are lost in each direction
-    /// only every fourth is answered.
+    /// 200 ms doubling to 1 s, for 30 s: a message a second is no load, and with half of them lost
+    /// in each direction, only every fourth is answered.
     fn default() -> Self {
         Schedule {
             first: Duration::from_millis(200),
@@ -67,7 +67,7 @@ pub struct Initiator {
     paths: BTreeMap<PathId, PathState>,
     schedule: Schedule,
     deadline: Time,
-    /// Spreads repetitions in time, which anyone may know.
+    /// Spreads repetitions in time; may be predictable.
     rng: Rng,
 }
 

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 /// Cells of a row. Two sources share an allowance only if they meet in both rows.
 const CELLS: usize = 1024;
-/// The same where a crowd is to be told from who comes for the first time.
+/// Cells of a row that tells first-time sources from a crowd.
 const CELLS_FOR_FIRST: usize = 16_384;
 
 /// Addresses that count as one source: a whole IPv4 address, or the first 56 bits of an IPv6 address,
@@ -26,7 +26,7 @@ impl Source {
     }
 }
 
-/// A rate for each source: a sketch of two rows of cells, in each of which a source has one that it shares
+/// A rate for each source: a sketch of two rows, in each of which a source has a cell that it shares
 /// with a few others. A cell is the generic cell rate algorithm: the time at which it would be rested.
 ///
 /// A source is refused only when both its cells are exhausted, so one noisy source takes another's
@@ -39,7 +39,7 @@ pub(super) struct RateLimit {
 }
 
 struct Row {
-    /// Unknown to others, who could otherwise look for sources that meet.
+    /// Secret; otherwise others could look for sources that share a cell.
     seed: u64,
     rested: Box<[Time]>,
 }
@@ -52,8 +52,8 @@ impl RateLimit {
         Self::of(CELLS, interval, interval.saturating_mul(burst - 1), random)
     }
 
-    /// Each source may do it once in `interval`. Of those who come for the first time while a crowd of 1,000 does
-    /// it whenever it may, one in 250 is taken for one of the crowd.
+    /// Each source may act once in `interval`. While a crowd of 1,000 acts whenever it may, one in
+    /// 250 sources that come for the first time is taken for one of the crowd.
     pub(super) fn once(interval: Duration, random: &mut dyn Randomness) -> Self {
         Self::of(CELLS_FOR_FIRST, interval, Duration::ZERO, random)
     }

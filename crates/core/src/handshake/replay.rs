@@ -3,11 +3,11 @@
 use crate::crypto::PublicKey;
 use std::collections::BTreeMap;
 
-/// Timestamps further ahead of the responder's clock than this, in nanoseconds, are remembered apart, because one of the
-/// two clocks is wrong. If they were remembered with the others, one holder of a key could lock out another for years; if
-/// they were refused, a responder whose clock is behind after a start would serve nobody.
+/// Timestamps further ahead of the responder's clock than this, in nanoseconds, are remembered apart, because one of
+/// the two clocks is wrong. If they were remembered with the others, one holder of a key could lock out another for
+/// years; if they were refused, a responder whose clock is behind after a start would serve nobody.
 const AHEAD: u64 = 300 * 1_000_000_000;
-/// How many of those are remembered for each peer: the ones accepted last.
+/// Timestamps far ahead that are remembered for each peer: the ones accepted last.
 const REMEMBERED_AHEAD: usize = 8;
 
 /// Newest timestamps remembered of one peer. Connections that one key opens at nearly the same time
@@ -68,8 +68,8 @@ impl Replays {
         Replays { peers: BTreeMap::new(), by_use: BTreeMap::new(), uses: 0, capacity }
     }
 
-    /// Whether a message of `peer` with this timestamp may be accepted: it is none of those remembered, and not older than
-    /// all of them. `clock` is what the responder's clock shows; both in nanoseconds since 1970.
+    /// Whether a message of `peer` with this timestamp may be accepted: it is none of those remembered, and
+    /// not older than all of them. `clock` is the responder's wall clock; both in nanoseconds since 1970.
     pub(super) fn is_fresh(&self, peer: &PublicKey, timestamp: u64, clock: u64) -> bool {
         let limit = clock.saturating_add(AHEAD);
         self.peers.get(peer).map_or(timestamp > 0, |accepted| accepted.is_fresh(timestamp, limit))
@@ -171,7 +171,7 @@ mod tests {
         }
         for year in 2..2 + REMEMBERED_AHEAD as u64 {
             assert!(!replays.is_fresh(&key(1), year * AHEAD, CLOCK));
-            // Nor once the clock shows this much.
+            // Nor is it fresh once the clock shows this much.
             assert!(!replays.is_fresh(&key(1), year * AHEAD, year * AHEAD));
         }
         assert!(replays.is_fresh(&key(1), 1, CLOCK));

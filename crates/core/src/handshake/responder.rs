@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// Bytes that may be sent to an unproven address for each byte received from it.
 const AMPLIFICATION: usize = 3;
 
-/// A source that showed no cookie for this time comes first among those who show one.
+/// A source that has shown no cookie for this time has precedence among those that show one.
 const NEWCOMER: Duration = Duration::from_secs(10);
 
 /// Who may connect.
@@ -47,16 +47,16 @@ impl Permitted {
 pub struct ResponderConfig {
     /// Who may connect.
     pub permitted: Permitted,
-    /// Initiations taken through Diffie–Hellman a second, in the long run. With a cookie, half of them are for sources
-    /// that sent nothing for ten seconds, so that many sources that ask as often as allowed leave them these.
+    /// Initiations taken through Diffie–Hellman a second, in the long run. With a cookie, half of them are for
+    /// sources that have shown none for ten seconds: many sources that ask as often as allowed cannot take these.
     pub rate: u64,
     /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
     pub burst: u64,
-    /// Of those, the ones without a cookie a second, and at once. Anyone who forges addresses gets no more work
-    /// done than this; further senders must show a cookie.
+    /// Of those, the ones without a cookie a second, and at once. Senders with forged addresses
+    /// cause no more work than this; further senders must show a cookie.
     pub unproven_rate: u64,
-    /// Of those, the ones of a single source a second, in the long run; and as many again of those who show
-    /// a cookie. Sources are IPv4 addresses and IPv6 prefixes of 56 bits.
+    /// Of those without a cookie, the ones of a single source a second, in the long run, and as
+    /// many again with a cookie. Sources are IPv4 addresses and IPv6 prefixes of 56 bits.
     pub source_rate: u64,
     /// Initiations of a single source at once.
     pub source_burst: u64,
@@ -204,20 +204,20 @@ pub struct Responder {
     bucket: TokenBucket,
     burst: u64,
     cookies: CookieSecrets,
-    /// What all may ask for without a cookie, and how many cookies they get.
+    /// Limits of all senders together: Initiations without a cookie, and cookies sent.
     unproven: TokenBucket,
     cookie_replies: TokenBucket,
-    /// What each source may ask for without and with a cookie, and its cookies. Without one an address may be
-    /// forged, and must not use up what its true holder needs.
+    /// Limits of each source: Initiations without and with a cookie, and cookies sent. Without a
+    /// cookie an address may be forged, and must not use up what its true holder needs.
     source_unproven: RateLimit,
     source_proven: RateLimit,
     source_cookies: RateLimit,
-    /// Who shows a cookie for the first time in a while, and what is for all others who do.
+    /// Sources that show a cookie for the first time in a while, and the limit of all others that show one.
     newcomers: RateLimit,
     regulars: TokenBucket,
     responses: ResponseCache,
     replays: Replays,
-    /// What the clock on the wall shows at [`Time::ZERO`], in nanoseconds since 1970.
+    /// Wall clock at [`Time::ZERO`], in nanoseconds since 1970.
     wall_clock: u64,
 }
 
@@ -244,13 +244,13 @@ impl Responder {
         }
     }
 
-    /// The clock on the wall shows this many nanoseconds since 1970 at [`Time::ZERO`], 0 if this is never said. It
-    /// tells which timestamps can be compared.
+    /// Sets the wall clock at [`Time::ZERO`], in nanoseconds since 1970; 0 if never set. It tells
+    /// which timestamps can be compared.
     pub fn set_wall_clock(&mut self, nanos: u64) {
         self.wall_clock = nanos;
     }
 
-    /// Replaces the list of who may connect. Existing connections are not this table's.
+    /// Replaces the list of who may connect. Existing connections are not affected.
     pub fn set_permitted(&mut self, permitted: Permitted) {
         self.permitted = permitted;
     }
@@ -422,7 +422,7 @@ impl Responder {
     }
 }
 
-/// What a copy gets; nothing if it is to be read.
+/// The outcome for a copy; `None` if it is to be read as if it were the first.
 fn repeat(
     answer: &mut Answer,
     message: &Initiation<'_>,

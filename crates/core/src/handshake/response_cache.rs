@@ -15,8 +15,8 @@ pub(super) struct ResponseCache {
     lifetime: Duration,
 }
 
-/// Times that one answer is repeated at most. An initiator sends its message on up to 16 paths, some eight
-/// times within an answer's life; whoever replays it more often only wants the answers to hit somebody.
+/// Most repetitions of one answer. An initiator sends its message on up to 16 paths, some eight
+/// times within an answer's life; more replays only serve to send the answers to a victim.
 const MOST_REPEATS: u8 = 128;
 
 /// The fate of a message.

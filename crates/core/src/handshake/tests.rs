@@ -165,8 +165,8 @@ fn resends_double_with_jitter_until_the_attempt_fails() {
     assert!((26..40).contains(&sent.len()), "{}", sent.len());
 }
 
-/// How long four hundred attempts take that lose this share of the messages in each direction, shortest first, until they
-/// complete or fail.
+/// Durations of four hundred attempts, shortest first, until they complete or fail, with this share
+/// of the messages lost in each direction.
 fn durations(loss: f64, paths: &[PathId]) -> Vec<Duration> {
     let mut rng = Rng::substream(11, "loss");
     let mut taken = Vec::new();

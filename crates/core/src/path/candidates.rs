@@ -5,8 +5,8 @@ use anabranch_types::Time;
 use super::PathAddress;
 use super::validation::{AddressValidation, price};
 
-/// Most addresses asked at a time. Where there are more, those make place that fewest packets came from: whoever
-/// copies packets from many addresses does not crowd out the one that all others come from.
+/// Most addresses asked at a time. Beyond that, the one with the fewest packets is replaced: copies
+/// of packets from many addresses do not crowd out the one that all others come from.
 const MOST: usize = 8;
 /// Questions without an answer after which an address is forgotten; further packets bring it back.
 const MOST_ASKED: u8 = 3;
@@ -58,8 +58,8 @@ impl Candidates {
         candidate.asks = true;
     }
 
-    /// Asks an address of which only the peer has said that it can be reached there, in packets of this many bytes on the
-    /// wire. It may be somebody else's: `heard`, what has come from the peer, pays for it as if it had come from there.
+    /// Asks an address that only the peer has named, in packets of `wire` bytes. It may be somebody
+    /// else's: `heard`, what has come from the peer, pays for it as if it had come from there.
     pub fn ask_announced(&mut self, address: PathAddress, wire: u64, heard: &mut u64) {
         let room = self.find(address).map_or(0, |candidate| candidate.validation.room());
         if room < wire {
@@ -71,7 +71,7 @@ impl Candidates {
         self.entry(address).asks = true;
     }
 
-    /// A question came in a packet from an address; returns whether that is a candidate's.
+    /// A question came in a packet from an address; returns whether the address is a candidate.
     pub fn on_challenge(&mut self, address: PathAddress, data: [u8; 8]) -> bool {
         let candidate = self.find(address);
         candidate.map(|candidate| candidate.answer = Some(data)).is_some()
@@ -131,7 +131,7 @@ impl Candidates {
         Inquiry { challenge, response: candidate.answer.take() }
     }
 
-    /// The address that this answers for.
+    /// The address whose question `data` answers.
     pub fn proven_by(&self, data: [u8; 8]) -> Option<PathAddress> {
         let answered = |candidate: &&Candidate| candidate.validation.is_answer(data);
         self.0.iter().find(answered).map(|candidate| candidate.address)
@@ -153,7 +153,7 @@ impl Candidates {
             .min()
     }
 
-    /// Repeats questions whose time has come, and forgets who never answers.
+    /// Repeats questions whose time has come, and forgets addresses that never answer.
     pub fn on_timer(&mut self, now: Time) {
         self.0.retain_mut(|candidate| {
             if candidate.asks || candidate.validation.due().is_none_or(|again| again > now) {

@@ -20,17 +20,17 @@ impl ControlInFlight {
         self.frames.push_back((number, frame));
     }
 
-    /// Frames of which nothing is known yet.
+    /// Frames whose fate is open.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether nothing is unknown.
+    /// Whether no frame's fate is open.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Answers to challenges of which nothing is known yet.
+    /// Answers to challenges whose fate is open.
     pub fn responses(&self) -> usize {
         self.responses
     }

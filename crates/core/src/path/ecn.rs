@@ -47,8 +47,8 @@ impl EcnValidation {
         self.acked += u64::from(number >= self.first);
     }
 
-    /// The totals of an acknowledgement, after what it acknowledges; returns how many packets have arrived
-    /// with CE since the last.
+    /// Takes the totals of an acknowledgement, after its packets were counted; returns how many
+    /// packets have arrived with CE since the last.
     pub fn on_report(&mut self, ect0: u64, ce: u64) -> u64 {
         let marks = ce.saturating_sub(self.ce);
         self.ect0 = self.ect0.max(ect0);
@@ -62,7 +62,7 @@ impl EcnValidation {
         marks
     }
 
-    /// Packets take another way from number `next` on, of which nothing is known. The peer's totals go on.
+    /// Starts validation over: packets from number `next` on take another way. The peer's totals go on.
     pub fn start_over(&mut self, next: u64) {
         self.failed = false;
         self.first = next;

@@ -2,9 +2,9 @@
 
 use anabranch_types::Time;
 
-/// One for each recovery period: what was lost is sent again at once, and not when so much has been acknowledged that it
-/// fits into the window, which the loss has halved (RFC 9002 §7.3.2; RFC 6675 §5, step 4.3). With a window of two or three
-/// packets that would take most of a round trip.
+/// One packet for each recovery period: lost data is sent again at once, not only when enough has been acknowledged
+/// for it to fit into the window, which the loss has halved (RFC 9002 §7.3.2; RFC 6675 §5, step 4.3). With a window
+/// of two or three packets that would take most of a round trip.
 #[derive(Debug, Default)]
 pub struct Excess {
     allowed: bool,
@@ -13,8 +13,8 @@ pub struct Excess {
 }
 
 impl Excess {
-    /// Losses were found, and the newest of the lost packets left at `sent`. If it left after the recovery period began,
-    /// another begins.
+    /// Losses were found, and the newest of the lost packets left at `sent`. If it left after the recovery period
+    /// began, another begins.
     pub fn on_lost(&mut self, now: Time, sent: Time) {
         if self.since.is_none_or(|since| sent > since) {
             *self = Excess { allowed: true, since: Some(now) };

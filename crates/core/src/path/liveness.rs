@@ -8,15 +8,15 @@ use super::Path;
 
 /// Longest probe interval of a path that does not answer: bounds how late its return is noticed.
 const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest timeout, unless the least round-trip time is more than half of it: twenty probes leave within an idle timeout
-/// of 30 s, however long the estimate of the round-trip time has become.
+/// Longest timeout, unless the least round-trip time is more than half of it: twenty probes leave within an idle
+/// timeout of 30 s, however long the estimate of the round-trip time has become.
 const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
-/// A silent path is asked again after its silence so far divided by this, but not sooner than the timeout before back-off.
-/// So the end of an outage is noticed late by that part of the outage at most.
+/// A silent path is asked again after its silence so far divided by this, but not sooner than the timeout before
+/// back-off. So the end of an outage is noticed late by that part of the outage at most.
 const PROBE_DIVISOR: u32 = 16;
 /// A silent path is suspected when the silence would have less than this probability by loss alone.
 const SILENCE_BY_CHANCE: f64 = 0.01;
-/// Loss supposed at least: a path that carries few packets knows little of its own.
+/// Least loss assumed: a path that carries few packets has a poor estimate of its own.
 const SUPPOSED_LOSS: f64 = 0.3;
 /// Timeouts in a row that no loss explains.
 const MOST_TIMEOUTS: u32 = 6;
@@ -37,8 +37,8 @@ pub struct ProbeTimeout {
 impl ProbeTimeout {
     /// One after `estimate`, with this many doublings, on a path whose least round-trip time is `least_rtt`.
     ///
-    /// A packet that arrives only with the next probe makes the estimate as long as the time between two probes, and the
-    /// probe after that later still. The bound ends this.
+    /// A packet that arrives only with the next probe makes the estimate as long as the time between two probes, and
+    /// the probe after that later still. The bound ends this.
     pub fn new(estimate: Duration, doublings: u32, least_rtt: Duration) -> Self {
         let base = estimate.min(MAX_TIMEOUT.max(least_rtt * 2));
         ProbeTimeout { base, doublings, longest: MAX_PROBE_INTERVAL }
@@ -129,9 +129,9 @@ impl Liveness {
 
     /// Packets were acknowledged. The oldest that is in flight left `later` than the newest of them.
     ///
-    /// The probe timer starts again (RFC 6298 §5.3). If the oldest left much later than what was acknowledged, that would
-    /// give it more time than it needs, so the timer counts from `later` before now, or from half of the timeout before now
-    /// if that is less.
+    /// The probe timer starts again (RFC 6298 §5.3). If the oldest left much later than what was acknowledged, that
+    /// would give it more time than it needs, so the timer counts from `later` before now, or from half of the timeout
+    /// before now if that is less.
     pub fn on_feedback(&mut self, now: Time, later: Duration, base: ProbeTimeout) {
         self.hear(now, now - later.min(base.base / 2));
     }
@@ -170,7 +170,7 @@ impl Liveness {
         self.last_sent = now;
     }
 
-    /// The same, and remembers that the answer is to a packet from number `next` on, whatever arrives before.
+    /// As [`ask_for_sign`](Self::ask_for_sign), but only a packet from number `next` on counts as answered.
     pub fn ask_from(&mut self, now: Time, next: u64) {
         self.ask_for_sign(now);
         self.asked_from = next;
@@ -181,7 +181,7 @@ impl Liveness {
         acked >= self.asked_from
     }
 
-    /// Starts the probe timer again. Suspicion shortens the timeout, so that without this it could already have expired.
+    /// Restarts the probe timer. Suspicion shortens the timeout, so that it could otherwise have expired already.
     pub fn restart_timer(&mut self, now: Time) {
         (self.restarted, self.last_timeout) = (now, now);
     }
@@ -221,8 +221,8 @@ impl Liveness {
         doubled.min(base.longest.max(base.base))
     }
 
-    /// When the probe timer fires. It starts when `oldest`, the oldest packet in flight, leaves, and again with feedback
-    /// or a timeout. Packets that leave later do not start it again: a thin stream would postpone it until the window is full.
+    /// When the probe timer fires. It starts when `oldest`, the oldest packet in flight, leaves, and again with
+    /// feedback or a timeout. Later packets do not restart it: a thin stream would postpone it until the window fills.
     pub fn timeout_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
         self.counts_from(oldest) + self.timeout(base)
     }
@@ -231,16 +231,16 @@ impl Liveness {
         oldest.max(if self.timeouts == 0 { self.restarted } else { self.last_timeout })
     }
 
-    /// When a path that is not used until it answers is probed again: soon, however long its round trips are, or its
-    /// return would be noticed late.
+    /// When a suspected path is probed again: soon even if its round trips are long, so that its
+    /// return is not noticed late.
     pub fn probe_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
         self.counts_from(oldest) + self.timeout(base).min(MAX_PROBE_INTERVAL)
     }
 
     /// When a path that has timed out is to be asked for an answer by a bare packet.
     ///
-    /// The time between timeouts, which send full packets, doubles. Bare packets in between cost little. They also end a
-    /// loss that lasts for a number of packets, however long these take.
+    /// The time between timeouts, which send full packets, doubles. Bare packets in between cost little. They also end
+    /// a loss that lasts for a number of packets, however long these take.
     pub fn ask_at(&self, base: ProbeTimeout) -> Time {
         let last = self.last_active();
         let share = last.since(self.last_feedback) / PROBE_DIVISOR;
@@ -252,7 +252,7 @@ impl Liveness {
         (self.asks, self.last_sent) = (true, now);
     }
 
-    /// Whether one is to ask now, which it then does.
+    /// Whether a bare packet is to ask now; ends the request.
     pub fn take_question(&mut self) -> bool {
         core::mem::take(&mut self.asks)
     }
@@ -288,8 +288,8 @@ impl Path {
         })
     }
 
-    /// When a bare packet asks whether the path, which has timed out, carries packets again. Detectors that send no probes
-    /// have none of these either.
+    /// When a bare packet asks whether the path, which has timed out, carries packets again. Detectors that send no
+    /// probes have none of these either.
     pub fn ask_at(&self) -> Option<Time> {
         if self.liveness.timeouts() == 0 || !self.is_proven() || self.detector.probes() == 0 {
             return None;

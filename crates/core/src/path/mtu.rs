@@ -14,17 +14,17 @@ use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// A size is given up when its lost probes would have less than this probability by loss alone.
 const PROBES_BY_CHANCE: f64 = 0.02;
-/// A size in use is given up when its losses would have less than this probability by loss alone: it
-/// is asked with every run of losses, so the answer must be wrong far more rarely.
+/// A size in use is given up when its losses would have less than this probability by loss alone:
+/// the test is made with every run of losses, so it must be wrong far more rarely.
 const HOLE_BY_CHANCE: f64 = 1e-5;
 /// How long nothing of the least size may have arrived before the path is given up: a policer whose bucket is
 /// all but empty passes short packets alone for a moment.
 const UNUSABLE_AFTER: Duration = Duration::from_secs(2);
-/// Loss supposed at least.
+/// Least loss assumed.
 const LEAST_LOSS: f64 = 0.1;
-/// Loss supposed at most, so that a path of which everything was lost for a while is not asked for ever.
+/// Most loss assumed, so that a path of which everything was lost for a while is not asked for ever.
 const MOST_LOSS: f64 = 0.7;
-/// Packets, one of them lost, that are supposed to have been sent before the first.
+/// Packets, one of them lost, that the counts of a new path are assumed to include.
 const SUPPOSED: u32 = 10;
 /// Newest packets that the loss is counted over, at most.
 const MOST_COUNTED: u32 = 1000;
@@ -34,7 +34,7 @@ const MOST_COUNTED: u32 = 1000;
 pub struct PathMtu {
     /// Full packets have this size.
     size: u16,
-    /// What is supposed to pass unproven.
+    /// Size that is assumed to pass without proof.
     base: u16,
     /// Most that is tried; `None`: all packets have the base size.
     ceiling: Option<u16>,
@@ -67,7 +67,7 @@ impl Fates {
         }
     }
 
-    /// The loss that has to be reckoned with.
+    /// Loss estimate, within the bounds assumed.
     fn loss(&self) -> f64 {
         let loss = f64::from(self.lost + 1) / f64::from(self.known + SUPPOSED);
         loss.clamp(LEAST_LOSS, MOST_LOSS)
@@ -96,7 +96,7 @@ struct Hole {
     last: Time,
     /// When the first packet after that which has arrived was sent.
     next: Option<Time>,
-    /// The path's loss when the first was lost, and what it was counted from: later, what the hole swallows counts in it.
+    /// The path's loss when the first was lost, and the counts it came from: later counts include the hole's losses.
     loss: f64,
     before: Fates,
     /// Probability of all these losses, and of those of the longest alone, by chance.
@@ -105,9 +105,9 @@ struct Hole {
 }
 
 impl Hole {
-    /// A packet of `size` bytes, sent at `sent`, was lost; the newest that has arrived was sent at `passed`. Losses may come
-    /// in runs, of which one says as much as all. A packet that passes between two losses shows that these are not of one
-    /// run.
+    /// A packet of `size` bytes, sent at `sent`, was lost; the newest that has arrived was sent at
+    /// `passed`. Losses may come in runs, each of which counts as one loss. A packet that passes
+    /// between two losses shows that they are of different runs.
     fn on_lost(&mut self, size: u16, sent: Time, passed: Time) {
         let is_apart = self.next.is_some_and(|next| next <= sent);
         let chance = if is_apart { self.loss } else { 1.0 };
@@ -185,7 +185,7 @@ impl PathMtu {
             Some(until) if until > now => None,
             // What failed once may pass by now.
             Some(_) => Some(ceiling),
-            // Mostly the ceiling passes. If not, half the way up, and so on.
+            // The ceiling usually passes. If not, bisect.
             None if self.fails > ceiling => Some(ceiling),
             None => Some(self.size + (self.fails - self.size) / 2),
         };
@@ -265,9 +265,9 @@ impl PathMtu {
 
     /// A packet of `size` bytes, sent at `sent`, was lost.
     ///
-    /// The path has become narrower when this many large packets can hardly have been lost by chance, while shorter ones
-    /// that left between them arrived. A blackout is no such case: what is sent after news of the first loss has to be
-    /// lost as well.
+    /// The path has become narrower when this many large packets can hardly have been lost by chance, while shorter
+    /// ones that left between them arrived. A blackout is no such case: what is sent after news of the first loss has
+    /// to be lost as well.
     pub fn on_lost(&mut self, now: Time, size: u16, sent: Time) -> Option<Narrowing> {
         let before = self.fates;
         self.fates.count(true);
@@ -299,7 +299,7 @@ impl PathMtu {
         Some(self.shrink())
     }
 
-    /// The size that is taken to when full packets do not pass any more.
+    /// The size to fall back to when full packets no longer pass.
     fn below(&self) -> u16 {
         match self.size {
             size if size > self.base => self.base,
@@ -308,7 +308,7 @@ impl PathMtu {
         }
     }
 
-    /// What every path has to carry.
+    /// The least size that every path has to carry.
     fn least(&self) -> u16 {
         self.base.min(MIN_UDP_PAYLOAD)
     }
@@ -325,7 +325,7 @@ impl PathMtu {
 }
 
 impl Path {
-    /// Takes the size that full packets have by now into force.
+    /// Applies the present size of full packets.
     pub fn take_packet_size(&mut self) {
         self.packet_size = u64::from(self.mtu.size()) + UDP_OVERHEAD;
         self.congestion.set_packet_size(self.packet_size);

@@ -32,9 +32,9 @@ pub(crate) struct PathQueue {
     ripe: VecDeque<QueuedSymbol>,
     /// Symbols that must not leave yet, by rising time.
     waiting: VecDeque<QueuedSymbol>,
-    /// What comes after all that is ripe. None but while a train is built.
+    /// New symbols that follow all ripe ones; `None` except while a train is built.
     granted: Option<Granted>,
-    /// What is ripe or waits takes this many bytes on the wire.
+    /// Bytes on the wire of all ripe and waiting symbols.
     bytes: u64,
 }
 
@@ -110,7 +110,7 @@ impl PathQueue {
         self.granted = Some(granted).filter(|granted| granted.left > 0);
     }
 
-    /// Takes one of the symbols granted, of which the reason is returned.
+    /// Takes one of the granted symbols; returns the scheduler's reason for it.
     #[inline]
     pub(crate) fn take_granted(&mut self) -> Option<&'static str> {
         let granted = self.granted.as_mut()?;

@@ -29,7 +29,7 @@ impl RateSampler {
     pub fn on_sent(&mut self, now: Time, bytes: u64, idle: bool) -> RateSnapshot {
         if idle && self.is_app_limited() {
             // Nothing was in flight, for want of data: the gap before this packet measures the application, not the
-            // path. A window that was acknowledged all at once leaves nothing in flight either.
+            // path. A window that was acknowledged all at once leaves nothing in flight either, but is not app-limited.
             self.first_sent = now;
             self.acked_at = 0;
         }

@@ -33,11 +33,11 @@ pub struct Received {
     filled_next: usize,
     /// Below this the sender wants no reports.
     floor: u64,
-    /// Running totals of marks.
+    /// Packets received with ECT(0).
     pub ect0: u64,
-    /// Running totals of marks.
+    /// Packets received with ECT(1).
     pub ect1: u64,
-    /// Running totals of marks.
+    /// Packets received with CE.
     pub ce: u64,
     /// Ack-eliciting packets since the last acknowledgement left.
     pub pending: u32,
@@ -101,7 +101,7 @@ impl Received {
         !in_order
     }
 
-    /// The packet expected next, if a range ends before it: the same as for others, in fewer steps.
+    /// Takes the packet expected next, if a range ends before it, in fewer steps than others.
     #[inline]
     fn continue_newest(&mut self, now: Time, number: u64) -> bool {
         let Some((_, newest)) = self.ranges.first_mut() else { return false };

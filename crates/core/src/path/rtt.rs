@@ -8,7 +8,7 @@ use core::time::Duration;
 const MIN_WINDOW: Duration = Duration::from_secs(60);
 /// Guess before the first sample.
 const INITIAL: Duration = Duration::from_millis(200);
-/// Samples of the queue that are kept: more than the acknowledgements after which a packet before them is given up.
+/// Queue samples kept: more than the later acknowledgements after which a packet is given up.
 const QUEUES: usize = 8;
 
 /// The least of a signal over the last [`MIN_WINDOW`], kept as two half-window minima.
@@ -53,14 +53,14 @@ impl Ages {
         self.count == 0
     }
 
-    /// Adds a packet's, where `smoothed` is the smoothed round-trip time.
+    /// Adds a packet's age; `smoothed` is the smoothed round-trip time.
     pub fn add(&mut self, age: Duration, smoothed: Duration) {
         self.count += 1;
         self.sum += age;
         self.distances += age.abs_diff(smoothed);
     }
 
-    /// Their mean, and their mean distance from the smoothed round-trip time.
+    /// The mean age, and the mean distance from the smoothed round-trip time.
     fn mean(&self) -> (Duration, Duration) {
         let count = self.count.max(1);
         (self.sum / count, self.distances / count)
@@ -107,8 +107,8 @@ impl RttEstimator {
         self.view
     }
 
-    /// The values once the path has been idle for this long: the queue drains meanwhile, of which no
-    /// acknowledgement tells.
+    /// The values once the path has been idle for this long: meanwhile the queue drains without an
+    /// acknowledgement that shows it.
     pub fn view_after(&self, idle: Duration) -> RttView {
         RttView { queue: self.view.queue.saturating_sub(idle), ..self.view }
     }
@@ -125,8 +125,8 @@ impl RttEstimator {
     /// Packets of these ages, some of which came late, were acknowledged now. Returns when they were sent, on
     /// average.
     ///
-    /// RFC 9002 takes samples of the largest number alone. Where packets overtake one another that is
-    /// always a quick one; half of the others take longer than the variation of such samples allows for.
+    /// RFC 9002 takes samples of the largest number alone. Where packets overtake one another, that packet is
+    /// always a quick one, and half of the others take longer than the variation of such samples allows for.
     pub fn on_late(&mut self, now: Time, ages: &Ages) -> Time {
         let (mean, distance) = ages.mean();
         self.see(now, mean);
@@ -170,9 +170,9 @@ impl RttEstimator {
         self.next_queue = (self.next_queue + 1) % QUEUES;
     }
 
-    /// The queue that a packet sent at `sent` met, of which no acknowledgement tells: the longer of those that the last packet
-    /// before it met, and the first one after it. A packet that a full queue had no room for is found lost when later ones
-    /// arrive; if its sender paused meanwhile, they meet a short one.
+    /// Estimate of the queue that an unacknowledged packet sent at `sent` met: the longer of those
+    /// that the last packet before it and the first one after it met. A packet dropped by a full queue
+    /// is found lost when later ones arrive; if its sender paused meanwhile, these meet a short queue.
     pub fn queue_met(&self, sent: Time) -> Duration {
         let samples = || self.queues.iter().flatten();
         let before = samples().filter(|(at, _)| *at <= sent).max_by_key(|(at, _)| *at);
@@ -222,7 +222,7 @@ mod tests {
         let met = |sent| rtt.queue_met(at(sent)).as_millis();
         assert_eq!((met(20), met(40), met(42), met(89)), (30, 30, 30, 30));
         assert_eq!((met(90), met(95)), (0, 0));
-        // Older samples make room.
+        // Newer samples replace these.
         for sent in 100..108 {
             rtt.on_forward(at(sent + 60), at(sent), sent as u32 * 1000 + 20_000);
         }

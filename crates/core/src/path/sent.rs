@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::received::Ecn;
 use crate::runs::Runs;
 
-/// Unwatched packets remembered at most where there are more than `OPEN_SHARE` of them for each that is open.
+/// Most unwatched packets remembered where they outnumber the open ones by more than `OPEN_SHARE` to one.
 pub const MOST_UNWATCHED: usize = 4096;
 const OPEN_SHARE: usize = 16;
 
@@ -66,7 +66,7 @@ pub struct SentPacket {
     pub has_control: bool,
     /// The loss estimate counts it as lost.
     pub counted_lost: bool,
-    /// It was nothing but a probe of this: its loss says nothing of the path's loss.
+    /// What it probed, if it was nothing but a probe: its loss says nothing of the path's loss.
     pub probe: Option<Probe>,
     /// Its symbols are early copies: no fate of a copy was known when it left.
     pub early: bool,
@@ -76,7 +76,7 @@ pub struct SentPacket {
     pub snapshot: RateSnapshot,
 }
 
-/// What a packet that carries nothing else finds out.
+/// What a probe, a packet that carries nothing else, finds out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// Whether the path carries packets of its length.
@@ -96,7 +96,7 @@ impl SentPacket {
         self.probe == Some(Probe::Mtu)
     }
 
-    /// A number of which no acknowledgement is waited for, and this many bytes on the wire.
+    /// The record of a packet whose acknowledgement is not waited for, with this many bytes on the wire.
     pub fn unwatched(sent: Time, bytes: u32) -> Self {
         SentPacket {
             sent,
@@ -149,7 +149,7 @@ pub struct SentPackets {
     acked: Runs,
     /// Numbers below this are resolved or not ack-eliciting.
     scan_from: u64,
-    /// Packets from there on that are not ack-eliciting.
+    /// Packets from `scan_from` on that are not ack-eliciting.
     unwatched: usize,
     /// Highest floor announced to the peer.
     announced: u64,
@@ -176,7 +176,7 @@ impl SentPackets {
         self.scan_from
     }
 
-    /// The floor, if it is at least `step` above the one announced last, which it then is itself.
+    /// The floor, if it is at least `step` above the one announced last; it then counts as announced.
     pub fn announce_floor(&mut self, step: u64) -> Option<u64> {
         let news = self.scan_from >= self.announced + step;
         if news {
@@ -204,8 +204,8 @@ impl SentPackets {
         self.packets.push_back(packet);
     }
 
-    /// Whether nearly all that is remembered is unwatched, and kept only because older packets are open: a peer
-    /// that acknowledges nothing keeps asking for answers. Lost packets do not count, however many they are.
+    /// Whether nearly all packets remembered are unwatched, and kept only because older ones are open: the peer
+    /// acknowledges nothing and keeps asking for answers. Lost packets do not count, however many they are.
     pub fn is_clogged(&self) -> bool {
         let many = self.unwatched > MOST_UNWATCHED;
         many && self.unwatched / OPEN_SHARE > self.packets_in_flight as usize
@@ -248,7 +248,7 @@ impl SentPackets {
         self.packets.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
-    /// The peer acknowledges these numbers; `news` hears of those that it did not before, in rising order.
+    /// The peer acknowledges these numbers; `news` is called with those not acknowledged before, in rising order.
     pub fn acknowledge(&mut self, numbers: RangeInclusive<u64>, mut news: impl FnMut(Range<u64>)) {
         self.acked.raise(self.base);
         let end = numbers.end().saturating_add(1);
@@ -331,12 +331,12 @@ impl SentPackets {
         })
     }
 
-    /// When the oldest open packet was sent, probes of the MTU apart: those are often lost.
+    /// When the oldest open packet was sent, not counting MTU probes, which are often lost.
     pub fn oldest_open(&self) -> Option<Time> {
         self.open().find(|(_, packet)| !packet.is_mtu_probe()).map(|(_, packet)| packet.sent)
     }
 
-    /// Open packets that were sent at `time` or before, probes of the MTU apart.
+    /// Open packets that were sent at `time` or before, not counting MTU probes.
     pub fn sent_before(&self, time: Time) -> u32 {
         let old = self.open().take_while(|(_, packet)| packet.sent <= time);
         old.filter(|(_, packet)| !packet.is_mtu_probe()).count() as u32
@@ -380,7 +380,7 @@ pub struct PacketSent {
     pub ack_eliciting: bool,
     /// It carried control frames.
     pub has_control: bool,
-    /// It is nothing but a probe of this.
+    /// What it probes, if it is nothing but a probe.
     pub probe: Option<Probe>,
     /// Its symbols left early.
     pub early: bool,

@@ -21,7 +21,7 @@ pub struct Skips {
 }
 
 impl Default for Skips {
-    /// None is.
+    /// No number is left out.
     fn default() -> Self {
         Skips { next: u64::MAX, span: FIRST_SPAN, skipped: VecDeque::new() }
     }

@@ -4,7 +4,7 @@ use anabranch_types::Time;
 
 /// Bytes that may be sent for each received before the address is proven (RFC 9000 §8.1).
 const AMPLIFICATION: u64 = 3;
-/// What an initiator may send to an address that it chose itself: it cannot be tricked into flooding it.
+/// Bytes that count as received from an address that this side chose itself: it cannot be tricked into flooding it.
 const OWN_CHOICE: u64 = u16::MAX as u64 * 16;
 
 /// What has to come from an address before this many bytes may be sent there.
@@ -22,8 +22,8 @@ pub struct AddressValidation {
 }
 
 impl AddressValidation {
-    /// Bytes that may leave before the address is proven, IP and UDP headers included. Those of what came are not
-    /// counted, so that the limit holds with and without headers.
+    /// Bytes that may leave before the address is proven, IP and UDP headers included. The headers
+    /// of received packets are not counted, so that the limit holds with and without headers.
     pub fn room(&self) -> u64 {
         (AMPLIFICATION * self.received).saturating_sub(self.sent)
     }

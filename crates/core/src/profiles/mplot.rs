@@ -43,9 +43,9 @@ pub(super) fn paper_profile() -> Profile {
 }
 
 /// MPLOT in the paper's setting with readings that keep paths of small windows going, which the paper's words do not
-/// allow: a packet counts as lost as soon as a later one of its path is acknowledged, and a path that timed out restarts
-/// from eight packets without backing off, because after a timeout one packet in flight is lost as often as not, and
-/// doubling the wait then has no finite mean. The rest is as in [`profile`].
+/// allow: a packet counts as lost as soon as a later one of its path is acknowledged, and a path that timed out
+/// restarts from eight packets without backing off, because after a timeout one packet in flight is lost as often as
+/// not, and doubling the wait then has no finite mean. The rest is as in [`profile`].
 pub(super) fn tuned_profile() -> Profile {
     let summary = "MPLOT in the paper's setting, tuned: packets of three sizes, a packet lost once a \
                    later one of its path arrives, eight packets after a timeout";

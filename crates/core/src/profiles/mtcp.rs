@@ -2,8 +2,8 @@ use anabranch_policy::Axis;
 
 use super::{Profile, spec};
 
-/// M-TCP (Chen, Xu and Gerla) on the real transport: a copy of every packet on each of two paths (§III-B), those on which
-/// it arrives first, and disjoint ones before others (§III-A).
+/// M-TCP (Chen, Xu and Gerla) on the real transport: a copy of every packet on each of two paths (§III-B), those on
+/// which it arrives first, and disjoint ones before others (§III-A).
 ///
 /// The copy waits up to 2 ms, two transmissions of a packet at 12 Mb/s, as the paper's routing layer has copies wait
 /// for the original to leave. Every path has a Reno of its own. Acknowledgements go on all paths; the paper copies

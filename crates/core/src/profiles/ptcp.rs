@@ -5,8 +5,8 @@ use super::{Profile, spec};
 /// pTCP (Hsieh and Sivakumar) on the real transport: what its §3 says of striping and of blackouts, with Reno as its
 /// TCP-v unless a path is given another controller.
 ///
-/// A symbol is bound to a path when the window of that opens, whichever path it is. A cut of a window unbinds what
-/// waits beyond it. A timeout unbinds all but the oldest packet, of which another path gets a copy.
+/// A symbol is bound to the path whose window opens next. A cut of a window unbinds what waits
+/// beyond it. A timeout unbinds all but the oldest packet, of which another path gets a copy.
 pub(super) fn profile() -> Profile {
     let summary = "pTCP: symbols bound as windows open, unbound as windows shrink, the oldest packet \
                    copied to another path on a timeout; no coding, a controller per path, not coupled";

@@ -36,9 +36,9 @@ impl DueSet {
 /// A limit that this side raises as the application consumes.
 #[derive(Clone, Copy, Debug)]
 struct Credit {
-    /// What the peer was told.
+    /// The limit that the peer was told.
     announced: u64,
-    /// It has to be told (again).
+    /// The limit has to be told (again).
     due: bool,
 }
 
@@ -139,8 +139,8 @@ impl Streams {
         None
     }
 
-    /// A packet with `frame` was lost: what it said is queued again, unless newer news or the stream's
-    /// end have overtaken it.
+    /// A packet with `frame` was lost: what it said is queued again, unless newer values or the
+    /// stream's end have overtaken it.
     pub fn on_control_lost(&mut self, frame: &ControlFrame) {
         match *frame {
             ControlFrame::MaxData { limit } => {
@@ -238,7 +238,7 @@ impl Streams {
     }
 
     /// Queues a MAX_STREAMS if enough streams were closed since the last: half of the limit, or, once less than that
-    /// is left, a quarter of what is. A peer that has many open for long is told of each that closes in the end.
+    /// is left, a quarter of what is left. A peer that keeps many open for long is told of each close in the end.
     pub(super) fn refresh_max_streams(&mut self) {
         let (limit, announced) = (self.new_max_streams(), self.control.max_streams.announced);
         let left = announced.saturating_sub(self.peer_opened.total());
@@ -276,8 +276,8 @@ impl Streams {
         self.growth.is_due(now)
     }
 
-    /// Lets the credit grow if the application reads so much within `round_trip` that it would hold the peer up.
-    /// Returns by how many times it has grown in all, if it did now.
+    /// Lets the credit grow if the application reads so much within `round_trip` that the credit
+    /// would hold the peer up. Returns the factor by which it has grown in all, if it did now.
     pub fn measure_reading(&mut self, now: Time, round_trip: Duration) -> Option<u64> {
         let credit = self.stream_credit();
         let grows = self.growth.measure(now, round_trip, self.consumed, credit);

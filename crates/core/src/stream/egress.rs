@@ -12,7 +12,7 @@ use super::streams::Streams;
 use crate::wire::symbol::{datagram_len, stream_data_room};
 use crate::wire::{StreamId, SymbolWriter};
 
-/// A stream's bytes are not split for less than this, unless the symbol has nothing else.
+/// Least bytes for which a stream's data is split, unless the symbol has nothing else.
 const MIN_PIECE: u64 = 16;
 
 /// What could be put into symbols now.
@@ -27,7 +27,7 @@ pub struct Pending {
     pub beyond: u64,
     /// The application has more to write in that class than the send buffers hold.
     pub more: bool,
-    /// Why there is nothing, if there is nothing.
+    /// Why nothing can be sent, if nothing can.
     pub blocked: Option<Blocked>,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct ClassQueue {
     /// Streams of which the application has more to write than was taken.
     pub(super) unwritten: u64,
     pub(super) datagrams: DatagramQueue,
-    /// What was in symbols before and needs new ones.
+    /// Stream frames taken back from symbols, to be put into new ones.
     pub(super) returned: Returned,
-    /// Who comes first in the next symbol, datagrams or streams; they take turns.
+    /// Whether datagrams come before streams in the next symbol; they take turns.
     datagrams_first: bool,
 }
 
@@ -75,14 +75,14 @@ impl ClassQueue {
         }
     }
 
-    /// Not 0 if something can be sent, with or without the connection's credit.
+    /// Not 0 if something can be sent; `has_credit` says whether the connection has credit.
     #[inline]
     fn waiting(&self, has_credit: bool) -> u64 {
         let data = if has_credit { self.data } else { 0 };
         data | self.lone_fins | self.returned.cost() | self.datagrams.len() as u64
     }
 
-    /// The stream whose turn it was has `piece` bytes less, and more left: its next turn is after the others'.
+    /// Accounts for `piece` bytes of the stream whose turn it was and that has more left; it goes behind the others.
     fn goes_on(&mut self, send: &mut SendSide, piece: u64) {
         send.counted.data -= piece;
         debug_assert_eq!(send.counted, send.sendable());
@@ -117,7 +117,7 @@ impl Streams {
         self.pending_of(|_| true)
     }
 
-    /// The same of the classes that `counts` picks.
+    /// As [`pending`](Self::pending), for the classes that `counts` picks.
     pub fn pending_of(&self, counts: impl Fn(TrafficClass) -> bool) -> Pending {
         let credit = self.sent_limit.saturating_sub(self.sent);
         let queues = TrafficClass::ALL.into_iter().zip(&self.classes);
@@ -248,8 +248,8 @@ impl Streams {
         }
     }
 
-    /// Writes one frame, as long as may be, of the stream whose turn it is, if it has anything. False if there
-    /// is no space: the turn is still to come.
+    /// Writes one frame, as long as possible, of the stream whose turn it is, if it has anything.
+    /// False if there is no space: the stream keeps its turn.
     #[inline]
     fn fill_stream(
         &mut self,
@@ -320,7 +320,7 @@ impl Streams {
     }
 }
 
-/// The same of a stream at hand.
+/// As [`Streams::dequeue`], for a borrowed stream.
 pub(super) fn uncount(classes: &mut [ClassQueue; 3], id: StreamId, send: &mut SendSide) {
     let queue = &mut classes[send.class as usize];
     let counted = core::mem::take(&mut send.counted);

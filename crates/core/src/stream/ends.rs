@@ -7,8 +7,8 @@ use super::streams::Streams;
 use crate::wire::StreamId;
 
 impl Streams {
-    /// `symbol` is the newest of its space with bytes of a stream. If the stream's end has been sent, the stream waits for
-    /// this symbol.
+    /// `symbol` is the newest of its space with bytes of a stream. If the stream's end has been sent, the stream waits
+    /// for this symbol.
     pub(super) fn note_carried(&mut self, id: StreamId, symbol: SymbolId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let newest = stream.send.newest[symbol.space() as usize].replace(symbol);
@@ -18,8 +18,8 @@ impl Streams {
         }
     }
 
-    /// The end of a stream is in a symbol. The peer has the whole stream once it has the newest symbol of each space that
-    /// carries bytes of it.
+    /// The end of a stream is in a symbol. The peer has the whole stream once it has the newest symbol of each space
+    /// that carries bytes of it.
     pub(super) fn note_end(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         for (newest, floor) in stream.send.newest.iter_mut().zip(self.floors) {

@@ -20,8 +20,8 @@ const LIMITS: StreamLimits = StreamLimits {
     datagram_buffer: 512,
 };
 
-/// A hostile peer and a whimsical application: `data` is a list of operations on one side's streams.
-/// Whatever arrives, the reader gets of each byte what arrived first, and the books balance.
+/// Plays a hostile peer and an arbitrary application: `data` is a list of operations on one side's
+/// streams. Whatever arrives, the reader gets of each byte what arrived first, and the counts agree.
 pub fn symbol(data: &[u8]) {
     let mut machine = Machine::new();
     let mut script = Reader::new(data);

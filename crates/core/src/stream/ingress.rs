@@ -14,8 +14,8 @@ use anabranch_policy::view::{SymbolId, TrafficClass};
 pub const MAX_GAPS: usize = 1 << 16;
 
 impl Streams {
-    /// Applies the frames of a source symbol. The caller gives each symbol once; frames that overlap
-    /// others are harmless, whoever came first counts. Everything is copied.
+    /// Applies the frames of a source symbol. The caller gives each symbol once; where frames
+    /// overlap, the bytes that came first count. Everything is copied.
     ///
     /// # Errors
     /// The peer broke a rule. Frames before the offending one have been applied.
@@ -23,9 +23,9 @@ impl Streams {
         self.apply(payload, None).map(|_| ())
     }
 
-    /// The same of a symbol that is held under `id`, in which long pieces are left that can be read in order.
-    /// Returns how many; each stays there until it has been read. If the symbol is to be given up before,
-    /// [`keep`](Self::keep) has to be called.
+    /// As [`on_symbol`](Self::on_symbol), for a symbol that is held under `id`: long pieces that
+    /// can be read in order are left in it. Returns how many; each stays there until it has been
+    /// read. If the symbol is to be given up before, [`keep`](Self::keep) has to be called.
     ///
     /// # Errors
     /// As of [`on_symbol`](Self::on_symbol).
@@ -64,7 +64,7 @@ impl Streams {
         Ok(pieces)
     }
 
-    /// Returns whether the data stays where it is.
+    /// Applies a STREAM frame; returns whether its data is left in the symbol.
     #[inline]
     fn on_stream(
         &mut self,
@@ -109,8 +109,8 @@ impl Streams {
         Ok(false)
     }
 
-    /// Lets no peer make the buffers of one stream after the other large: once there is more room in them
-    /// than `StreamLimits::most_room` says, what they do not need is given back. Called when buffers have grown, by `grown` bytes.
+    /// Keeps a peer from making the buffers of one stream after the other large: once their capacity exceeds
+    /// `StreamLimits::most_room`, what they do not need is given back. Called when buffers have grown by `grown` bytes.
     fn bound_buffers(&mut self, grown: u64) {
         if grown == 0 {
             return;
@@ -138,7 +138,7 @@ impl Streams {
             self.datagrams_dropped += 1;
             return;
         }
-        // What is live is worth more the younger it is, so the oldest makes room.
+        // Live data is worth more the newer it is, so the oldest datagram makes room.
         while !self.incoming.push(data) {
             self.incoming.pop(&mut []);
             self.datagrams_dropped += 1;

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use anabranch_policy::view::SymbolId;
 
-/// Bytes below which a piece is copied at once: to remember where it is would cost as much.
+/// Bytes below which a piece is copied at once: remembering its place would cost as much.
 const LEAST: usize = 256;
-/// Pieces that there is always room for once there were as many.
+/// Capacity, in pieces, that is kept once it has been reached.
 const SPARE: usize = 256;
 
 /// The symbols in which pieces were left.
 pub trait HeldSymbols {
-    /// Passes what a symbol carries to `read`, which says whether one piece less of it stays in its place.
+    /// Passes a symbol's payload to `read`, which returns whether it has finished with one of the pieces left there.
     fn read(&mut self, id: SymbolId, read: impl FnOnce(&[u8]) -> bool);
 }
 
@@ -60,7 +60,7 @@ impl Lent {
         (self.0.capacity() * size_of::<Piece>()) as u64
     }
 
-    /// Remembers where the piece is that follows all others.
+    /// Adds a piece, which follows all others, with its place.
     #[inline]
     pub(super) fn push(&mut self, offset: u64, length: usize, place: Place) {
         self.0.push_back(Piece { offset, length: length as u16, place });
@@ -96,7 +96,7 @@ impl Lent {
         count
     }
 
-    /// Takes the piece out that begins at `offset`, if it is in the symbol.
+    /// Removes the piece that begins at `offset` and returns it, if it is in `symbol`.
     pub(super) fn take(&mut self, offset: u64, symbol: SymbolId) -> Option<Piece> {
         let at = self.0.binary_search_by_key(&offset, |piece| piece.offset).ok()?;
         let piece = *self.0.get(at)?;
@@ -104,7 +104,7 @@ impl Lent {
             return None;
         }
         self.0.remove(at);
-        // The room that a slow reader took must not stay with every stream in turn.
+        // Free the list; otherwise every stream in turn would keep the capacity that a slow reader took.
         if self.0.is_empty() && self.0.capacity() > SPARE {
             self.0 = VecDeque::new();
         }

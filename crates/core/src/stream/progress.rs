@@ -18,7 +18,7 @@ pub struct StreamProgress {
 }
 
 impl Streams {
-    /// How far a stream has come; `None` if there is none such, or none such any more.
+    /// How far a stream has come; `None` if it does not exist, or no longer does.
     pub fn progress(&self, id: StreamId) -> Option<StreamProgress> {
         let stream = self.streams.get(&id)?;
         Some(StreamProgress {

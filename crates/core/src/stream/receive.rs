@@ -11,7 +11,7 @@ use anabranch_policy::view::SymbolId;
 #[derive(Debug)]
 pub(super) struct ReceiveSide {
     ring: Ring,
-    /// Pieces that are not in the ring, all of them in what arrived without a hole.
+    /// Pieces left in symbols, not in the ring; all of them before the first hole.
     lent: Lent,
     arrived: Runs,
     /// Offset of the next byte for the application.
@@ -77,7 +77,7 @@ impl ReceiveSide {
         self.capacity() + self.lent.memory()
     }
 
-    /// Gives back what the buffer does not need for what it holds.
+    /// Frees the part of the buffer that its content does not need.
     pub(super) fn fit(&mut self) {
         let needed = self.highest - self.read;
         self.ring.fit(self.read, self.arrived.from(self.read), needed);
@@ -140,8 +140,7 @@ impl ReceiveSide {
         }
     }
 
-    /// The bytes that were left in `symbol` are copied, which is not held any longer; the frame that brought
-    /// them began at `offset`.
+    /// Copies the bytes that were left in `symbol`, which is not held any longer; their frame began at `offset`.
     pub(super) fn keep(&mut self, offset: u64, symbol: SymbolId, payload: &[u8]) {
         let Some(piece) = self.lent.take(offset, symbol) else { return };
         let from = piece.offset.max(self.read);

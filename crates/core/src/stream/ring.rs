@@ -6,13 +6,13 @@ use core::ops::Range;
 /// Least capacity once anything is stored, bytes.
 const MIN_CAPACITY: u64 = 1024;
 
-/// Bytes of a stream at `(offset - origin) mod capacity`. Which offsets are alive is the caller's
-/// knowledge; no two of them may be a capacity or more apart.
+/// Bytes of a stream at `(offset - origin) mod capacity`. The caller knows which offsets are alive;
+/// no two of them may be a capacity or more apart.
 #[derive(Default)]
 pub(super) struct Ring {
     /// Length 0 or a power of two.
     bytes: Vec<u8>,
-    /// An offset whose place is the first.
+    /// The offset that is stored in the first place.
     origin: u64,
 }
 
@@ -44,7 +44,7 @@ impl Ring {
         }
     }
 
-    /// Copies what is `live` and nothing else: a peer may leave holes as long as its credit, at no cost.
+    /// Copies only what is `live`, so that the holes that a peer leaves, as long as its credit, cost nothing.
     fn resize(&mut self, start: u64, live: impl Iterator<Item = Range<u64>>, needed: u64) {
         let bytes = vec![0; usize::try_from(room_for(needed)).unwrap_or(usize::MAX)];
         let old = core::mem::replace(self, Ring { bytes, origin: start });

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Shorter chunks are copied: to keep track of one costs as much.
+/// Bytes below which chunks are copied: keeping track of one would cost as much.
 const LEAST: usize = 256;
 /// Copied pieces are gathered up to this length.
 const GATHERED: usize = 4096;

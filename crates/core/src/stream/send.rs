@@ -11,7 +11,7 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(super) struct SendSide {
     pub(super) class: TrafficClass,
-    /// Its place among the streams of its class: the highest first.
+    /// Priority among the streams of its class, the highest first.
     pub(super) priority: i32,
     ring: Ring,
     /// Offset after the last byte in the ring. What was written later is in `segments`.
@@ -133,8 +133,8 @@ impl SendSide {
         self.note_written(taken.len(), taken.len() < data.len())
     }
 
-    /// Takes as much from the front of `chunk` as a buffer of `capacity` bytes has room for, and returns how much. It keeps
-    /// a reference to the bytes; only short pieces are copied.
+    /// Takes as much from the front of `chunk` as a buffer of `capacity` bytes has room for, and returns how much. It
+    /// keeps a reference to the bytes; only short pieces are copied.
     pub(super) fn write_chunk(&mut self, chunk: &mut Bytes, capacity: u64) -> usize {
         let space = usize::try_from(self.space(capacity)).unwrap_or(usize::MAX);
         let taken = chunk.split_to(space.min(chunk.len()));

@@ -25,9 +25,9 @@ pub struct StreamLimits {
     pub max_data: u64,
     /// Credit for the peer on each stream at first, bytes received and not read yet.
     pub max_stream_data: u64,
-    /// Largest factor, at least 1, by which these two and the decoder credit grow. They grow while the application reads
-    /// more than a quarter of a stream's credit in a round trip. With the default, the credit of a stream grows to 32
-    /// MiB, which covers four round trips of a satellite link of 100 Mb/s and 600 ms.
+    /// Largest factor, at least 1, by which these two and the decoder credit grow. They grow while the application
+    /// reads more than a quarter of a stream's credit in a round trip. With the default, the credit of a stream grows
+    /// to 32 MiB, which covers four round trips of a satellite link of 100 Mb/s and 600 ms.
     pub growth: u64,
     /// Streams that the peer may have open at a time.
     pub max_streams: u64,
@@ -52,8 +52,8 @@ impl Default for StreamLimits {
 }
 
 impl StreamLimits {
-    /// Bytes that the receive buffers of `count` streams have room for together, at most. Twice what they
-    /// hold is what doubling needs; twice that lets buffers that are large for a while stay so.
+    /// Most capacity, bytes, of the receive buffers of `count` streams together. Doubling needs
+    /// twice what they hold; twice that lets buffers that are large for a while stay so.
     pub const fn most_room(&self, count: u64) -> u64 {
         let most = self.max_data.saturating_mul(self.growth);
         most.saturating_mul(4).saturating_add(count.saturating_mul(1024))
@@ -65,7 +65,7 @@ impl StreamLimits {
 pub struct ReadOutcome {
     /// Bytes copied. 0 without `finished` means that there is nothing to read for now.
     pub n: usize,
-    /// The stream ends after these bytes. Said once.
+    /// The stream ends after these bytes. Reported once.
     pub finished: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct ReadOutcome {
 pub struct Streams {
     pub(super) role: Role,
     pub(super) limits: StreamLimits,
-    /// Boxed, since they come and go, and a map moves what it holds.
+    /// Boxed, since a map moves its entries as streams come and go.
     pub(super) streams: BTreeMap<StreamId, Box<Stream>>,
     /// Streams opened by this side so far, of each direction.
     opened: Opened,
@@ -112,9 +112,9 @@ pub struct Streams {
     /// Streams with events waiting, each once.
     pub(super) eventful: VecDeque<StreamId>,
     pub(super) notices: Notices,
-    /// An open was refused and the application not told otherwise yet.
+    /// An open was refused, and the application has not been told since that it may open one.
     pub(super) wants_open: bool,
-    /// A datagram was refused and the application not told otherwise yet.
+    /// A datagram was refused, and the application has not been told since that there is space.
     pub(super) wants_datagram: bool,
     pub(super) incoming: DatagramQueue,
     /// Datagrams dropped because a queue was full or a symbol too short.
@@ -131,14 +131,14 @@ impl Opened {
         self.0[direction as usize]
     }
 
-    /// Counts one more, and names it.
+    /// Counts one more stream, and returns its id.
     pub(super) const fn next(&mut self, opener: Role, direction: Direction) -> StreamId {
         let id = StreamId::new(opener, direction, self.of(direction));
         self.0[direction as usize] += 1;
         id
     }
 
-    /// Of both directions.
+    /// Streams of both directions.
     pub(super) const fn total(self) -> u64 {
         self.0[0] + self.0[1]
     }
@@ -264,7 +264,7 @@ impl Streams {
         self.requeue(id, |send| send.priority = priority)
     }
 
-    /// Changes what decides on a stream's turn, and gives it its new one.
+    /// Changes what determines a stream's turn, and queues the stream anew.
     fn requeue(
         &mut self,
         id: StreamId,
@@ -283,8 +283,7 @@ impl Streams {
         Some((stream.send.class, stream.send.priority))
     }
 
-    /// Changes how the bytes of a stream that are not in symbols yet are to be treated. Streams that
-    /// the peer opened begin as bulk.
+    /// Changes the class of a stream's bytes that are not in symbols yet. Streams that the peer opened begin as bulk.
     pub fn set_class(&mut self, id: StreamId, class: TrafficClass) -> Result<(), StreamError> {
         self.requeue(id, |send| send.class = class)
     }
@@ -295,8 +294,8 @@ impl Streams {
         self.write_with(id, |send, capacity| send.write(data, capacity))
     }
 
-    /// As [`write`](Self::write), but keeps a reference to the bytes until they are sent instead of copying them, unless
-    /// they are few. The bytes taken are removed from the front of `chunk`.
+    /// As [`write`](Self::write), but keeps a reference to the bytes until they are sent instead of copying them,
+    /// unless they are few. The bytes taken are removed from the front of `chunk`.
     pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, StreamError> {
         self.write_with(id, |send, capacity| send.write_chunk(chunk, capacity))
     }
@@ -365,7 +364,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Copies bytes that arrived in order into `buffer`, from `symbols` what was left there.
+    /// Copies bytes that arrived in order into `buffer`; what was left in symbols is read from `symbols`.
     pub fn read(
         &mut self,
         id: StreamId,
@@ -410,7 +409,7 @@ impl Streams {
         self.streams.len()
     }
 
-    /// Bytes written and not in symbols yet, whatever credit there is; datagrams apart.
+    /// Bytes written and not in symbols yet, whether or not there is credit for them; without datagrams.
     pub const fn unsent(&self) -> u64 {
         self.unsent
     }

@@ -3,7 +3,7 @@
 use crate::connection::ConnectionStats;
 use crate::testing::End;
 
-/// Sent beyond the window at one moment: the packet that fills it, two probes, reports and challenges.
+/// Most bytes sent beyond the window at one moment: the packet that fills it, two probes, reports and challenges.
 const BEYOND: u64 = 4 * 1500;
 
 /// What was in flight before an endpoint sent.
@@ -16,7 +16,7 @@ impl Flight {
         Flight(end.connection().map(|connection| connection.stats()))
     }
 
-    /// What is in flight fits into the window, except for what was in flight before the window shrank.
+    /// Checks that bytes in flight fit into the window, except for what was in flight before the window shrank.
     pub(super) fn check(&self, end: &mut End) {
         let (Some(before), Some(connection)) = (&self.0, end.connection()) else { return };
         let after = connection.stats();

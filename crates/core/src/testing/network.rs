@@ -9,7 +9,7 @@ use crate::path::received::Ecn;
 /// Room for the longest datagram.
 pub(super) const ROOM: usize = 2048;
 
-/// What lies between the two ends. A closure is one, too: it is [`carry`](Self::carry).
+/// What lies between the two ends. A closure is a network, too, and serves as [`carry`](Self::carry).
 pub trait Network {
     /// When a datagram arrives, and with which mark; `None` if it is lost.
     fn carry(&mut self, sent: &Sent<'_>) -> Option<(Time, Ecn)>;

@@ -22,7 +22,7 @@ use crate::wire::{CloseCode, StreamId};
 /// The streams' bytes repeat after this many: a prime, so that no lost or repeated block goes unnoticed.
 const PERIOD: usize = 65_521;
 
-/// A class's turn begins after so many bytes.
+/// Bytes after which the next class has its turn.
 const TURN: u64 = 10_000;
 
 /// One of the two, with its application: a stream of known bytes each way.
@@ -32,13 +32,13 @@ pub struct End {
     pub endpoint: Endpoint,
     /// The newest connection with the other end.
     pub handle: Option<Handle>,
-    /// When that was open.
+    /// When that connection was open.
     pub opened: Option<Time>,
     /// Its stream, which the first to write opens.
     pub stream: Option<StreamId>,
     /// The classes of what it writes, which take turns.
     pub classes: &'static [TrafficClass],
-    /// The class of the last of it.
+    /// The class of the bytes written last.
     class: TrafficClass,
     /// Bytes that the application has yet to write; `u64::MAX` never ends.
     pub unwritten: u64,
@@ -106,7 +106,7 @@ impl<N: Network> Pair<N> {
         Self::with(EndpointConfig::new(profile.clone()), paths, network)
     }
 
-    /// The same with `config` for both of them, but that the first may connect to the second.
+    /// As [`new`](Self::new), with `config` for both of them, except that anyone may connect.
     pub fn with(mut config: EndpointConfig, paths: u32, network: N) -> Self {
         let profile = config.profile.clone();
         config.responder.permitted = Permitted::Anyone;
@@ -116,7 +116,7 @@ impl<N: Network> Pair<N> {
         pair
     }
 
-    /// A pair of these, which have not connected.
+    /// A pair of these endpoints, which have not connected.
     pub fn of(ends: [Endpoint; 2], profile: &Profile, network: N) -> Self {
         let end = |endpoint| End {
             endpoint,
@@ -179,7 +179,7 @@ impl<N: Network> Pair<N> {
         self.send();
     }
 
-    /// Time passes: what arrives meanwhile does, and then what is due happens.
+    /// Lets time pass: what arrives meanwhile is handed over, and then what is due happens.
     pub fn advance(&mut self, by: Duration) {
         self.now += by;
         self.deliver_due();
@@ -217,7 +217,7 @@ impl<N: Network> Pair<N> {
         self.spare.push(datagram.room);
     }
 
-    /// Gives an end a datagram that need not be of the other.
+    /// Gives an end a datagram, which need not come from the other end.
     #[expect(clippy::too_many_arguments, reason = "the fields of a datagram")]
     pub fn inject(&mut self, to: usize, path: u32, from: SocketAddr, ecn: Ecn, bytes: &mut [u8]) {
         let datagram = Datagram { socket: SocketId(path), remote: from, ecn, payload: bytes };
@@ -341,8 +341,8 @@ impl<N: Network> Pair<N> {
         }
     }
 
-    /// An application writes so many bytes, or as many as it may, on a stream that is opened if there is
-    /// none; returns how many it wrote.
+    /// An application writes at most `most` bytes, as far as it may, on its stream, which is opened
+    /// if there is none; returns how many it wrote.
     pub fn write(&mut self, side: usize, most: u64) -> u64 {
         let Pair { ends, pattern, meter, tally, .. } = self;
         let end = &mut ends[side];
@@ -372,7 +372,7 @@ impl<N: Network> Pair<N> {
         written
     }
 
-    /// An application reads so many bytes, or as many as there are; returns how many it read.
+    /// An application reads at most `most` bytes, as far as there are any; returns how many it read.
     pub fn read(&mut self, side: usize, most: usize) -> usize {
         let written = self.ends[1 - side].written;
         let Pair { ends, pattern, buffer, meter, tally, .. } = self;

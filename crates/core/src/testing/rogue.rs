@@ -24,7 +24,7 @@ use crate::wire::{
     TransportParameters, Writer, expand_number,
 };
 
-/// A packet under the first keys of a session, to a connection id, with the number of a path's packet, and these frames.
+/// A packet to a connection id under a session's first keys, with these frames and the number of a path's packet.
 pub fn sealed(
     session: &mut Session,
     connection: ConnectionId,
@@ -42,7 +42,7 @@ pub fn sealed(
     packet
 }
 
-/// Bytes of a packet at least, with the headers of IP and UDP.
+/// Least bytes of a packet, with the headers of IP and UDP.
 const SMALLEST: u64 = 48;
 
 /// A victim endpoint with one accepted connection, and the keys of the other end of it.
@@ -63,10 +63,10 @@ pub struct Rogue {
     next_number: BTreeMap<u32, u64>,
     inbox: VecDeque<Heard>,
     heard: BTreeMap<u32, Vec<RangeInclusive<u64>>>,
-    /// What went to the victim from each address, and from it to there.
+    /// What each address has sent the victim, and the victim to it.
     traffic: BTreeMap<SocketAddr, Traffic>,
     closed: Option<CloseReason>,
-    /// So many of the victim's next packets are lost.
+    /// How many of the victim's next packets are lost.
     pub losses: usize,
 }
 
@@ -123,7 +123,7 @@ pub struct Traffic {
     pub from_victim: Volume,
 }
 
-/// The address from which a path's packets come, unless another is named: every fourth has a host of its own.
+/// The address from which a path's packets come, unless another is named: four paths in a row share a host.
 pub fn address(path: u32) -> SocketAddr {
     let host = Ipv4Addr::new(10, 0, (path / 4) as u8, 1);
     SocketAddr::from((host, 1000 + (path % 60_000) as u16))
@@ -142,7 +142,7 @@ impl Rogue {
         Self::connect_to(config, parameters)
     }
 
-    /// The same with a victim of this configuration.
+    /// As [`connect`](Self::connect), with a victim of this configuration.
     pub fn connect_to(mut config: EndpointConfig, parameters: &TransportParameters) -> Rogue {
         let now = Time::from_millis(1);
         config.responder.permitted = Permitted::Anyone;

@@ -13,7 +13,7 @@ pub struct CloseCode(pub u64);
 impl CloseCode {
     /// Nothing went wrong.
     pub const NO_ERROR: CloseCode = CloseCode(0);
-    /// The sender of the close failed in itself.
+    /// The sender of the close had an internal failure.
     pub const INTERNAL: CloseCode = CloseCode(1);
     /// A frame that does not parse, or stands in the wrong place.
     pub const FRAME_ENCODING: CloseCode = CloseCode(2);
@@ -35,7 +35,7 @@ impl CloseCode {
     pub const PATH_LIMIT: CloseCode = CloseCode(10);
     /// A key was used as often as it may be.
     pub const KEY_LIMIT: CloseCode = CloseCode(11);
-    /// A packet number was acknowledged that was left out (RFC 9000 §21.4).
+    /// A packet number that was left out was acknowledged (RFC 9000 §21.4).
     pub const OPTIMISTIC_ACK: CloseCode = CloseCode(14);
     /// The peer has said, in a handshake of its own, that it does not have the connection. Never sent.
     pub const UNKNOWN_TO_PEER: CloseCode = CloseCode(15);
@@ -56,7 +56,7 @@ pub struct CloseFrame<'a> {
     pub code: CloseCode,
     /// Whether the application asked for it, rather than the transport.
     pub application: bool,
-    /// For people, at most [`MAX_REASON`] bytes.
+    /// Human-readable, at most [`MAX_REASON`] bytes.
     pub reason: &'a str,
 }
 

@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
     /// A variable-length integer (RFC 9000 §16), in any of its encodings; at most [`MAX_VARINT`].
     #[inline]
     pub fn varint(&mut self) -> Result<u64, WireError> {
-        // Mostly more follows: eight bytes are read at once, and shifted to what belongs to it.
+        // Usually eight bytes are left: read them at once, and shift out what is not part of the integer.
         if let Some((head, _)) = self.bytes.split_first_chunk::<8>() {
             let length = 1 << (head[0] >> 6);
             let value = (u64::from_be_bytes(*head) & MAX_VARINT) >> (64 - 8 * length);
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         self.short_varint()
     }
 
-    /// One within the last seven bytes.
+    /// A variable-length integer within the last seven bytes.
     fn short_varint(&mut self) -> Result<u64, WireError> {
         let first = *self.bytes.first().ok_or(WireError::Truncated)?;
         match first >> 6 {

@@ -36,11 +36,11 @@ pub enum ControlFrame {
         /// Least packet number still of interest.
         floor: u64,
     },
-    /// Symbols that will never be sent again; whoever waits for them need not.
+    /// Symbols that will never be sent again, and need not be waited for.
     Abandon {
         /// First symbol given up.
         first: SymbolId,
-        /// How many, at least 1; as large as a peer likes.
+        /// How many, at least 1; without an upper bound.
         count: u64,
     },
     /// Credit over all streams.
@@ -125,7 +125,7 @@ pub enum ControlFrame {
     NewConnectionId {
         /// Which path: above all that were opened so far, or the one that is being opened.
         path: PathId,
-        /// Of no other path.
+        /// The id, which no other path has.
         id: ConnectionId,
     },
 }

@@ -54,8 +54,8 @@ pub(super) mod kind {
         }
     }
 
-    /// The type without the mark of live symbols, and the space that the mark stands for. Meaningless for frames that are
-    /// not about symbols.
+    /// The type without the mark of live symbols, and the space that the mark stands for. Meaningless for frames that
+    /// are not about symbols.
     pub(crate) const fn split(kind: u8) -> (u8, SymbolSpace) {
         match kind & LIVE {
             0 => (kind, SymbolSpace::Main),
@@ -214,7 +214,7 @@ pub(super) fn skip_padding(reader: &mut Reader<'_>) -> usize {
 #[inline]
 fn decode<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
     match reader.u8()? {
-        // What most packets consist of.
+        // The frame of most packets.
         kind::SYMBOL_TO_END => {
             SourceFrame::decode(reader, SymbolSpace::Main, true).map(Frame::Symbol)
         }

@@ -127,7 +127,7 @@ pub const fn expand_number(truncated: u32, expected: u64) -> u64 {
     const SPAN: u64 = 1 << 32;
     let truncated = truncated as u64;
     if truncated == expected & (SPAN - 1) && expected <= MAX_VARINT {
-        // Mostly it is the one expected.
+        // Fast path: usually it is the expected one.
         return expected;
     }
     let expected = if expected > MAX_VARINT { MAX_VARINT } else { expected };

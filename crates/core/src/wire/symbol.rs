@@ -324,7 +324,7 @@ impl<'a> SymbolWriter<'a> {
     pub fn finish(mut self) -> usize {
         let needed = self.least_length.saturating_sub(BYTES_PER_FRAME);
         let padding = needed.saturating_sub(self.writer.position());
-        // `room` has seen to it that there is space.
+        // `room` has made sure that there is space.
         let _ = self.writer.reserve(padding).map(|padding| padding.fill(0));
         self.writer.position()
     }

@@ -67,8 +67,8 @@ pub struct TransportParameters {
     /// Names of the erasure codes that this side decodes, between single spaces, the one of its own
     /// repairs first; at most 256 bytes. `None`: all of the specification, Reed–Solomon first.
     pub codes: Option<String>,
-    /// Of an initiator: the responder's id of a connection of which nothing more is wanted than to know whether
-    /// the responder still has it. Of a responder: 1 if it has, 0 if not.
+    /// From an initiator: the responder's id of a connection, to learn only whether the responder
+    /// still has it. From a responder: 1 if it has, 0 if not.
     pub check: Option<u32>,
     /// The connection ids under which this side receives on the paths 1, 2, …: at most 16, all different.
     pub connection_ids: Vec<ConnectionId>,

@@ -21,7 +21,7 @@ thread_local! {
     pub static COUNT: Cell<u64> = const { Cell::new(0) };
     /// Bytes in use by this thread.
     pub static LIVE: Cell<i64> = const { Cell::new(0) };
-    /// The most there were since it was last set.
+    /// The most bytes in use since it was last set.
     pub static MOST: Cell<i64> = const { Cell::new(0) };
     /// Called with each block that this thread is about to free. Must not allocate.
     pub static LOOK: Cell<Option<Look>> = const { Cell::new(None) };
@@ -62,14 +62,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both are there while one is copied into the other.
+        // Both blocks exist while one is copied into the other.
         allocated(size);
         freed(layout.size());
         if LOOK.get().is_none() {
             return unsafe { System.realloc(pointer, layout, size) };
         }
-        // The system may free the old block, or go on with it where there is room. Here it is always freed, so that it is
-        // seen.
+        // The system may free the old block, or go on with it where there is room. Here it is always freed, so that it
+        // is seen.
         unsafe {
             let new = System.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {

@@ -60,7 +60,7 @@ pub fn learn(name: &'static str, secret: &[u8]) {
                 search.begins[usize::from(part[0])] = true;
                 let (named, place) = &mut search.parts[search.count];
                 *named = name;
-                // Not by way of the stack, which the copy would stay on.
+                // Copied directly: a copy by way of the stack would stay there.
                 place.copy_from_slice(part);
                 search.count += 1;
             }
@@ -68,8 +68,8 @@ pub fn learn(name: &'static str, secret: &[u8]) {
     });
 }
 
-/// Runs `work`, and searches all that it frees for `secrets` and for those that [`learn`] adds meanwhile. Returns the names
-/// of the secrets found, and how many parts were searched for.
+/// Runs `work`, and searches all that it frees for `secrets` and for those that [`learn`] adds meanwhile. Returns the
+/// names of the secrets found, and how many parts were searched for.
 pub fn left_by(
     secrets: &[(&'static str, &[u8])],
     work: impl FnOnce(),

@@ -21,11 +21,11 @@ use proptest::prelude::*;
 pub enum Step {
     /// Somebody new asks for a connection.
     Ask { from: u8 },
-    /// The newest message of one who has asked, as it was sent or with his cookie, from there.
+    /// The newest message of an asker, as it was sent or with its cookie, from there.
     Repeat { asker: usize, from: u8 },
-    /// The first bytes of that.
+    /// The first bytes of such a message.
     Cut { asker: usize, from: u8, length: usize },
-    /// One who has had an answer sends a packet of the connection.
+    /// An asker that was answered sends a packet of the connection.
     Speak { asker: usize, from: u8, padding: usize },
     /// The victim's application writes on all of its connections.
     Write { bytes: usize },
@@ -55,14 +55,14 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// One who has asked.
+/// A peer that has asked for a connection.
 struct Asker {
     crypto: NullCrypto,
     initiator: Initiator,
     message: Vec<u8>,
-    /// Where a cookie reached him that is in his message.
+    /// Where the asker got the cookie that is in its message.
     cookie_at: Option<SocketAddr>,
-    /// Where an answer reached him.
+    /// Where the asker got an answer.
     answers_at: BTreeSet<SocketAddr>,
     established: Option<Established>,
     next_number: u64,
@@ -74,7 +74,7 @@ pub struct World {
     askers: Vec<Asker>,
     losses: usize,
     pub traffic: BTreeMap<SocketAddr, Traffic>,
-    /// Who has shown that what went to his address reached him.
+    /// Addresses whose holders have shown that they receive there.
     pub answered: BTreeSet<SocketAddr>,
 }
 

@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(1);
 const CLIENT: usize = 0;
 const VICTIM: usize = 1;
 
-/// The key of the one whom the victim serves.
+/// The key of the client that the victim serves.
 pub fn client_key() -> PublicKey {
     NullCrypto::new([3; 32]).public_key()
 }
@@ -49,7 +49,7 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// Counts what costs something.
+/// Counts costly operations.
 #[derive(Debug)]
 struct Counting {
     crypto: NullCrypto,
@@ -99,7 +99,7 @@ impl Crypto for Counting {
     }
 }
 
-/// Somebody who knows the victim's public key and has a key of his own.
+/// A sender that knows the victim's public key and has a key of its own.
 pub struct Stranger {
     crypto: NullCrypto,
     initiator: Initiator,
@@ -112,7 +112,7 @@ impl Stranger {
         Self::of(NullCrypto::new(key), victim, number, 0)
     }
 
-    /// The same with this key, as the attempt of this number of a holder whose clock is this many nanoseconds ahead.
+    /// A stranger with this key: the attempt of this number of a holder whose clock is `ahead` nanoseconds ahead.
     pub fn with_key(victim: PublicKey, key: [u8; 32], number: u64, ahead: u64) -> Self {
         let mut crypto = NullCrypto::new(key).with_random_numbers(Rng::new(number));
         // Each attempt has an ephemeral key of its own.
@@ -180,7 +180,7 @@ impl Network for Streets {
     }
 }
 
-/// Everybody.
+/// The client and the victim, and counts of the victim's connections and work.
 pub struct Scene {
     pub pair: Pair<Streets>,
     pub rng: Rng,
@@ -197,7 +197,7 @@ impl Scene {
         Self::with(permitted, |_| {})
     }
 
-    /// The same with other limits of the victim's.
+    /// As [`new`](Self::new), with other limits of the victim.
     pub fn with(permitted: Permitted, limits: impl FnOnce(&mut EndpointConfig)) -> Self {
         let mut config = EndpointConfig::new(profile());
         config.responder.permitted = permitted;
@@ -212,7 +212,7 @@ impl Scene {
         Scene { pair, rng: Rng::new(4), accepted: 0, gone: 0, counts, handles: 0 }
     }
 
-    /// The same with a client that has the key and the random numbers of another seed.
+    /// This scene with a client that has the key and the random numbers of another seed.
     pub fn with_key(mut self, seed: u8) -> Self {
         self.pair.ends[CLIENT].endpoint = endpoint(seed, EndpointConfig::new(profile()));
         self
@@ -237,7 +237,7 @@ impl Scene {
         self.pair.ends[CLIENT].opened
     }
 
-    /// The endpoint that strangers bother.
+    /// The endpoint under attack.
     pub fn victim(&self) -> &Endpoint {
         &self.pair.ends[VICTIM].endpoint
     }
@@ -275,7 +275,7 @@ impl Scene {
         Work { accepts: accepts.load(Relaxed), macs: macs.load(Relaxed) }
     }
 
-    /// Time goes on.
+    /// Lets `time` pass.
     pub fn step(&mut self, time: Duration) {
         let end = self.pair.now + time;
         while self.pair.now < end {

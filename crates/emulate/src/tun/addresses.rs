@@ -17,7 +17,7 @@ pub struct Addresses {
 const UNIQUE_LOCAL: u16 = 0xfd77;
 
 impl Addresses {
-    /// Those of one end of path `number`: `end` is 1 for the client, 2 for the server.
+    /// The addresses of one end of path `number`: `end` is 1 for the client, 2 for the server.
     pub(super) fn new(number: u8, end: u8, ipv6: bool) -> Self {
         let v6 = ipv6.then(|| {
             let (path, end) = (in_digits(number), u16::from(end));
@@ -26,7 +26,7 @@ impl Addresses {
         Addresses { v4: Ipv4Addr::new(10, 77, number, end), v6 }
     }
 
-    /// The client's next ones; the server's end with 2.
+    /// The client's next addresses: their last byte runs from 3 to 254 and starts over, as the server's is 2.
     pub(super) fn next(self) -> Self {
         let [.., number, end] = self.v4.octets();
         let end = if (3..254).contains(&end) { end + 1 } else { 3 };
@@ -41,7 +41,7 @@ fn in_digits(number: u8) -> u16 {
 }
 
 impl fmt::Display for Addresses {
-    /// Both, as in `10.77.1.1 and fd77:0:0:1::1`.
+    /// Both addresses, as in `10.77.1.1 and fd77:0:0:1::1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.v6 {
             Some(v6) => write!(f, "{} and {v6}", self.v4),

@@ -115,7 +115,7 @@ impl Interface {
         netlink.address().add(self.index, v4.into(), PREFIX_V4).execute().await?;
         let Some(v6) = v6 else { return Ok(()) };
         let mut request = netlink.address().add(self.index, v6.into(), PREFIX_V6);
-        // Nobody else can have it. While the kernel looks whether somebody has, nothing can be bound to it.
+        // Skip duplicate address detection, which delays binding to the address: no one else can have it.
         request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
         request.execute().await
     }
@@ -134,8 +134,8 @@ impl Interface {
 
 /// Prepares a new namespace: loopback is up, and the kernel sends nothing of its own over the links.
 pub(super) fn prepare(inside: &Inside) -> io::Result<()> {
-    // Interfaces have no other addresses than those that they are given: from a link-local one the kernel would look
-    // for routers on every link. A kernel without IPv6 has no such files.
+    // Interfaces have only the addresses that they are given: from a link-local one the kernel would solicit routers
+    // on every link. A kernel without IPv6 has no such files.
     for (setting, value) in [("disable_ipv6", "0"), ("addr_gen_mode", "1"), ("accept_ra", "0")] {
         let _ = fs::write(Path::new(IPV6).join("default").join(setting), value);
     }
@@ -153,7 +153,7 @@ pub(super) fn has_ipv6() -> bool {
     ["all", "default"].into_iter().all(|group| disabled(group).is_ok_and(|text| text.trim() == "0"))
 }
 
-/// Packets that the namespace's devices dropped for want of room, because nobody read them in time.
+/// Packets that the namespace's devices dropped because their queues were full: they were not read in time.
 pub(super) fn dropped() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
     Ok(text.lines().filter_map(dropped_of_line).sum())

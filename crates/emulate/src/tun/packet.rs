@@ -2,7 +2,7 @@
 
 use anabranch_types::Ecn;
 
-/// The congestion codepoint of an IP packet; that of a packet without a header is not ECN-capable.
+/// The ECN codepoint of an IP packet; Not-ECT for a packet without a header.
 pub(super) fn ecn(packet: &[u8]) -> Ecn {
     Ecn::from_bits(match packet {
         [0x40..=0x4f, service, ..] => service & 3,
@@ -11,7 +11,7 @@ pub(super) fn ecn(packet: &[u8]) -> Ecn {
     })
 }
 
-/// Gives an IP packet another codepoint, and in IPv4 its header the checksum that follows.
+/// Sets the ECN codepoint of an IP packet and, in IPv4, updates the header checksum.
 pub fn set_ecn(packet: &mut [u8], new: Ecn) {
     let old = ecn(packet).bits();
     if old == new.bits() {

@@ -48,10 +48,10 @@ impl Space {
         Ok(space)
     }
 
-    /// Does `job` inside.
+    /// Runs `job` on the thread in the namespace, and waits for its result.
     ///
     /// # Errors
-    /// When the thread is gone, which only a panic brings about.
+    /// When the thread is gone, which happens only after a panic.
     pub(super) fn run<R: Send + 'static>(
         &self,
         job: impl FnOnce(&Inside) -> R + Send + 'static,

@@ -1,5 +1,5 @@
-//! Sockets in the emulator's namespaces, against arithmetic. They need root and TUN devices; elsewhere each test says
-//! that it was skipped, and why.
+//! Compares what sockets in the emulator's namespaces measure with calculated values. The tests need root and TUN
+//! devices; elsewhere each prints that it was skipped, and why.
 
 use core::time::Duration;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ use crate::socket::Socket;
 /// What IPv4 and UDP add to a payload.
 const HEADER: usize = 28;
 
-/// One at a time: each measures the time.
+/// Held by each test, since all measure time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn plan(paths: &[&str]) -> NetworkPlan {
@@ -99,7 +99,7 @@ fn eventually(mut attempt: impl FnMut() -> Result<(), String>) {
     panic!("{why}");
 }
 
-/// Sends `count` datagrams of 1000 bytes at once; when each arrived.
+/// Sends `count` datagrams of 1000 bytes at once. Returns when each arrived.
 fn burst(from: &UdpSocket, to: &UdpSocket, count: u32) -> Result<Vec<Instant>, String> {
     let address = to.local_addr().expect("bound");
     let got = std::thread::scope(|scope| {
@@ -228,7 +228,7 @@ fn queues_have_their_limits() {
         let (client, server) =
             (socket(&emulator, Side::Client, 0), socket(&emulator, Side::Server, 0));
         send(&client, server.local_addr().expect("bound"), 0..200, 1000 - HEADER);
-        // One is being sent.
+        // One more than the buffer holds: the packet being sent.
         let got: Vec<u32> = receive(&server).iter().map(|(number, _)| *number).collect();
         assert_eq!(got, (0..waiting + 1).collect::<Vec<u32>>(), "{buffer}");
         let link = emulator.links()[0].link;
@@ -320,7 +320,7 @@ fn the_kernel_sends_nothing_of_its_own() {
     assert_eq!(packets, [0, 0]);
 }
 
-/// Until the kernel has looked whether somebody else has an address, nothing can be bound to it.
+/// During duplicate address detection, nothing can be bound to an address.
 #[test]
 fn ipv6_addresses_are_nobody_elses() {
     const NODAD: u32 = 0x02;

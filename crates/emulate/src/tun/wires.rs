@@ -28,7 +28,7 @@ impl TunWires {
 impl Wires for TunWires {
     type Port = SyncDevice;
 
-    /// Every packet has its own time.
+    /// Zero: each packet is sent at its own due time.
     const GRANULARITY: Duration = Duration::ZERO;
 
     fn receive(

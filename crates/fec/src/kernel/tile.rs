@@ -163,11 +163,11 @@ impl<const ROWS: usize> Tile<'_, ROWS> {
         by_lanes!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
     }
 
-    /// Computes `LANES` vectors of each row from byte `offset`, of the last one the first `last` bytes, 1 to
-    /// `V::WIDTH`; exactly that if it is not a `PART` of a vector.
+    /// Computes `LANES` vectors of each row from byte `offset`. If the last one is a `PART` of a vector, only its
+    /// first `last` bytes, 1 to `V::WIDTH`, are computed; otherwise `last` is `V::WIDTH`.
     ///
     /// # Safety
-    /// `outputs` and addends must be valid up to the end of that, no input longer than the outputs, there
+    /// `outputs` and addends must be valid up to the last of these bytes, no input longer than the outputs, there
     /// must be `ROWS` coefficients per input, and `V`'s instructions must be enabled in the caller.
     #[inline(always)]
     unsafe fn stretch<V: Vector, const LANES: usize, const PART: bool>(
@@ -223,7 +223,7 @@ impl<const ROWS: usize> Tile<'_, ROWS> {
     }
 }
 
-/// Adds to each row's sums its factor, at `column`, times `vectors`.
+/// Adds `vectors`, times the row's factor at `column`, to each row's sums.
 ///
 /// # Safety
 /// `ROWS` bytes must be valid at `column`, and `V`'s instructions enabled in the caller.
@@ -248,8 +248,8 @@ unsafe fn add_products<V: Vector, const ROWS: usize, const LANES: usize>(
     }
 }
 
-/// Adds to each row's sums its factors, at `column` and `ROWS` further, times the two inputs'
-/// `vectors`.
+/// Adds the `vectors` of two inputs, times the row's factors at `column` and at `ROWS` bytes further, to
+/// each row's sums.
 ///
 /// # Safety
 /// `2 * ROWS` bytes must be valid at `column`, and `V`'s instructions enabled in the caller.
@@ -274,11 +274,11 @@ unsafe fn add_two_products<V: Vector, const ROWS: usize, const LANES: usize>(
     }
 }
 
-/// Reads `LANES` vectors at `from`, of the last one, if it is a `PART`, the first `last` bytes.
+/// Reads `LANES` vectors at `from`; of the last one only the first `last` bytes if it is a `PART`.
 ///
 /// # Safety
-/// This many bytes must be valid there, `last` be 1 to `V::WIDTH`, and `V`'s instructions be enabled in the
-/// caller.
+/// This many bytes must be valid at `from`, `last` must be 1 to `V::WIDTH`, and `V`'s instructions must be
+/// enabled in the caller.
 #[inline(always)]
 unsafe fn load_lanes<V: Vector, const LANES: usize, const PART: bool>(
     from: *const u8,
@@ -296,7 +296,7 @@ unsafe fn load_lanes<V: Vector, const LANES: usize, const PART: bool>(
     }
 }
 
-/// Writes `LANES` vectors to `to`, of the last one, if it is a `PART`, the first `last` bytes.
+/// Writes `LANES` vectors to `to`; of the last one only the first `last` bytes if it is a `PART`.
 ///
 /// # Safety
 /// As [`load_lanes`].

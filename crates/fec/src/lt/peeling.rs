@@ -5,15 +5,15 @@ const UNKNOWN: u16 = u16::MAX;
 /// A source that is held.
 const HELD: u16 = u16::MAX - 1;
 
-/// Sources in repairs that wait, for each source of the block: repairs that would bring more are not kept. Honest ones
-/// bring about 14 where all of a block is lost.
+/// Limit of the unknown sources in all waiting repairs together, per source of the block; repairs beyond it are not
+/// kept. Those of an honest sender reach about 14 where all of a block is lost.
 const MOST_MEMBERS: usize = 32;
 
 /// What an undetermined repair lacks.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     unknown: u16,
-    /// The exclusive or of their places: of one, its place.
+    /// The exclusive or of the unknown sources' indices: once one is left, its index.
     places: u16,
 }
 
@@ -63,7 +63,7 @@ impl Peeling {
     /// Turns to a new block of `sources` symbols, of which nothing has arrived.
     ///
     /// # Errors
-    /// If a block cannot have this many.
+    /// If a block cannot have this many sources.
     pub fn begin(&mut self, sources: usize) -> Result<(), Error> {
         if self.soliton.sources() != sources {
             self.soliton = Soliton::of(sources)?;
@@ -79,8 +79,8 @@ impl Peeling {
         Ok(())
     }
 
-    /// The number of symbols that are missing at least: as many as unknown sources that no repair has, as many as there
-    /// are unknown sources more than repairs, and one if anything is unknown.
+    /// A lower bound on the number of symbols still needed: the unknown sources that no repair has, or the unknown
+    /// sources less the undetermined repairs if that is more; at least one while a source is unknown.
     pub fn deficit(&self) -> usize {
         let least = self.unknown.saturating_sub(self.undetermined).max(self.uncovered);
         least.max(usize::from(self.unknown > 0))
@@ -95,9 +95,9 @@ impl Peeling {
         }
     }
 
-    /// The repair with `key` has arrived. True if it has unknown sources: it is then one of those that
-    /// [`rebuild`](Self::rebuild) wants. Of those with several, 2 F + 32 are kept at most, and no more than there is
-    /// room for with their sources.
+    /// The repair with `key` has arrived. Returns whether it is kept, to be given to [`rebuild`](Self::rebuild). A
+    /// repair without unknown sources is not; one with several is not either once 2 F + 32 repairs are kept, or when
+    /// all waiting repairs would have too many unknown sources.
     pub fn repair(&mut self, key: u32) -> bool {
         let place = self.repairs.len();
         let mut lacks = Waiting { unknown: 0, places: 0 };
@@ -128,7 +128,7 @@ impl Peeling {
         true
     }
 
-    /// A source is held or determined, and so are those of which it was the last that a repair lacked.
+    /// Marks a source as held or determined, then every source that becomes the only unknown of a repair.
     fn learn(&mut self, source: usize, origin: u16) {
         let done = self.steps.len();
         self.settle(source, origin);
@@ -151,7 +151,7 @@ impl Peeling {
         }
     }
 
-    /// Nothing waits for this source any more.
+    /// Removes a source that is no longer unknown from the repairs that wait for it.
     fn release(&mut self, source: usize) {
         let mut waiting = core::mem::take(&mut self.waiting_for[source]);
         self.members -= waiting.len();
@@ -170,8 +170,8 @@ impl Peeling {
         self.waiting_for[source] = waiting;
     }
 
-    /// Rebuilds the missing sources: `out` is called with each place and its bytes, as many as a repair has. `buffer` is
-    /// scratch space, which grows as needed.
+    /// Rebuilds the missing sources: `out` is called with the index and the bytes of each, as many as a repair has.
+    /// `buffer` is scratch space, which grows as needed.
     ///
     /// # Errors
     /// If the symbols do not suffice, are not those that were announced, or differ in length.

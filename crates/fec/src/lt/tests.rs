@@ -16,8 +16,8 @@ fn repair(soliton: &Soliton, key: u32, sources: &[Vec<u8>], length: usize) -> Ve
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Sources and repairs in any order, until peeling is through: the sources come out, and no sooner than the
-    /// decoder says.
+    /// Sources and repairs arrive in any order until the deficit is 0: the block is rebuilt, and the deficit never
+    /// exceeds the symbols that were still to come.
     #[test]
     fn symbols_rebuild_a_block(
         count in 1_usize..MAX_SOURCES + 1,
@@ -44,7 +44,7 @@ proptest! {
         let mut key = rng.next_u32() >> 3;
         let (mut deficits, mut late_ones) = (Vec::new(), 0);
         while peeling.deficit() > 0 {
-            // A source that was slow.
+            // A source that arrives late.
             if rng.chance(late) && let Some(index) = waiting.pop() {
                 peeling.source(index);
                 known.push((index as u16, &sources[index]));
@@ -125,7 +125,7 @@ fn needed(count: usize, blocks: u32) -> Vec<u32> {
     needed
 }
 
-/// Luby's Theorem 17: β F repairs suffice except for a chance of δ; and the means that are stated.
+/// β F repairs suffice except with probability δ (Luby's Theorem 17), and the means are those stated at [`Peeling`].
 #[test]
 fn as_many_repairs_are_needed_as_stated() {
     for (count, mean) in [(24, 1.49), (64, 1.37), (128, 1.31), (256, 1.25), (512, 1.21)] {

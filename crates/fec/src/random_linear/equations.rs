@@ -1,7 +1,7 @@
 use super::{Bits, Error, ROWS, WORDS, bit, coefficients};
 use crate::kernel::{Kernel, MAX_INPUTS};
 
-/// No row has its pivot in this column.
+/// Entry of a column in which no row has its pivot.
 const NONE: u16 = u16::MAX;
 
 /// A sum of repairs: which sources it contains, and which repairs were added up to make it.
@@ -21,7 +21,7 @@ impl Row {
         }
     }
 
-    /// The first source in it that is not among the `known` and not below `from`.
+    /// The first source in the row that is not among the `known` and not below `from`.
     fn first_unknown(&self, known: &Bits, from: usize) -> Option<usize> {
         let mut mask = u64::MAX << (from % 64);
         for (at, (word, known)) in self.sources.iter().zip(known).enumerate().skip(from / 64) {
@@ -79,7 +79,7 @@ impl Equations {
     /// Turns to a new block of `sources` symbols, of which nothing has arrived.
     ///
     /// # Errors
-    /// If a block cannot have this many.
+    /// If a block cannot have this many sources.
     pub fn begin(&mut self, sources: usize) -> Result<(), Error> {
         if sources == 0 || sources > super::MAX_SOURCES {
             return Err(Error::Sources(sources));
@@ -106,7 +106,7 @@ impl Equations {
         self.missing -= 1;
         let at = core::mem::replace(&mut self.row_of[index], NONE);
         if at != NONE {
-            // The row has lost its pivot: it finds another, or says nothing any more.
+            // The row has lost its pivot: it gets another, or is dropped if no unknown is left.
             let row = self.rows.swap_remove(at.into());
             if let Some(moved) = self.rows.get(usize::from(at))
                 && let Some(pivot) = moved.first_unknown(&self.known, 0)
@@ -133,7 +133,7 @@ impl Equations {
         helps
     }
 
-    /// Brings a row whose unknowns lie from `from` on into echelon form. False if nothing is left of it.
+    /// Adds a row, whose unknowns lie from `from` on, in echelon form. Returns false if no unknown is left of it.
     fn insert(&mut self, mut row: Row, from: usize) -> bool {
         let mut from = from;
         while let Some(pivot) = row.first_unknown(&self.known, from) {
@@ -197,7 +197,7 @@ impl Equations {
         }
     }
 
-    /// Each row keeps one unknown, its pivot.
+    /// Leaves each row a single unknown, its pivot.
     fn substitute_back(&mut self) {
         for pivot in (0..self.sources).rev() {
             let at = self.row_of[pivot];

@@ -41,7 +41,7 @@ impl Receiver {
     }
 }
 
-/// The rank by plain elimination, beside which the incremental one has to stand.
+/// The rank by plain elimination, which the incremental one must equal.
 fn rank(rows: &[Bits]) -> usize {
     let mut rows = rows.to_vec();
     let mut rank = 0;
@@ -114,7 +114,7 @@ proptest! {
     }
 }
 
-/// Without a single source, the symbols beyond F that are needed: Σ 1 / (2^i − 1) = 1.607 in the mean.
+/// The symbols needed beyond F where no source arrives: Σ 1 / (2^i − 1) = 1.607 in the mean.
 #[test]
 fn blocks_need_1_6_symbols_more_than_they_have_sources() {
     let (blocks, sources) = (4000, 50);
@@ -157,7 +157,7 @@ fn the_largest_block_is_rebuilt() {
     }
 }
 
-/// The wire format's coefficients, written down so that they stay.
+/// Pins the coefficients of the wire format.
 #[test]
 fn coefficients_are_those_of_the_specification() {
     assert_eq!(coefficients(0, 64)[0], 0xe220_a839_7b1d_cdaf);

@@ -70,7 +70,7 @@ proptest! {
     }
 }
 
-/// The most failures that this many trials of a chance have, except for a millionth of all runs (Poisson's
+/// The number of failures in this many trials of probability `chance` that one run in a million exceeds (Poisson's
 /// distribution).
 fn most_failures(trials: u32, chance: f64) -> u32 {
     let mean = f64::from(trials) * chance;
@@ -95,7 +95,7 @@ fn failures(count: usize, trials: u32, rng: &mut Rng) -> [u32; 3] {
         for place in 1..numbers.len() {
             numbers.swap(place, rng.below(place as u64 + 1) as usize);
         }
-        // With more symbols a block that is rebuilt would be rebuilt as well.
+        // A block that is rebuilt would be rebuilt with more symbols too: its trial ends.
         for (extra, failed) in failures.iter_mut().enumerate() {
             let arrived = numbers[..count + extra].iter().copied();
             let (kept, repaired): (Vec<_>, Vec<_>) = arrived.partition(|number| *number < count);
@@ -126,7 +126,7 @@ fn blocks_fail_as_rarely_as_stated() {
         let failed = failures(count, trials, &mut rng);
         let most = [1e-2, 1e-4, 1e-6].map(|chance| most_failures(trials, chance));
         assert!(failed.iter().zip(most).all(|(failed, most)| *failed <= most), "{failed:?}");
-        // A decoder that took symbols on trust would not fail at all.
+        // A decoder that did not check the rank would never fail.
         assert!(failed[0] > 0, "{count}: {failed:?} of {trials}");
     }
 }

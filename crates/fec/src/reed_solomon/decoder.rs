@@ -136,8 +136,8 @@ impl Decoder {
 
         let missing = &self.missing[..shape.count];
         let inverse = CauchyInverse::<MAX>::new(repair_indices, missing, known_indices);
-        // The rows are taken with the bytes up to the next row, whatever those are: they reach
-        // nobody, and the kernel is spared a ragged end.
+        // Rows include the bytes up to the next row, whatever those hold: their products are never used, and
+        // the kernel then has no partial vector to handle.
         let whole = Shape { symbol_length: shape.stride, ..shape };
         let inputs = whole.rows::<MAX>(&self.syndromes);
         let mut outputs = whole.rows_mut::<MAX>(&mut self.recovered);

@@ -21,7 +21,7 @@ pub enum Error {
     SourceTooLong {
         /// Which source.
         index: u8,
-        /// Its bytes.
+        /// The bytes of the source symbol.
         length: usize,
         /// The bytes of a repair symbol.
         limit: usize,

@@ -23,8 +23,8 @@ pub(super) struct CauchyInverse<'a, const MAX: usize> {
 }
 
 impl<'a, const MAX: usize> CauchyInverse<'a, MAX> {
-    /// The inverse for repairs and missing sources: equally many, at most `MAX`, all different. Those
-    /// beyond that are left out. `known` are the other sources of the block.
+    /// The inverse for repairs and missing sources: equally many, at most `MAX`, all different; surplus ones
+    /// are left out. `known` are the other sources of the block.
     pub(super) fn new(repairs: &'a [u8], missing: &'a [u8], known: &[u8]) -> Self {
         let count = repairs.len().min(missing.len()).min(MAX);
         let (repairs, missing) = (&repairs[..count], &missing[..count]);
@@ -43,11 +43,11 @@ impl<'a, const MAX: usize> CauchyInverse<'a, MAX> {
 /// Points of the matrix by their numbers: repairs, of which the points are the complements, or sources.
 #[derive(Clone, Copy)]
 enum Points<'a> {
-    /// These.
+    /// The points listed.
     List(&'a [u8]),
-    /// Those of a run.
+    /// All points from the first number up to but not including the second.
     Run(u8, u8),
-    /// Those below a number, except for these.
+    /// All points below the number, except for those listed.
     Below(u8, &'a [u8]),
 }
 
@@ -65,8 +65,8 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// The logarithm of the product of the points' sums with `a`, not reduced; one that is `a` itself is left
-    /// out, since the table has 0 for zero.
+    /// The logarithm of the product of the points' sums with `a`, not reduced. A point equal to `a` is left out,
+    /// since the table has 0 for zero.
     fn product(self, a: u8) -> i32 {
         let of = |list: &[u8]| -> i32 { list.iter().map(|point| log(point ^ a)).sum() };
         match self {
@@ -77,15 +77,15 @@ impl<'a> Points<'a> {
     }
 }
 
-/// The numbers in `list`, if each is the one before and one more, and none is 255.
+/// The numbers of `list` as a range, if they are consecutive and none is 255.
 pub(super) fn run(list: &[u8]) -> Option<Range<u8>> {
     let first = *list.first()?;
     let end = u8::try_from(usize::from(first) + list.len()).ok()?;
     list.iter().copied().eq(first..end).then_some(first..end)
 }
 
-/// The sum of the logarithms of `a ^ b` for all b below `end`. Numbers below `end` are made of runs, one for
-/// each of its bits, that begin at a multiple of their length, a power of 2. Of such a run, `a ^ b` are again one.
+/// The sum of the logarithms of `a ^ b` for all b below `end`. The numbers below `end` split into one run for each of
+/// its set bits, of a power-of-2 length and beginning at a multiple of it. Over such a run, `a ^ b` is such a run too.
 fn below(end: u8, a: u8) -> i32 {
     let mut sum = 0;
     let mut rest = end;
@@ -98,7 +98,7 @@ fn below(end: u8, a: u8) -> i32 {
     sum
 }
 
-/// The sum of all logarithms before each.
+/// By number: the sum of the logarithms of all lower bytes.
 static LOG_SUMS: [i32; 257] = {
     let mut sums = [0; 257];
     let mut byte = 0;
@@ -117,7 +117,7 @@ impl<const MAX: usize> Matrix for CauchyInverse<'_, MAX> {
         let column_log = self.column_logs[input] + ORDER as i32;
         let rows = self.missing[rows.clone()].iter().zip(&self.row_logs[rows]);
         for ((y, row_log), entry) in rows.zip(column) {
-            // Between 1 and 254 + 254 + 255, inside the table; the remainder spares a check.
+            // Between 1 and 254 + 254 + 255, inside the table; the remainder avoids a bounds check.
             let log = row_log + column_log - log(x ^ y);
             *entry = EXP[log as usize % EXP.len()];
         }

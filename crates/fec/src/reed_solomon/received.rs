@@ -19,7 +19,7 @@ impl<'a, const MAX: usize> Received<'a, MAX> {
     /// Nothing yet of a block of `sources` source symbols whose repairs have `symbol_length` bytes.
     #[inline]
     pub(super) fn new(sources: usize, symbol_length: usize) -> Self {
-        // Copied faster than an array of references is filled one by one.
+        // Copying a constant is faster than filling an array of references one by one.
         let none: &'static [&'static [u8]; MAX] = const { &[&[]; MAX] };
         Received {
             sources,
@@ -32,7 +32,7 @@ impl<'a, const MAX: usize> Received<'a, MAX> {
         }
     }
 
-    /// Takes in and checks what arrived. A result of this size is filled in place, since moving it
+    /// Takes in and checks the symbols that arrived. Fills `self` in place, since moving a value of this size
     /// would take as long as encoding a symbol.
     pub(super) fn collect(
         &mut self,
@@ -67,7 +67,7 @@ impl<'a, const MAX: usize> Received<'a, MAX> {
     /// Writes the missing sources' indices, ascending, to the front of `missing`.
     pub(super) fn find_missing(&self, missing: &mut [u8; MAX_SYMBOLS]) {
         let mut count = 0;
-        // Written whether missing or not: which ones are is random, and a branch mispredicted.
+        // Written whether missing or not: losses are random, so a branch would be mispredicted.
         for (index, seen) in self.seen[..self.sources].iter().enumerate() {
             missing[count] = index as u8;
             count += usize::from(!seen);
@@ -122,12 +122,12 @@ impl<'a, const MAX: usize> Received<'a, MAX> {
         self.add(Role::Repair, place, index, symbol)
     }
 
-    /// `place` is below [`MAX_SYMBOLS`].
+    /// Takes in a symbol whose place in `seen` is `place`, below [`MAX_SYMBOLS`].
     fn add(&mut self, role: Role, place: usize, index: u8, symbol: &'a [u8]) -> Result<(), Error> {
         if core::mem::replace(&mut self.seen[place], true) {
             return Err(Error::Duplicate { role, index });
         }
-        // Sources have room: each is taken once.
+        // Sources always fit, since none is taken in twice.
         if self.count < self.sources {
             self.indices[self.count] = index;
             self.symbols[self.count] = symbol;

@@ -16,7 +16,7 @@ impl Columns {
         Columns { taken: Vec::with_capacity(MOST), free: (0..MOST as u16).rev().collect() }
     }
 
-    /// How many there are.
+    /// How many sources have a column.
     pub(super) fn len(&self) -> usize {
         self.taken.len()
     }
@@ -36,7 +36,7 @@ impl Columns {
         self.iter().find(|(_, taken)| *taken == column).map(|(number, _)| number)
     }
 
-    /// The column of a source. One that has none yet gets a free one; `None` if there is none.
+    /// The column of a source, which gets a free one if it has none yet; `None` if no column is free.
     pub(super) fn take(&mut self, number: u64) -> Option<u16> {
         match self.find(number) {
             Ok(at) => Some(self.taken[at].1),
@@ -48,7 +48,7 @@ impl Columns {
         }
     }
 
-    /// No equation contains the source any more.
+    /// Frees the column of a source that no equation contains any more.
     pub(super) fn release(&mut self, number: u64) {
         if let Ok(at) = self.find(number) {
             self.free.push(self.taken.remove(at).1);
@@ -67,9 +67,9 @@ impl Columns {
         });
     }
 
-    /// Where the source is in `taken`, or belongs.
+    /// The place of the source in `taken`: `Ok` if it is there, else `Err` with the place where it belongs.
     fn find(&self, number: u64) -> Result<usize, usize> {
-        // Most that are asked for are newer than all of these.
+        // Most of the sources looked up are newer than all in `taken`.
         if self.taken.last().is_none_or(|(newest, _)| *newest < number) {
             return Err(self.taken.len());
         }

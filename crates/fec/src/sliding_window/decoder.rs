@@ -42,14 +42,14 @@ impl Decoder {
         }
     }
 
-    /// The same with another budget.
+    /// The same decoder with `work` as its budget.
     #[cfg(test)]
     pub(super) fn with_work(self, work: u64) -> Self {
         Decoder { work: Budget::of(work), ..self }
     }
 
     /// Sources that are missing and occur in an equation, less the equations: this many more are needed
-    /// for all of them. At least 1 as long as there are equations.
+    /// for all of them. At least 1 as long as there are equations that are not solved.
     pub fn deficit(&self) -> usize {
         let unknowns = if self.stale {
             occurring(&self.equations).iter().filter(|entry| **entry != 0).count()
@@ -83,7 +83,7 @@ impl Decoder {
             return false;
         }
         self.work.earn(bytes.len());
-        // Begun only if it can be finished, whatever it contains: of a flood of repairs most are dropped here.
+        // Begun only if the budget covers the worst case: most repairs of a flood are dropped here.
         let (held, size) = (self.equations.len(), Equation::row_length(self.symbol_length));
         if !self.work.affords(Budget::price_among(2 * held, repair.count + 2 * held + 2, size)) {
             return false;
@@ -94,7 +94,7 @@ impl Decoder {
         let mut count = 0;
         for (number, coefficient) in (repair.first..end).zip(repair.coefficients()) {
             match known(number) {
-                // A repair is as long as the longest source in it: the rest is zero, or contradicts it.
+                // A repair is as long as its longest source: bytes of a source beyond that are zero, or contradict it.
                 Some(source) => {
                     factors[count] = coefficient;
                     sources[count] = source.get(..bytes.len()).unwrap_or(source);
@@ -157,8 +157,8 @@ impl Decoder {
         self.columns.release(number);
     }
 
-    /// Takes out a source that the equations determine; returns its number. Its bytes are written to `out`,
-    /// as far as they are not zero, and the rest of `out` is cleared. To be called until it has no more.
+    /// Takes out a source that the equations determine; returns its number and how many bytes were written to `out`.
+    /// Zeros at its end may be left out; the rest of `out` is cleared. To be called until it returns `None`.
     pub fn take_recovered(&mut self, out: &mut [u8]) -> Option<(u64, usize)> {
         if self.searched {
             return None;
@@ -185,14 +185,14 @@ impl Decoder {
         self.spare.pop().unwrap_or_else(|| vec![0; length].into_boxed_slice())
     }
 
-    /// The column of a missing source that `equation`, not kept yet, shall contain. `None` if the source is not missing but
-    /// given up or forgotten, of which nothing is known any more, or if there are too many.
+    /// The column of a missing source for `equation`, which is not kept yet. `None` if the source is below `base`, so
+    /// given up or no longer held, or if no column is free.
     fn column(&mut self, number: u64, equation: &Equation) -> Option<u16> {
         if number < self.base {
             return None;
         }
         let column = self.columns.take(number);
-        // The search for columns that nobody uses is paid for like an addition to each equation.
+        // The search for columns that no equation uses is paid for like an addition to each equation.
         let price = Budget::price(self.equations.len(), columns::MOST);
         if column.is_some() || !self.stale || !self.work.pay(price) {
             return column;
@@ -204,18 +204,17 @@ impl Decoder {
         self.columns.take(number)
     }
 
-    /// Drops an equation, of which something could have been learnt. Returns false, for callers that tell whether it is
-    /// kept.
+    /// Drops an equation, whose columns may then be stale. Returns false, for callers that report whether it is kept.
     fn discard(&mut self, equation: Equation) -> bool {
         self.stale = true;
         self.spare.push(equation.into_row());
         false
     }
 
-    /// Keeps an equation that contains no pivot of the others. Returns false if it contains no unknowns either, or if to
-    /// keep it takes too much work.
+    /// Keeps an equation that contains no pivot of the others. Returns false if it contains no unknowns either, or if
+    /// keeping it takes too much work.
     fn insert(&mut self, equation: Equation) -> bool {
-        // The oldest is the least likely to arrive, which would mean to find another pivot.
+        // The oldest unknown is the least likely to arrive, which would require another pivot.
         let pivot = self.columns.iter().find(|(_, column)| equation.factor(*column) != 0);
         let Some((_, pivot)) = pivot else {
             self.spare.push(equation.into_row());
@@ -268,7 +267,7 @@ impl Decoder {
     }
 }
 
-/// By column, something other than zero for unknowns that the equations contain.
+/// By column: not zero if an equation contains the unknown.
 fn occurring(equations: &[Equation]) -> [u8; columns::MOST] {
     let mut occurs = [0; columns::MOST];
     for equation in equations {

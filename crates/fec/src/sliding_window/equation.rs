@@ -8,7 +8,7 @@ const SPAN: usize = super::columns::MOST;
 /// How many equations an unknown is eliminated from at a time: as many rows as a kernel works on side by side.
 const AT_ONCE: usize = 12;
 
-/// Sources of fewer bytes are multiplied one by one: to call a kernel costs more.
+/// Sources of fewer bytes are multiplied byte by byte, since calling a kernel costs more.
 const SHORT: usize = 8;
 
 /// A sum of multiples of missing sources, the unknowns, and its value.
@@ -66,7 +66,7 @@ impl Equation {
         self.unknowns == 1
     }
 
-    /// Adds an unknown that it does not contain.
+    /// Adds an unknown that the equation does not contain.
     pub(super) fn add_unknown(&mut self, column: u16, factor: u8) {
         self.row[usize::from(column) % SPAN] = factor;
         self.unknowns += usize::from(factor != 0);
@@ -80,7 +80,7 @@ impl Equation {
         Kernel::best().multiply_add(sources, &mut [bytes], |_, source| factors[source]);
     }
 
-    /// Moves an unknown, which is known by now, to the other side.
+    /// Moves an unknown that has become known to the other side.
     pub(super) fn take_out(&mut self, column: u16, source: &[u8]) {
         let factor = core::mem::take(&mut self.row[usize::from(column) % SPAN]);
         self.unknowns -= usize::from(factor != 0);
@@ -93,8 +93,8 @@ impl Equation {
         }
     }
 
-    /// Eliminates the pivots of the others, of which it contains at most [`MAX_INPUTS`]. Since no equation contains the
-    /// pivot of another, all factors are known beforehand, and one product does it.
+    /// Eliminates the pivots of the others, at most [`MAX_INPUTS`] of which it contains. Since no equation contains the
+    /// pivot of another, all factors are known beforehand, and one product suffices.
     pub(super) fn eliminate_pivots(&mut self, others: &[Equation]) {
         let (mut factors, mut rows) = ([0; MAX_INPUTS], [&[][..]; MAX_INPUTS]);
         let pivots = others.iter().filter(|other| self.factor(other.pivot) != 0);
@@ -110,8 +110,8 @@ impl Equation {
         self.count();
     }
 
-    /// The equation multiplied by `inverse`, which makes the coefficient in the column 1: that becomes the pivot.
-    /// `row` is of zeros.
+    /// The equation multiplied by `inverse`, which makes the coefficient in `column` 1 and that unknown the pivot.
+    /// `row` is all zeros.
     pub(super) fn with_pivot(&self, column: u16, inverse: u8, mut row: Box<[u8]>) -> Self {
         let (from, to) = (&self.row[..self.used], &mut row[..self.used]);
         Kernel::best().multiply(&[from], &mut [to], |_, _| inverse);
@@ -119,7 +119,7 @@ impl Equation {
     }
 
     fn count(&mut self) {
-        // In chunks whose counts fit into a byte, which is as wide as what vector instructions compare.
+        // In chunks whose counts fit into a byte: vector instructions then compare and count bytes.
         let chunks = self.factors().chunks(usize::from(u8::MAX));
         let counts =
             chunks.map(|chunk| chunk.iter().map(|factor| u8::from(*factor != 0)).sum::<u8>());
@@ -143,7 +143,7 @@ pub(super) fn eliminate(equation: &Equation, others: &mut [Equation]) {
             }
         }
         Kernel::best().multiply_add(&[from], &mut rows[..count], |row, _| factors[row]);
-        // An equation without unknowns is not kept: these are the ones that have changed.
+        // Those without unknowns are the ones changed above, since no equation without unknowns is kept.
         others.iter_mut().filter(|other| other.unknowns == 0).for_each(Equation::count);
     }
 }

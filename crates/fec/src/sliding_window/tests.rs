@@ -19,7 +19,7 @@ fn made(repair: Repair) -> Vec<u8> {
     out
 }
 
-/// A decoder and all that it has been told.
+/// A decoder and all that has been given to it.
 struct Receiver {
     decoder: Decoder,
     known: BTreeMap<u64, Vec<u8>>,
@@ -100,7 +100,7 @@ impl Receiver {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
 
-    /// Whatever arrives in whatever order, each source is rebuilt as soon as anybody could, and rightly.
+    /// Whatever arrives in whatever order, each source is rebuilt as soon as it is determined, and correctly.
     #[test]
     fn sources_are_rebuilt_as_soon_as_they_are_determined(
         seed in any::<u64>(),
@@ -137,7 +137,7 @@ proptest! {
             }
         }
         prop_assert_eq!(receiver.determined(), 0);
-        // As many repairs as the deficit says, and a few for bad luck, complete the rest.
+        // One repair for each source and a few more, for those that do not help, complete the rest.
         let mut needed = 0;
         for key in 0..end as u32 + 8 {
             if receiver.known.len() as u64 == end {
@@ -154,8 +154,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
 
-    /// Repairs that would take too much work are lost, and nothing else is: no source is rebuilt wrongly, and repairs are
-    /// of use again once more bytes have come.
+    /// Only repairs that would take too much work are lost: no source is rebuilt wrongly, and repairs are used again
+    /// once more bytes have arrived.
     #[test]
     fn short_of_work_a_decoder_forgets_and_makes_no_mistake(seed in any::<u64>(), work in 0..400_000_u64) {
         let mut rng = Rng::new(seed);
@@ -203,7 +203,7 @@ fn what_is_given_up_is_not_waited_for_and_spoils_nothing() {
     assert_eq!(receiver.known.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
 }
 
-/// Short symbols earn less than it takes to use their repairs: the decoder has to save for each.
+/// Short symbols earn less than it takes to use their repairs: the decoder has to save up for each repair.
 #[test]
 fn work_is_earned_again_after_all_of_it_is_spent() {
     let known = (0..500).filter(|number| number % 2 == 0).map(|number| (number, source(number)));
@@ -268,14 +268,14 @@ fn equations_contain_512_sources_at_most() {
     for number in 20_000..20_032 {
         receiver.decoder.give_up(number);
     }
-    // The first source that is given up costs the only equation that contains it, and with it the other 96 as well.
+    // The first source that is given up costs the only equation that contains it, and so frees the other columns too.
     assert!(receiver.repair(more));
     assert_eq!(receiver.decoder.deficit(), 127 + 95 + 127 + 63);
     assert!(receiver.repair(run(50_000, 96)));
     assert!(!receiver.repair(run(60_000, 1)), "all are taken");
 }
 
-/// The wire format's coefficients, written down so that they stay.
+/// Pins the coefficients of the wire format.
 #[test]
 fn coefficients_are_those_of_the_specification() {
     let first = Repair { first: 0, count: 1, key: 0 }.coefficients();

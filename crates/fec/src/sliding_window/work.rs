@@ -1,15 +1,15 @@
 //! A work budget that grows with the bytes that arrive; a sender cannot make a decoder do more.
 
-/// Work granted for each byte that arrives. Honest symbols take most where half of a full window is lost: a source and a
-/// repair of 1370 bytes each cause 382 additions beside 128 equations, which is 300 units of work for each byte.
+/// Work granted for each byte that arrives. Honest symbols need most where half of a full window is lost: a source and
+/// a repair of 1370 bytes each then cause 382 additions beside 128 equations, 300 units of work for each byte.
 const FOR_EACH_BYTE: u64 = 512;
-/// Bytes of the frame around a symbol, which count as well.
+/// Bytes of the frame around a symbol, which earn work too.
 const FRAME: u64 = 8;
 /// The most work that may be saved up.
 const MOST: u64 = 32 << 20;
 /// Work of an addition beside that for its bytes.
 const CALL: usize = 256;
-/// Work of looking at an equation whose row is not at hand.
+/// Work of looking at an equation whose row is not in the cache.
 const LOOK: usize = 64;
 
 /// The work that may still be done. A unit is one byte that is multiplied and added.
@@ -53,7 +53,7 @@ impl Budget {
         work <= self.0
     }
 
-    /// Spends that work; false, and nothing is spent, if too little is left.
+    /// Spends this much work; false, and nothing is spent, if too little is left.
     #[must_use]
     pub(super) fn pay(&mut self, work: u64) -> bool {
         match self.0.checked_sub(work) {

@@ -39,12 +39,12 @@ async fn a_socket_is_its_users_alone_and_goes_with_its_listener() {
 async fn what_is_left_behind_is_replaced_and_what_lives_stays() {
     let directory = directory();
     let path = directory.path().join("a.sock");
-    // Left behind: the socket is closed, its file is there.
+    // A stale socket: it is closed, but its file is there.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert_eq!(why(&dial(&path).await.unwrap_err()), SocketError::Refused);
     let listener = SocketListener::bind(&path).await.unwrap();
     assert_eq!(refused(&path).await, SocketError::InUse);
-    // Whoever listens does not take the question for a connection.
+    // The probe does not appear as a connection.
     let asked = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(asked.is_err());
     assert!(dial(&path).await.is_ok() && listener.accept().await.is_ok());
@@ -77,7 +77,7 @@ async fn files_and_links_are_not_removed_and_each_error_says_what_to_do() {
     }
 }
 
-/// Of many that find the same socket left behind at once, one gets it, and its socket stays.
+/// Of many that find the same stale socket at once, one gets it, and its socket stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_at_once_one_gets_it() {
     let directory = directory();
@@ -181,7 +181,7 @@ async fn a_socket_leads_to_a_socket() {
     assert!(refused.to_string().contains("start the program"), "{refused}");
 }
 
-/// Root may do anything, so that this shows for other users alone.
+/// Root may do anything, so only other users show this.
 #[tokio::test]
 async fn who_may_not_is_told_so() {
     let directory = directory();

@@ -16,9 +16,9 @@ use crate::place::Place;
 use crate::serve::ForwardEvent;
 use crate::udp::{Associated, MAX_ASSOCIATIONS, PAUSE, Relay, buffer, payload_of};
 
-/// When a client that says nothing is asked whether it is still there, and how often.
+/// Silence after which keepalive probes ask whether the client is still there.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Pause between two of these questions.
+/// Pause between two probes.
 const AGAIN: Duration = Duration::from_secs(15);
 
 /// Carries the datagrams of a client that was accepted at `bind`, until its TCP connection ends. `said` is where it says
@@ -61,13 +61,13 @@ async fn opened(tcp: &TcpStream) -> io::Result<(Arc<UdpSocket>, IpAddr)> {
     if local.ip().to_canonical().is_ipv4() {
         local = SocketAddr::new(local.ip().to_canonical(), 0);
     }
-    // The association of a client that has vanished ends too; the option is only a wish.
+    // Keepalive ends the association of a client that has vanished. Without it, everything else still works.
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(AGAIN);
     let _ = SockRef::from(tcp).set_tcp_keepalive(&keepalive);
     Ok((Arc::new(UdpSocket::bind(local).await?), tcp.peer_addr()?.ip().to_canonical()))
 }
 
-/// The port that a client says it sends from, if it can be believed: behind a translator it does not know its address.
+/// The port that a client says it sends from, unless the address given with it is not the client's, as behind a NAT.
 fn port(said: Option<SocketAddr>, peer: IpAddr) -> Option<u16> {
     let said = said.filter(|said| {
         let ip = said.ip().to_canonical();
@@ -76,7 +76,7 @@ fn port(said: Option<SocketAddr>, peer: IpAddr) -> Option<u16> {
     said.map(|said| said.port()).filter(|port| *port != 0)
 }
 
-/// Waits until the client ends its TCP connection. What it says there means nothing.
+/// Waits until the client ends its TCP connection. What it sends there is ignored.
 async fn ended(tcp: &mut TcpStream) {
     while tcp.read(&mut [0; 512]).await.is_ok_and(|count| count > 0) {}
 }
@@ -85,14 +85,14 @@ async fn ended(tcp: &mut TcpStream) {
 struct Client {
     associated: Associated,
     socket: Arc<UdpSocket>,
-    /// Who alone may use it.
+    /// The only address that may use the association.
     peer: IpAddr,
     /// The port that it sends from: as it says, else that of its first datagram.
     from: Option<u16>,
 }
 
 impl Client {
-    /// Passes on what comes, for ever.
+    /// Passes on what the client sends; never returns.
     async fn carry(mut self) {
         let mut buffer = buffer();
         loop {
@@ -114,7 +114,7 @@ impl Client {
         let (head, len) = (len - payload.len(), payload.len());
         self.from = Some(from.port());
         self.associated.belongs_to(from, &self.socket);
-        // With the client's head cut off, the payload has the place that it has without one.
+        // Without the client's head, the payload is where a [`buffer`] has it.
         self.associated.send(target, (buffer.get_mut(head..).unwrap_or_default(), len));
     }
 }

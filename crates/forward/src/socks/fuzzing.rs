@@ -9,9 +9,9 @@ use super::message::{
     Asked, MAX_MESSAGE, SocksError, Step, datagram, datagram_head, greeting, request,
 };
 
-/// Reads what a client sends, in steps as from a socket: a greeting, then a request. No message is longer than
-/// the longest, a step never asks for nothing, and a target that is accepted can be asked for by its name. What follows
-/// the request of an association is a datagram: the head of its answers leads to the same target, with the same payload.
+/// Reads what a client sends, in steps as from a socket: a greeting, then a request. No message exceeds the longest,
+/// every step asks for at least a byte, and an accepted target can be asked for by its name. After the request of an
+/// association comes a datagram: the head of its answers has the same target, with the same payload.
 pub fn socks(data: &[u8]) {
     let Some((Ok(()), rest)) = fed(data, greeting) else { return };
     let Some((Ok(asked), rest)) = fed(rest, request) else { return };

@@ -18,7 +18,7 @@ const IPV6: u8 = 4;
 
 /// The answer to a greeting that allows no authentication.
 pub const WELCOME: [u8; 2] = [VERSION, NO_AUTHENTICATION];
-/// The answer to a greeting that does not.
+/// The answer to any other greeting.
 pub const NO_METHOD: [u8; 2] = [VERSION, 0xff];
 
 /// What a client asks for.
@@ -26,39 +26,39 @@ pub const NO_METHOD: [u8; 2] = [VERSION, 0xff];
 pub enum Asked {
     /// A TCP connection to this target.
     Connect(Target),
-    /// Its datagrams to be carried, which it sends from here, if it says so.
+    /// An association for its datagrams, which it sends from here, if it says so.
     Associate(Option<SocketAddr>),
 }
 
-/// How far a message has come.
+/// Progress of reading a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// The message goes on for this many bytes or more, at least one: whoever reads them reads nothing behind it.
+    /// At least this many bytes of the message are missing; never 0, and never more than there are.
     More(usize),
-    /// It is whole.
+    /// The message is complete.
     Done(T),
 }
 
-/// What is wrong with what a client said.
+/// What is wrong with a client's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocksError {
-    /// It is another protocol, or SOCKS4.
+    /// The client speaks another protocol, or SOCKS4.
     #[error("a client does not speak SOCKS5{advice}", advice = if *.0 == 4 {
         " but SOCKS4: set it to SOCKS5, in curl with --socks5-hostname"
     } else {
         ": use this port as a SOCKS5 proxy only"
     })]
     Version(u8),
-    /// It insists on authentication.
+    /// The client insists on authentication.
     #[error("a client insists on a password: set it to use this proxy without one")]
     Method,
-    /// It wants something else.
+    /// The client asks for another command.
     #[error(
         "a client asks for SOCKS command {0}: only TCP connections (CONNECT) and datagrams (UDP ASSOCIATE) are carried"
     )]
     Command(u8),
-    /// It names the target in an unknown way.
+    /// The type of the target's address is unknown.
     #[error(
         "a client names its target by address type {0}: use a name, an IPv4 or an IPv6 address"
     )]
@@ -66,18 +66,18 @@ pub enum SocksError {
     /// No host can have this name, or the port is 0.
     #[error("a client names an impossible target: check its host name, and that its port is not 0")]
     Target,
-    /// A datagram ends within its head.
+    /// A datagram ends within its header.
     #[error("a client sends a datagram without the head that SOCKS5 asks for")]
     Short,
-    /// A datagram is a part of a longer one.
+    /// A datagram is a fragment of a longer one.
     #[error("a client sends datagrams in parts: only whole ones are carried")]
     Fragment,
 }
 
-/// Reads a client's greeting. It is good if the client can do without authentication.
+/// Reads a client's greeting. It is valid if the client can do without authentication.
 ///
 /// # Errors
-/// If it is none, or the client cannot.
+/// If it is no greeting, or the client insists on authentication.
 pub fn greeting(bytes: &[u8]) -> Result<Step<()>, SocksError> {
     let [version, count, methods @ ..] = bytes else { return Ok(Step::More(2 - bytes.len())) };
     check_version(*version)?;
@@ -92,7 +92,7 @@ pub fn greeting(bytes: &[u8]) -> Result<Step<()>, SocksError> {
 /// Reads a client's request.
 ///
 /// # Errors
-/// If it is none, or asks for something else.
+/// If it is no request, or asks for something else.
 pub fn request(bytes: &[u8]) -> Result<Step<Asked>, SocksError> {
     let [version, command, _, kind, rest @ ..] = bytes else {
         return Ok(Step::More(4 - bytes.len()));
@@ -106,7 +106,7 @@ pub fn request(bytes: &[u8]) -> Result<Step<Asked>, SocksError> {
     // with it the answer.
     match *command {
         CONNECT => target(kind, host, port).map(|to| Step::Done(Asked::Connect(to))),
-        // What it says is only a hint: a name is none.
+        // The address that the client sends from is only a hint; a name is ignored.
         ASSOCIATE => {
             let from = address(kind, host).map(|ip| SocketAddr::new(ip, port));
             Ok(Step::Done(Asked::Associate(from)))
@@ -115,10 +115,10 @@ pub fn request(bytes: &[u8]) -> Result<Step<Asked>, SocksError> {
     }
 }
 
-/// Reads a client's datagram: where it shall go, and what.
+/// Reads a client's datagram: its target and its payload.
 ///
 /// # Errors
-/// If it is none, or only a part of one.
+/// If it is malformed, or only a fragment.
 pub fn datagram(bytes: &[u8]) -> Result<(Target, &[u8]), SocksError> {
     let [_, _, fragment, kind, rest @ ..] = bytes else { return Err(SocksError::Short) };
     let Step::Done(Named { kind, host, port, rest }) = named(*kind, rest)? else {
@@ -130,7 +130,7 @@ pub fn datagram(bytes: &[u8]) -> Result<(Target, &[u8]), SocksError> {
     Ok((target(kind, host, port)?, rest))
 }
 
-/// What stands before an answer of `target`.
+/// The header of an answer from `target`.
 pub fn datagram_head(target: &Target) -> Vec<u8> {
     let mut head = vec![0, 0, 0];
     match target.host.parse() {
@@ -162,7 +162,7 @@ fn push_address(out: &mut Vec<u8>, address: SocketAddr) {
 /// A host and a port as they stand in a message, and what follows them.
 struct Named<'a> {
     kind: u8,
-    /// A name has its length before it.
+    /// An address, or a name preceded by its length.
     host: &'a [u8],
     port: u16,
     rest: &'a [u8],
@@ -212,11 +212,11 @@ fn host_text(kind: u8, bytes: &[u8]) -> Option<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reply {
-    /// What was asked for is there.
+    /// The request is granted.
     Succeeded = 0,
-    /// It is not, for no reason that has a number.
+    /// The request failed for a reason that has no number.
     Failure = 1,
-    /// The other side does not permit it.
+    /// The other side does not permit the request.
     NotAllowed = 2,
     /// Nothing leads there, or the peer is not connected.
     NetworkUnreachable = 3,
@@ -224,7 +224,7 @@ pub enum Reply {
     HostUnreachable = 4,
     /// Nothing listens there.
     Refused = 5,
-    /// Something else than CONNECT and UDP ASSOCIATE was asked for.
+    /// The command is neither CONNECT nor UDP ASSOCIATE.
     Command = 7,
     /// The kind of address is unknown.
     AddressType = 8,
@@ -244,7 +244,7 @@ impl Reply {
         }
     }
 
-    /// The reply as bytes. The address that it may tell is left 0, as ssh does: it would be the peer's.
+    /// The reply as bytes. Its address is 0, as in ssh, since it would be the peer's.
     pub fn encode(self) -> [u8; 10] {
         [VERSION, self as u8, 0, 1, 0, 0, 0, 0, 0, 0]
     }
@@ -258,10 +258,10 @@ impl Reply {
 }
 
 impl SocksError {
-    /// What a client that made this mistake is answered; nothing if it would not understand.
+    /// The answer to a client that made this mistake; empty if the client would not understand it.
     pub fn answer(self) -> Vec<u8> {
         match self {
-            // What is wrong with a datagram has no answer.
+            // Another protocol would not understand an answer, and a datagram has none.
             SocksError::Version(_) | SocksError::Short | SocksError::Fragment => Vec::new(),
             SocksError::Method => NO_METHOD.to_vec(),
             SocksError::Command(_) => Reply::Command.encode().to_vec(),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::rate::Rate;
 
-/// The fate of datagrams. Clones count the same.
+/// Counters of the fates of datagrams. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramCounters(Arc<Counters>);
 
@@ -26,7 +26,7 @@ pub(super) struct Counters {
 /// The fate of datagrams so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramCounts {
-    /// Flows that there are now.
+    /// Flows now.
     pub flows: u64,
     /// Datagrams passed to the peer.
     pub sent: u64,
@@ -77,7 +77,7 @@ impl DatagramCounters {
         }
     }
 
-    /// Those that count into `counters`.
+    /// A handle to `counters`.
     pub(super) fn of(counters: Arc<Counters>) -> Self {
         DatagramCounters(counters)
     }

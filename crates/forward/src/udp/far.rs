@@ -28,7 +28,7 @@ use anabranch::{RecvStream, SendStream};
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
     counters: PerPeer<Counters>,
-    /// When a silent flow is forgotten.
+    /// Time after which a silent flow is forgotten.
     idle: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Default for Peers {
 }
 
 impl Peers {
-    /// The same, with flows forgotten after another time.
+    /// As the default, with flows forgotten after `idle`.
     #[cfg(test)]
     pub(crate) fn forgetting_after(idle: Duration) -> Self {
         Peers { idle, ..Peers::default() }
@@ -71,7 +71,7 @@ pub(crate) async fn carry(
     let way = (context.connection.clone(), send.id().0, class);
     let far = Arc::new(Far::new(way, addresses.clone(), &context.service.peers));
     let _closing = Closing(far.clone());
-    // Datagrams may overtake the answer, so the route stands before it is sent.
+    // Datagrams may overtake the answer, so the route is added before it is sent.
     let _routed = context.routes.add(far.outlet.stream, far.clone());
     if send.write_all(&Answer::Done { port: 0, listener: 0 }.encode()).await.is_ok() {
         let may =
@@ -89,7 +89,7 @@ pub(crate) async fn carry(
     }
 }
 
-/// Ends the flows of a request with it, also where the connection ends first.
+/// Closes the flows of a request when dropped, also where the connection ends first.
 struct Closing(Arc<Far>);
 
 impl Drop for Closing {
@@ -111,7 +111,7 @@ pub(super) struct Far {
 #[derive(Default)]
 struct Flows {
     all: BTreeMap<u64, Entry>,
-    /// Which address answers, as far as is known.
+    /// Index of the address that new flows begin with; nothing listens at those before it.
     address: usize,
     /// The request is over; no flows are made any more.
     closed: bool,
@@ -135,7 +135,7 @@ struct Flow(Mutex<FlowState>);
 
 struct FlowState {
     socket: Arc<UdpSocket>,
-    /// Which address the socket is connected to.
+    /// Index of the address that the socket is connected to.
     address: usize,
     /// When it last carried something.
     last: Instant,
@@ -159,7 +159,7 @@ impl Route for Far {
         }
         let mut sent = send(&state.socket, payload);
         if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            // That error belongs to an earlier datagram.
+            // The error belongs to an earlier datagram.
             sent = send(&state.socket, payload);
         }
         match sent {
@@ -184,7 +184,7 @@ impl Far {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The flow with this number, made where there is none; `None` if there are too many, or too many new ones.
+    /// The flow with this number, made if it is new; `None` if there are too many, or they begin too fast.
     fn flow(self: &Arc<Self>, number: u64) -> Option<Arc<Flow>> {
         let mut flows = self.lock();
         if let Some(entry) = flows.all.get(&number) {
@@ -267,7 +267,7 @@ async fn answers(far: Arc<Far>, number: u64, flow: Arc<Flow>) {
     }
 }
 
-/// A socket that sends there and takes nothing from elsewhere.
+/// A socket that is connected to `address`, and so receives nothing from elsewhere.
 fn connected(address: SocketAddr) -> io::Result<UdpSocket> {
     let any: SocketAddr = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

@@ -23,7 +23,7 @@ pub(crate) fn payload_of(buffer: &mut [u8]) -> &mut [u8] {
     buffer.get_mut(MAX_HEAD..).unwrap_or_default()
 }
 
-/// A [`buffer`] of its own for the first `len` bytes of payload in another.
+/// Copies the first `len` bytes of payload in a [`buffer`] into a buffer of their own.
 pub(super) fn kept(buffer: &[u8], len: usize) -> Vec<u8> {
     buffer.get(..MAX_HEAD + len).unwrap_or_default().to_vec()
 }

@@ -7,9 +7,9 @@ use super::frame::{Head, MAX_PIECES, Piece};
 
 /// Most incomplete datagrams of a connection.
 const MAX_PARTIAL: usize = 64;
-/// Most bytes of all of them: two are of the greatest length, or 64 of usual ones.
+/// Most bytes of all of them: enough for two of the greatest length, or for 64 usual ones.
 const MAX_BYTES: usize = 192 << 10;
-/// Bytes that a piece counts for besides its own.
+/// Overhead in memory that each piece counts for, bytes.
 const PIECE_COST: usize = 64;
 
 /// The incomplete datagrams of a connection, the oldest first. A datagram of which a piece was lost stays until
@@ -25,7 +25,7 @@ struct Partial {
     stream: u64,
     flow: u64,
     datagram: u64,
-    /// Those that have arrived, at their places; empty ones are missing.
+    /// Pieces that have arrived, at their places; missing ones are empty.
     pieces: Vec<Vec<u8>>,
     /// How many pieces there are, once the last has arrived.
     count: Option<usize>,
@@ -64,12 +64,12 @@ impl Joiner {
         }
     }
 
-    /// Where the datagram is, after the others if it is new.
+    /// The index of the datagram, which is appended if it is new.
     fn index(&mut self, head: Head, datagram: u64) -> usize {
         let same = |partial: &Partial| {
             (partial.stream, partial.flow, partial.datagram) == (head.stream, head.flow, datagram)
         };
-        // Mostly it is one of the newest.
+        // Usually it is one of the newest.
         if let Some(index) = self.partial.iter().rposition(same) {
             return index;
         }
@@ -126,8 +126,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is lost, repeated or overtaken: what comes out is one of the datagrams, and each whose pieces all
-        /// came comes out.
+        /// Whatever is lost, repeated or reordered, only datagrams that were sent come out, and each does whose
+        /// pieces all came.
         #[test]
         fn datagrams_come_out_as_they_went_in(
             lengths in proptest::collection::vec((1..3000_usize, 100..1200_usize), 1..20),

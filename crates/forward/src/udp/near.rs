@@ -23,7 +23,7 @@ pub struct DatagramListener {
     target: Target,
     class: TrafficClass,
     counters: DatagramCounters,
-    /// When a silent flow is forgotten.
+    /// Time after which a silent flow is forgotten.
     pub(super) idle: Duration,
 }
 
@@ -52,7 +52,7 @@ impl DatagramListener {
         self.counters.clone()
     }
 
-    /// The same, with its datagrams leading where `forward` says from now on.
+    /// The same listener, whose further datagrams lead to the target of `forward`.
     pub fn leading(self, forward: &UdpForward) -> Self {
         DatagramListener { target: forward.target.clone(), class: forward.class, ..self }
     }
@@ -69,7 +69,7 @@ impl DatagramListener {
         self
     }
 
-    /// Sends what comes to the peer, for ever.
+    /// Sends received datagrams to the peer; never returns.
     async fn take_all(&self, opener: &Opener<Addresses>) {
         let mut buffer = frame::buffer();
         loop {
@@ -83,7 +83,7 @@ impl DatagramListener {
     }
 }
 
-/// Those who send to the socket.
+/// Local programs that send to the socket, by their addresses.
 struct Addresses(Arc<UdpSocket>);
 
 impl Senders for Addresses {
@@ -94,7 +94,7 @@ impl Senders for Addresses {
     }
 }
 
-/// Asks the peer of every connection of the link to carry datagrams, for ever. A refusal is told, once.
+/// Asks the peer of every connection of the link to carry datagrams, for ever. A repeated refusal is reported once.
 async fn stay_asked(
     opener: &Arc<Opener<Addresses>>,
     link: &Link,

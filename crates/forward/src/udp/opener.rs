@@ -36,7 +36,7 @@ pub(crate) struct Opener<S: Senders> {
 }
 
 struct State<T> {
-    /// There is one while the peer carries datagrams.
+    /// Set while the peer carries datagrams.
     outlet: Option<Arc<Outlet>>,
     flows: BTreeMap<T, Flow>,
     senders: BTreeMap<u64, T>,
@@ -53,7 +53,7 @@ struct Flow {
 }
 
 impl<T: Ord + Copy> State<T> {
-    /// The number of a sender's flow, made where there is none; `None` if there are too many.
+    /// The number of a sender's flow, which is made if it is new; `None` if there are too many.
     fn number(&mut self, from: T, counters: &DatagramCounters) -> Option<u64> {
         let now = Instant::now();
         if let Some(flow) = self.flows.get_mut(&from) {
@@ -61,7 +61,7 @@ impl<T: Ord + Copy> State<T> {
             return Some(flow.number);
         }
         let counted = counters.flow(MAX_FLOWS).or_else(|| {
-            // The flow that has been silent longest is given up for it.
+            // The flow that has been silent longest makes room.
             let oldest = *self.flows.iter().min_by_key(|(_, flow)| flow.last)?.0;
             self.forget(oldest);
             counters.flow(MAX_FLOWS)
@@ -81,7 +81,7 @@ impl<T: Ord + Copy> State<T> {
 }
 
 impl<S: Senders> Opener<S> {
-    /// One that is not asked for yet, which forgets silent flows after `idle`.
+    /// A request that has not been made yet. It forgets silent flows after `idle`.
     pub(crate) fn new(senders: S, counters: DatagramCounters, idle: Duration) -> Self {
         let (flows, senders_of) = (BTreeMap::new(), BTreeMap::new());
         let state = State { outlet: None, flows, senders: senders_of, next: 0 };
@@ -111,7 +111,7 @@ impl<S: Senders> Opener<S> {
         self.lock().forget(sender);
     }
 
-    /// Forgets those that have been silent for long; whether others are left.
+    /// Forgets senders that have been silent for `idle`. Returns whether others are left.
     pub(crate) fn forget_idle(&self) -> bool {
         let mut state = self.lock();
         let idle = state.flows.iter().filter(|(_, flow)| flow.last.elapsed() >= self.idle);
@@ -121,10 +121,10 @@ impl<S: Senders> Opener<S> {
         !state.flows.is_empty()
     }
 
-    /// Asks the peer to carry datagrams of a class to `target`. It does so until the streams are dropped.
+    /// Asks the peer to carry datagrams of a class to `target`, until the streams are dropped.
     ///
     /// # Errors
-    /// If it refuses.
+    /// If the peer refuses.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         current: &Current,
@@ -140,7 +140,7 @@ impl<S: Senders> Opener<S> {
         Ok((send, receive, routed))
     }
 
-    /// The peer carries datagrams no more.
+    /// Notes that the peer no longer carries datagrams.
     pub(crate) fn end(&self) {
         self.lock().outlet = None;
     }

@@ -47,7 +47,7 @@ impl Outlet {
 
     /// Sends as few pieces as carry the payload, all about equally long.
     fn send_pieces(&self, whole: Head, buffer: &mut [u8], len: usize) -> Result<(), DatagramError> {
-        // Where the connection is over, sending says so.
+        // If the connection has ended, sending returns that error.
         let limit = self.connection.max_datagram_size().unwrap_or(usize::MAX);
         let space = self.connection.datagram_send_buffer_space(self.class).unwrap_or(usize::MAX);
         let datagram = self.next.fetch_add(1, Ordering::Relaxed);

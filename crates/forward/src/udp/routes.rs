@@ -7,9 +7,9 @@ use crate::target::Target;
 use anabranch::Connection;
 use anabranch::ConnectionError;
 
-/// Who takes the datagrams of a request.
+/// The receiver of the datagrams of a request.
 pub(crate) trait Route: Send + Sync {
-    /// Takes one that belongs to `flow`; never waits.
+    /// Takes a datagram of `flow`; never waits.
     fn take(self: Arc<Self>, flow: u64, payload: &[u8]);
 }
 
@@ -38,7 +38,7 @@ impl Routes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the refusal of a target is news.
+    /// Whether the refusal of a target has not been reported yet; counts it as reported.
     pub(super) fn is_news(&self, refused: &Target) -> bool {
         let mut requests = self.lock();
         requests.refused.len() < MAX_REFUSED && requests.refused.insert(refused.clone())

@@ -36,7 +36,7 @@ proptest! {
     }
 }
 
-/// A UDP socket that gives back what comes, and its address.
+/// A UDP socket that sends back what it receives, and its address.
 async fn echo() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -60,9 +60,9 @@ fn may_send(to: &[&str]) -> Permits {
     Permits { udp: to.iter().map(|to| to.parse().unwrap()).collect(), ..Permits::default() }
 }
 
-/// Both ends of a forward, and what keeps them.
+/// Both ends of a forward, and what keeps them alive.
 struct Forwarded {
-    /// Where it is listened on.
+    /// Where the near end listens.
     near: SocketAddr,
     counters: DatagramCounters,
     service: Service,
@@ -135,7 +135,7 @@ async fn everybody_gets_his_own_answers() {
             socket
         }
     });
-    // A socket that is closed leaves its port to one of the next.
+    // Sockets stay open, since a closed one would leave its port to a later one.
     let mut open = Vec::new();
     for other in others {
         open.push(other.await);
@@ -207,7 +207,7 @@ async fn flows_are_forgotten_and_made_anew() {
     let all = forwarded(echo().await, may_send(&["loopback"]), Duration::from_millis(600)).await;
     let socket = all.client().await;
     asked(&socket, b"one").await;
-    // What is used is kept.
+    // A flow in use is kept.
     for _ in 0..8 {
         tokio::time::sleep(Duration::from_millis(200)).await;
         asked(&socket, b"again").await;
@@ -243,7 +243,7 @@ async fn of_more_senders_than_may_be_the_most_silent_makes_room() {
 async fn who_may_not_is_told_why_and_nothing_arrives() {
     let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = target.local_addr().unwrap();
-    // What is permitted by TCP is another thing.
+    // Permission for TCP does not cover UDP.
     let connect = vec!["any".parse().unwrap()];
     let mut all = forwarded(address, Permits { connect, ..Permits::default() }, IDLE).await;
     let event = soon(all.events.recv()).await.unwrap();
@@ -251,14 +251,14 @@ async fn who_may_not_is_told_why_and_nothing_arrives() {
     assert!(why.contains("--permit-udp"), "{why}");
     let socket = all.client().await;
     socket.send(b"x").await.unwrap();
-    // Nor by a peer that does not care what it was told.
+    // Datagrams of a peer that ignores the refusal do not arrive either.
     for stream in 0..20 {
         let frame = [stream, 0, b'x'];
         all.connection.try_send_datagram(&frame, TrafficClass::Bulk).unwrap();
     }
     assert!(!gets(&target, 500).await);
     assert_eq!(all.counters.counts().not_connected, 1);
-    // Once it may, it can, and then no more.
+    // It works once permitted, and no longer after that.
     all.grant.set(may_send(&[&address.to_string()]));
     soon(async {
         loop {
@@ -326,7 +326,7 @@ async fn a_hostile_peer_has_few_sockets() {
     }
     let counts = peers.of(far.peer()).counts();
     assert_eq!(counts.flows, MAX_FLOWS as u64);
-    // The first request had none left for the others until it gave some back; nothing is lost for good.
+    // Flows return to the peer's limit when their request closes.
     requests.iter().for_each(|request| request.close());
     assert_eq!(peers.of(far.peer()).counts().flows, 0);
     drop(near);

@@ -31,7 +31,7 @@ impl CookieBox {
         });
         match sealed {
             Ok(tag) => end.copy_from_slice(tag.as_ref()),
-            // Not reached with these fixed lengths; what does not open is the safe answer.
+            // Unreachable with these fixed lengths; a cookie that does not open is the safe answer.
             Err(CryptoError) => out = [0; 32],
         }
         out

@@ -19,7 +19,7 @@ const MAX_FILE_LEN: u64 = 1024;
 
 /// A static secret key. Erased from memory when dropped; `Debug` and `Display` do not show it.
 ///
-/// Its bytes have a place of their own, since Rust moves values by copying them and leaves the old copy as it is.
+/// The bytes are boxed, since Rust moves values by copying them and leaves the old copy as it is.
 #[derive(Clone)]
 pub struct SecretKey(Box<Zeroizing<[u8; KEY_LEN]>>);
 
@@ -106,7 +106,7 @@ impl SecretKey {
 impl FromStr for SecretKey {
     type Err = ParseKeyError;
 
-    /// Blank space around the text does not count.
+    /// Blank space around the text is ignored.
     fn from_str(text: &str) -> Result<Self, ParseKeyError> {
         let mut bytes = Zeroizing::new([0; KEY_LEN + 1]);
         decode_key(text, &mut bytes).map(SecretKey::from_bytes)
@@ -120,7 +120,7 @@ impl fmt::Debug for SecretKey {
 }
 
 impl fmt::Display for SecretKey {
-    /// Only that it is one: [`to_base64`](Self::to_base64) gives the text.
+    /// Shows only that it is a key: [`to_base64`](Self::to_base64) gives the text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(secret key)")
     }
@@ -131,7 +131,7 @@ pub(super) fn check_mode(file: &File) -> Result<(), KeyError> {
     use std::os::unix::fs::PermissionsExt;
     let metadata = file.metadata().map_err(KeyError::Io)?;
     if metadata.is_dir() {
-        // Of which nobody should be told to change the mode.
+        // Nobody should be told to change the mode of a directory.
         return Err(KeyError::Io(std::io::ErrorKind::IsADirectory.into()));
     }
     let mode = metadata.permissions().mode() & 0o777;

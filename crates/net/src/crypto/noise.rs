@@ -19,9 +19,9 @@ use zeroize::{Zeroize, Zeroizing};
 /// Whether the responder knows the initiator's static key beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// It does not: the first message carries that key, sealed.
+    /// The responder does not know it: the first message carries the key, sealed.
     Ik,
-    /// It does.
+    /// The responder knows it.
     Kk,
 }
 

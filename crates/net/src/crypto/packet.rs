@@ -136,8 +136,8 @@ impl HeaderKey {
         HeaderKey::on_washed_stack(&key)
     }
 
-    /// `Aes256` has room for the largest of several implementations. On its way to the heap it takes along what lies on the
-    /// stack where the one in use needs less, and it does not erase that.
+    /// `Aes256` has room for the largest of several implementations. Where the one in use needs less, a move to the
+    /// heap takes along what lies on the stack, and nothing erases that.
     #[inline(never)]
     fn on_washed_stack(key: &[u8; KEY_LEN]) -> Result<Arc<Self>, CryptoError> {
         let key = Aes256::new_from_slice(key).map_err(|_| CryptoError)?;
@@ -195,7 +195,7 @@ impl Drop for PacketKey {
     fn drop(&mut self) {
         if let Ok(zero) = key_of(&[0; KEY_LEN]) {
             self.0 = zero;
-            // As far as the compiler knows, the key is still read: it may not leave the overwriting out.
+            // Makes the key appear to be read, so that the compiler may not leave the overwriting out.
             core::hint::black_box(&self.0);
         }
     }

@@ -60,7 +60,7 @@ impl PresharedKey {
 impl FromStr for PresharedKey {
     type Err = ParseKeyError;
 
-    /// Blank space around the text does not count.
+    /// Blank space around the text is ignored.
     fn from_str(text: &str) -> Result<Self, ParseKeyError> {
         text.parse().map(PresharedKey)
     }
@@ -72,7 +72,7 @@ impl core::fmt::Debug for PresharedKey {
     }
 }
 
-/// The secrets that an endpoint shares with its peers. Clones are the same set, so that it can be replaced while the
+/// The secrets that an endpoint shares with its peers. Clones share the set, so that it can be replaced while the
 /// endpoint works.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PresharedKeys(Arc<Mutex<BTreeMap<PublicKey, PresharedKey>>>);
@@ -88,7 +88,7 @@ impl PresharedKeys {
         self.lock().get(peer).cloned().unwrap_or_else(none)
     }
 
-    /// Shares these from now on, and no others.
+    /// Replaces all secrets.
     pub(crate) fn replace(&self, secrets: BTreeMap<PublicKey, PresharedKey>) {
         *self.lock() = secrets;
     }

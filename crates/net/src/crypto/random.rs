@@ -6,8 +6,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 /// The system's generator.
 ///
-/// It cannot fail once it has given anything, as far as systems promise. Should it all the same, nothing
-/// predictable may take its place: bytes are then derived from what it gave when the endpoint was made.
+/// Systems promise that it cannot fail once it has given anything. If it fails all the same, bytes are
+/// derived from what it gave when the endpoint was made: nothing predictable may take their place.
 pub(super) struct SystemRandomness {
     system: SystemRandom,
     fallback: hmac::Key,

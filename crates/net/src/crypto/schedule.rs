@@ -11,8 +11,8 @@ use zeroize::Zeroizing;
 /// Bytes of every secret and key.
 pub(super) const KEY_LEN: usize = 32;
 
-/// One direction's secret of one epoch. Erased from memory when dropped; in a place of its own, since Rust moves values by
-/// copying them and leaves the old copy as it is.
+/// One direction's secret of one epoch. Erased from memory when dropped; boxed, since Rust moves values by copying them
+/// and leaves the old copy as it is.
 pub(super) struct Secret(Box<Zeroizing<[u8; KEY_LEN]>>);
 
 impl Secret {

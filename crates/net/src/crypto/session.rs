@@ -1,4 +1,4 @@
-//! From Noise handshakes to the keys of a connection, and on to those that come after.
+//! Derives a connection's keys from its Noise handshakes, the first as well as those that renew the keys.
 
 use super::packet::{HeaderKey, PacketOpener, PacketSealer};
 use super::schedule::KEY_LEN;
@@ -86,7 +86,7 @@ impl ResponderState for Responder {
         let peer = self.state.peer;
         let start = message.len();
         let shared = self.own.preshared.of(&peer);
-        // The state stays where it is erased: moved out of its box, it would leave a copy there.
+        // The state is used in its box, where it is erased: moved out, it would leave a copy there.
         let finished = self
             .state
             .respond(shared.as_bytes(), payload, message)
@@ -149,7 +149,7 @@ impl Headers {
 struct NoiseRekey {
     own: Arc<Credentials>,
     peer: PublicKey,
-    /// As it was when the connection began: both sides keep to it, whatever they are told to share later.
+    /// The secret shared when the connection began. Both sides keep it, even if it is replaced later.
     shared: PresharedKey,
     role: Role,
     headers: Headers,

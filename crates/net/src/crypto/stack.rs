@@ -1,7 +1,7 @@
 //! Overwrites what the derivation of keys leaves on the stack.
 //!
-//! It would get to the heap: when a large value moves there, its padding is copied with it, and holds what was on the stack
-//! before. Nothing erases that when the memory is freed.
+//! Otherwise it could get to the heap: a large value that moves there takes along its padding, which holds what was on
+//! the stack before. Nothing erases that when the memory is freed.
 
 /// Bytes of the stack that are overwritten: more than the derivation of keys uses.
 const REACH: usize = 32 << 10;

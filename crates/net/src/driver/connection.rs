@@ -9,10 +9,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Datagrams of a train, at most: systems that segment take this many, or more.
+/// Most datagrams of a train. Systems that segment take at least as many.
 const MOST_SEGMENTS: usize = 64;
 
-/// Passes packets between a connection and the sockets, until all is said.
+/// Passes packets between a connection and the sockets, until the connection is over.
 pub(super) struct ConnectionDriver {
     shared: Arc<ConnectionShared>,
     outbox: Outbox,
@@ -21,11 +21,11 @@ pub(super) struct ConnectionDriver {
     coalescing: Coalescing,
 }
 
-/// Yields to the other tasks after the application has rung, so that what they write too leaves in the same packets.
-/// Without that, the runtime runs a connection's task right after the first task that rings.
+/// Yields to other tasks after the application has rung, so that what they write leaves in the same packets.
+/// Otherwise the runtime runs a connection's task right after the first task that rings.
 #[derive(Default)]
 struct Coalescing {
-    /// While this task has yielded: how often the application had rung before.
+    /// Set while this task has yielded: how often the application had rung before.
     yielded_at: Option<u32>,
     /// How many of the last yields in a row brought no further ring.
     in_vain: u32,
@@ -61,18 +61,18 @@ impl Coalescing {
     }
 }
 
-/// What came of a round.
+/// Outcome of a round.
 enum Round {
     /// Datagrams were sent, and there may be more.
     Sent,
     /// There is nothing to do until this time, or until something happens.
     Idle(Option<Time>),
-    /// All is said.
+    /// The connection is over.
     Over,
 }
 
 impl ConnectionDriver {
-    /// `largest` is the most bytes that a datagram may have.
+    /// `largest`: the most bytes that a datagram may have.
     pub(super) fn new(shared: Arc<ConnectionShared>, largest: usize) -> Self {
         ConnectionDriver {
             shared,
@@ -140,7 +140,7 @@ impl ConnectionDriver {
         let some = outbox.plan(&shared.endpoint.sockets, batch, |writable, room| {
             connection.poll_train(now, writable, room, MOST_SEGMENTS)
         });
-        // Sending changes what the core has to say, as when it gives a connection up.
+        // Sending can cause events, as when the core gives the connection up.
         shared.dispatch(state, now);
         match &state.connection {
             Some(_) if some => Round::Sent,

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 
-/// A batch that is planned and then sent, and what full kernel buffers refused of those before.
+/// The batch that is planned and then sent, and datagrams of earlier ones that full kernel buffers refused.
 pub(crate) struct Outbox {
     /// Room that the core needs for one datagram.
     room: usize,
@@ -35,7 +35,7 @@ struct Blocked {
     writable: Writable,
 }
 
-/// Ready when a socket may be written to again. Any number of tasks may wait for one socket so.
+/// Ready when a socket may be written to again. Several tasks can wait for one socket in this way.
 type Writable = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A run that a full kernel buffer refused.
@@ -55,7 +55,7 @@ impl Outbox {
     }
 
     /// Asks `next` for trains of datagrams, which it writes to the room it is given, until the batch is full or
-    /// there are none. It is told which sockets can take some. True if there is something to send.
+    /// there are none. `next` is told which sockets can take some. Returns whether there is something to send.
     pub(crate) fn plan(
         &mut self,
         sockets: &Sockets,
@@ -102,8 +102,8 @@ impl Outbox {
         }
     }
 
-    /// Tries again what full kernel buffers refused; what they refuse still wakes the task when there is
-    /// room.
+    /// Sends again what full kernel buffers refused. If they still refuse it, the task is woken when
+    /// there is room.
     pub(crate) fn retry(&mut self, sockets: &Sockets, cx: &mut Context<'_>) {
         if !self.blocked.is_empty() {
             self.try_again(&sockets.read(), cx);
@@ -113,7 +113,7 @@ impl Outbox {
     fn try_again(&mut self, table: &SocketTable, cx: &mut Context<'_>) {
         self.blocked.retain_mut(|blocked| {
             while blocked.writable.as_mut().poll(cx).is_ready() {
-                // It may be another by now.
+                // The socket may have been replaced.
                 let Some(socket) = table.sockets.get(blocked.socket) else { return false };
                 blocked.writable = writable(socket);
                 while let Some(waiting) = blocked.runs.front() {
@@ -131,7 +131,7 @@ impl Outbox {
     }
 }
 
-/// Sends a run as long as the first of its trains says, or puts it by. True if nothing was put by there before.
+/// Sends a run to where `first` goes, or keeps it for later; returns whether it is the first kept for its socket.
 fn send_run(
     blocked: &mut Vec<Blocked>,
     socket: &Arc<Socket>,

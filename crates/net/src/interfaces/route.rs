@@ -10,8 +10,8 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
 }
 
-/// Asks the routing tables for the way to `to`: of packets with the source address `from`, and of
-/// sockets that are bound to the interface with number `via`. `None` if they know none. Nothing is sent.
+/// Looks up the route to `to` in the routing tables, for packets with the source address `from`, and for
+/// sockets bound to the interface with number `via`. `None` if there is none. Nothing is sent.
 ///
 /// A socket that is bound to an interface without a route can send all the same: Linux then supposes
 /// that every address is on the link. That is not a route, and is not reported as one.
@@ -105,7 +105,7 @@ mod message {
                 _ => Err(error),
             };
         }
-        // A route that forbids: blackhole, unreachable, prohibit.
+        // Routes of other kinds forbid: blackhole, unreachable, prohibit.
         let usable = message.get(HEADER + 7).is_some_and(|kind| *kind == libc::RTN_UNICAST);
         let attributes = message.get(HEADER + ROUTE..).ok_or_else(short)?;
         let interface = find(attributes, libc::RTA_OIF).and_then(|value| word(value, 0));

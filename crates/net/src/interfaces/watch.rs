@@ -24,7 +24,7 @@ impl Watch {
         }
     }
 
-    /// Ready after a change, or what may be one. Dropping the future loses nothing.
+    /// Waits for a change, or what may be one. Dropping the future loses no change.
     pub async fn changed(&mut self) {
         match self.news().await {
             Ok(()) => tokio::time::sleep(SETTLE).await,
@@ -82,8 +82,8 @@ mod kernel {
             Ok(Socket(UdpSocket::from_std(socket.into())?))
         }
 
-        /// Ready when the kernel has said something. What it said is not read: the list of interfaces
-        /// is asked for anew, which is right even if messages were lost.
+        /// Waits for a message of the kernel. Its content is ignored: the interfaces are listed anew,
+        /// which is right even if messages were lost.
         pub(super) async fn wait(&self) -> io::Result<()> {
             let mut buffer = [0; 8192];
             let mut any = false;
@@ -95,7 +95,7 @@ mod kernel {
                         self.0.readable().await?;
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // More happened than the buffer held: that is news as well.
+                    // The receive buffer overflowed, so there were changes.
                     Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => any = true,
                     Err(error) => return Err(error),
                 }

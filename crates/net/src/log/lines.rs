@@ -8,7 +8,7 @@ use anabranch_core::crypto::PublicKey;
 use anabranch_types::Time;
 use anabranch_types::lines::Lines;
 
-/// Peers of which it is known how many lines they had; beyond, those that had none for a minute are forgotten.
+/// Peers whose lines are counted. Beyond this, those without a line for a minute are forgotten.
 const MOST_PEERS: usize = 1024;
 
 /// The lines of all peers of an endpoint.
@@ -16,7 +16,7 @@ const MOST_PEERS: usize = 1024;
 pub(crate) struct Peers(Mutex<BTreeMap<PublicKey, Arc<Mutex<Lines>>>>);
 
 impl Peers {
-    /// Those about a peer, which all its connections share.
+    /// The count of a peer's lines, which all its connections share.
     pub(super) fn of(&self, peer: &PublicKey, now: Time) -> Arc<Mutex<Lines>> {
         let mut peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if peers.len() >= MOST_PEERS && !peers.contains_key(peer) {
@@ -53,7 +53,7 @@ mod tests {
         };
         assert_eq!((0..1000).filter(|_| take(1, Time::ZERO)).count(), 60);
         assert!(take(2, Time::ZERO));
-        // However many keys come, little is kept of them.
+        // However many keys connect, few are remembered.
         for n in 3..10_000 {
             assert!(take(n, Time::from_millis(n * 10)));
         }

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 /// What a connection is made over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectPaths {
-    /// All of these paths, from sockets that the endpoint has. It stays with them; others are the
-    /// application's to [add](crate::Connection::add_path), [move](crate::Connection::move_path) and
-    /// [remove](crate::Connection::remove_path).
+    /// All of these paths, from sockets that the endpoint has. The connection keeps to them; others
+    /// are the application's to [add](crate::Connection::add_path),
+    /// [move](crate::Connection::move_path) and [remove](crate::Connection::remove_path).
     Fixed(Vec<PathSpec>),
-    /// Whatever there is of the requested paths. While there is none, or none is answered, connecting goes on
-    /// with those that come up: put a timeout around it. From then on paths are added, moved and removed as
+    /// Those of the requested paths that exist. While none does, or none is answered, connecting goes on with
+    /// those that come up: put a timeout around it. Once connected, paths are added, moved and removed as
     /// interfaces come, change their address and go, for as long as the connection lives.
     Managed {
         /// Where the peer is, unless a request says otherwise.

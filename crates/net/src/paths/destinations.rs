@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// Destinations tried from one interface, at most.
 const MOST: usize = 2;
 
-/// Of the places of `routed`, each an address of this machine and one of the peer that it has a route to, those
+/// Places in `routed`, each an address of this machine and one of the peer that it has a route to, that are
 /// worth trying: a neighbour if there is one, else public ones first.
 pub(super) fn chosen(routed: &[(IpAddr, SocketAddr)]) -> Vec<usize> {
     let near = |(source, remote): &(IpAddr, SocketAddr)| are_neighbours(*source, remote.ip());

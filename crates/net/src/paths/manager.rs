@@ -19,9 +19,9 @@ use crate::error::ConnectError;
 use crate::interfaces::{self, Interface, Watch};
 use crate::socket::SocketSpec;
 
-/// Time after which what could not be done is tried again, and metered paths are thought over.
+/// Interval at which what failed is tried again, and the use of metered paths is reconsidered.
 const TICK: Duration = Duration::from_millis(250);
-/// Ticks for which a path of normal usage must have worked again before a metered one is closed.
+/// Ticks for which a path that is not metered must have worked again before a metered one is closed.
 const METERED_REST: u32 = 40;
 
 /// Paths to connect over at first, at most: every connection allows this many.
@@ -30,7 +30,7 @@ const MOST_FIRST: usize = 8;
 /// One path on one interface: the number of its request, the interface's name, and the number of the destination.
 type Key = (usize, String, usize);
 
-/// Where a path begins at the moment.
+/// The current local end of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LocalEndpoint {
     address: IpAddr,
@@ -56,7 +56,7 @@ pub(crate) struct Manager {
     remote: SocketAddr,
     requests: Vec<PathRequest>,
     managed: BTreeMap<Key, ManagedPath>,
-    /// Ticks for which a path of normal usage has worked.
+    /// Ticks for which a path that is not metered has worked.
     steady: u32,
 }
 
@@ -68,7 +68,7 @@ impl Manager {
     /// Connects as [`ConnectPaths::Managed`](super::ConnectPaths::Managed) says.
     ///
     /// # Errors
-    /// What connecting over fixed paths says, other than that nobody answered.
+    /// Those of connecting over fixed paths, except that nobody answered.
     pub(crate) async fn connect(
         mut self,
         peer: PublicKey,
@@ -142,17 +142,17 @@ impl Manager {
         found
     }
 
-    /// Where paths to connect over begin, all of normal usage, or failing that any.
+    /// Where paths to connect over begin: all that are not metered, or all if there are none.
     fn first_endpoints(&self) -> BTreeMap<Key, LocalEndpoint> {
         let list = interfaces::list().unwrap_or_default();
         let endpoints = self.local_endpoints(&list, false);
         let first =
             if endpoints.is_empty() { self.local_endpoints(&list, true) } else { endpoints };
-        // Others follow as far as the connection allows.
+        // Others are added later, as far as the connection allows.
         first.into_iter().take(MOST_FIRST).collect()
     }
 
-    /// Sockets for the paths to connect over.
+    /// Binds sockets for the paths to connect over.
     fn prepare(&mut self) -> Vec<PathSpec> {
         let endpoints = self.first_endpoints();
         self.managed.retain(|key, _| endpoints.contains_key(key));
@@ -163,7 +163,7 @@ impl Manager {
         specs.collect()
     }
 
-    /// Ready when the endpoints to connect from are others than those being tried.
+    /// Waits until the local endpoints to connect from differ from those being tried.
     async fn news(&self, watch: &mut Watch) {
         loop {
             watch.changed().await;
@@ -253,7 +253,7 @@ impl Manager {
             .any(|managed| managed.from.usage == PathUsage::Metered && managed.path.is_some());
         let rested = self.steady >= METERED_REST;
         let metered = !self.works(connection) || (carrying && !rested);
-        // Without knowledge nothing is changed.
+        // If the interfaces cannot be listed, nothing is changed.
         let Ok(list) = interfaces::list() else { return };
         let endpoints = self.local_endpoints(&list, metered);
         for (key, managed) in &mut self.managed {

@@ -9,10 +9,10 @@ use anabranch_types::PathId;
 
 use super::request::PathUsage;
 
-/// Names that a connection remembers. Beyond, the oldest whose path is closed is forgotten with its counters.
+/// Most names that a connection remembers. Beyond, the oldest with a closed path is forgotten, counters included.
 const MOST_NAMES: usize = 32;
 
-/// How a path stands.
+/// State of a path, including its usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathStatus {
     /// In use.
@@ -37,7 +37,7 @@ impl PathStatus {
         PathStatus::Metered,
     ];
 
-    /// In lower case.
+    /// The status as a word, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             PathStatus::Up => "up",
@@ -66,12 +66,12 @@ impl PathStatus {
 pub struct NamedPath {
     /// The name that was given to it, or its interface; where the peer opened it, the peer's address.
     pub name: String,
-    /// How it stands.
+    /// Its state.
     pub status: PathStatus,
-    /// Where it leaves from, as long as its socket is open.
+    /// Its local address, as long as its socket is open.
     pub local: Option<SocketAddr>,
-    /// As it is now, or was at last. The counters, and what the peer has sent, are those of all paths that
-    /// have borne the name.
+    /// Figures of now, or the last ones. The counters, and what the peer has sent, are those of all paths
+    /// that have had the name.
     pub stats: PathStats,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Naming {
     /// Paths with the same key bear the same name, one after the other.
     pub(crate) key: String,
     pub(crate) name: String,
-    /// What tells it from another of the same name.
+    /// Tells it from another path of the same name.
     pub(crate) detail: String,
     pub(crate) usage: PathUsage,
 }
@@ -97,10 +97,10 @@ struct Named {
     usage: PathUsage,
     path: PathId,
     local: Option<SocketAddr>,
-    /// Of its paths before this one, and what the peer sent on them.
+    /// Counters of its paths before this one, and packets that the peer sent on them.
     before: PathCounters,
     peer_sent_before: u64,
-    /// Of this one; unknown until it is looked at.
+    /// Latest figures of this one; none until they are first looked at.
     last: Option<PathStats>,
 }
 
@@ -122,7 +122,7 @@ impl Named {
 impl PathNames {
     /// Calls `path` as `naming` says.
     pub(crate) fn assign(&mut self, path: PathId, naming: Naming) {
-        // What it was called until now, without having been told.
+        // Drops the name that the path was given by default.
         self.0.retain(|named| named.path != path || named.key == naming.key);
         if let Some(named) = self.0.iter_mut().find(|named| named.key == naming.key) {
             named.succeed(path);
@@ -137,7 +137,7 @@ impl PathNames {
         self.0.push(Named { key, name, usage, path, local, before, peer_sent_before, last });
     }
 
-    /// `name`, with more to it if another path bears it already.
+    /// `name`, extended if another path has it already.
     fn distinct(&self, name: String, detail: &str) -> String {
         let is_free = |name: &String| self.0.iter().all(|named| named.name != *name);
         if is_free(&name) {
@@ -156,8 +156,8 @@ impl PathNames {
         }
     }
 
-    /// Takes note of how paths stand, and calls those that nobody has named as `naming` says. A new path takes the name
-    /// of a closed one of the same key.
+    /// Records the state of paths, and names those without a name as `naming` says. A new path takes the name of a
+    /// closed one of the same key.
     pub(crate) fn update(
         &mut self,
         paths: &[PathStats],

@@ -17,14 +17,14 @@ pub struct PathRequest {
     pub local: LocalRequest,
     /// The peer's address on this path, if not the usual one.
     pub remote: Option<SocketAddr>,
-    /// Where the peer can be reached, as far as it is known, if not at a single address: of these, one or two that
-    /// are worth trying are chosen for each interface when it comes.
+    /// Known addresses of the peer, if it is not at a single one. For each interface that appears, one or two of
+    /// them that are worth trying are chosen.
     pub choice: Vec<SocketAddr>,
     /// What it is called, if not as its interface.
     pub name: Option<String>,
     /// When it is used.
     pub usage: PathUsage,
-    /// What controls congestion on it, if not the profile's choice.
+    /// Congestion control on it, if not the profile's choice.
     pub congestion: Option<PolicySpec>,
 }
 
@@ -48,7 +48,7 @@ pub enum PathUsage {
     /// When no path of normal usage works. It is kept ready, which costs a few bytes a second.
     Backup,
     /// As [`Backup`](Self::Backup), but nothing at all is sent on it before it is needed, so that taking over takes a
-    /// round trip more. It is closed ten seconds after a path of normal usage works again.
+    /// round trip more. It is closed ten seconds after a path that is not metered works again.
     Metered,
 }
 
@@ -56,7 +56,7 @@ impl PathRequest {
     /// Every interface, always.
     pub const ANY: PathRequest = PathRequest::from(LocalRequest::Any);
 
-    /// Beginning there, always, to the usual destination, under the profile's congestion control.
+    /// A path that begins at `local`, is always used, and has the usual destination and congestion control.
     pub const fn from(local: LocalRequest) -> Self {
         let usage = PathUsage::Normal;
         let (remote, name, congestion) = (None, None, None);
@@ -69,7 +69,7 @@ impl PathRequest {
             return None;
         }
         match &self.local {
-            // What leads back to this machine leads to no other peer.
+            // A loopback interface leads to no other machine, and others lead to no loopback address.
             LocalRequest::Any if interface.loopback != remote.is_loopback() => None,
             LocalRequest::Interface(name) if *name != interface.name => None,
             LocalRequest::Address(wanted) => {
@@ -102,7 +102,7 @@ const REMOTE: &str = "the peer's address and port after the @, such as 203.0.113
 const USAGE: &str = "name=NAME, backup, metered or cc=POLICY after a comma, the policy last";
 const NAME: &str = "a name of up to 15 letters, digits, - and _, for a path with an interface or address of its own";
 
-/// Reads what stands after `cc=`: a congestion control of the registry, with options that it has.
+/// Reads the value of `cc=`: a congestion control of the registry, with options that it has.
 ///
 /// # Errors
 /// Names those that exist.
@@ -170,7 +170,7 @@ impl FromStr for PathRequest {
     }
 }
 
-/// Whether a path can be called so.
+/// Whether `text` can be the name of a path.
 fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=15).contains(&text.len()) && text.chars().all(fits)

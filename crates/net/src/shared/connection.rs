@@ -37,21 +37,21 @@ pub(crate) struct ConnectionShared {
 /// What the application can wait for; all of it is notified when the connection ends.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
-    /// That the connection is answered, or over.
+    /// The connection is answered, or over.
     pub(crate) phase: Notify,
-    /// That the peer permits a further stream.
+    /// The peer permits a further stream.
     pub(crate) openable: Notify,
-    /// A stream of the peer.
+    /// The peer has opened a stream.
     pub(crate) incoming: Notify,
-    /// News of a path.
+    /// Something happened to a path.
     pub(crate) paths: Notify,
-    /// That the peer falls silent, or is heard again.
+    /// The peer falls silent, or is heard again.
     pub(crate) hearing: Notify,
-    /// That everything written has arrived.
+    /// Everything written has arrived.
     pub(crate) drained: Notify,
-    /// A datagram to read.
+    /// There is a datagram to read.
     pub(crate) datagram: Notify,
-    /// Space for a datagram to send.
+    /// There is space for a datagram to send.
     pub(crate) datagram_space: Notify,
 }
 
@@ -123,7 +123,7 @@ impl ConnectionShared {
         done
     }
 
-    /// Closes the connection; whoever uses it from now on is told so.
+    /// Closes the connection; whoever uses it from now on gets the reason as an error.
     pub(crate) fn close(self: &Arc<Self>, now: Time, code: u64, reason: &str) {
         let mut state = self.lock();
         state.close(now, code, reason);
@@ -132,7 +132,7 @@ impl ConnectionShared {
         self.mailbox.ring();
     }
 
-    /// The handshake is done.
+    /// Takes over the connection of a completed handshake.
     pub(super) fn begin(&self, connection: Connection, now: Time) {
         let mut state = self.lock();
         let asked_for_here = connection.role() == Role::Initiator;
@@ -148,7 +148,7 @@ impl ConnectionShared {
         }
     }
 
-    /// Nobody answered.
+    /// Ends a connection that nobody answered.
     pub(super) fn fail(&self) {
         let mut state = self.lock();
         state.tell(log::unanswered);
@@ -158,7 +158,7 @@ impl ConnectionShared {
         self.wait.phase.notify_waiters();
     }
 
-    /// The endpoint gives up what it believes half open.
+    /// Gives up a half-open connection; one that is open by now goes on.
     pub(super) fn give_up(&self) {
         let mut state = self.lock();
         match &state.connection {
@@ -176,7 +176,7 @@ impl ConnectionShared {
         }
     }
 
-    /// The connection is over, and all that the core knew of it gone.
+    /// Ends the connection, which is over and of which the core has forgotten everything.
     pub(crate) fn end(&self, state: &mut ConnectionState) {
         if !core::mem::replace(&mut state.gone, true) {
             self.endpoint.on_gone(self.handle);
@@ -184,14 +184,14 @@ impl ConnectionShared {
         self.forget_if_unused(state);
     }
 
-    /// Drops what is known of the connection once neither its task nor the application needs it.
+    /// Drops the connection once neither its task nor the application needs it.
     pub(crate) fn forget_if_unused(&self, state: &ConnectionState) {
         if state.gone && !state.referenced {
             self.endpoint.forget(self.handle);
         }
     }
 
-    /// No task looks after the connection any more.
+    /// Marks the connection as one that no task serves any more.
     pub(crate) fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
@@ -200,13 +200,13 @@ impl ConnectionShared {
         self.wait.notify_all();
     }
 
-    /// A copy of the handshake's answer came over another path.
+    /// Takes in a copy of the handshake's answer that came over another path.
     pub(crate) fn path_answered(&self, now: Time, address: PathAddress, payload: &[u8]) {
         self.act(|connection| connection.path_answered(now, address, payload));
     }
 }
 
-/// Where a connection stands.
+/// Progress of a connection, from the handshake to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Connecting,
@@ -221,14 +221,14 @@ pub(crate) enum Phase {
 /// A connection as its task and its handles see it.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
-    /// From the end of the handshake until nothing is left to say.
+    /// The core's connection, from the end of the handshake until there is nothing left to send.
     pub(crate) connection: Option<Connection>,
     pub(crate) phase: Phase,
     /// The application holds it.
     pub(crate) referenced: bool,
     /// The core has forgotten it.
     pub(crate) gone: bool,
-    /// No task looks after it any more.
+    /// No task serves it any more.
     stopped: bool,
     /// It was logged that the peer is silent.
     pub(super) silent: bool,
@@ -238,13 +238,13 @@ pub(crate) struct ConnectionState {
     last_stats: Option<ConnectionStats>,
     /// Where the peer says that it can be reached.
     pub(crate) peer_addresses: Vec<SocketAddr>,
-    /// What happened to paths and nobody has asked for yet, the newest only.
+    /// Path events that nobody has asked for yet, the newest only.
     pub(crate) path_events: VecDeque<PathEvent>,
-    /// How many there have been.
+    /// Number of path events so far.
     pub(crate) path_changes: u64,
     /// What its paths are called.
     pub(crate) names: PathNames,
-    /// What tells of its events.
+    /// Logs its events.
     pub(crate) voice: Option<Voice>,
     /// Room for one datagram of any length, once one has been read.
     datagram: Vec<u8>,
@@ -300,7 +300,7 @@ impl ConnectionState {
         now.or_else(|| self.last_stats.clone())
     }
 
-    /// Begins to keep what the halves of a new stream share.
+    /// Adds the state that the halves of a new stream share.
     pub(crate) fn track(&mut self, id: StreamId) {
         let halves = match id.direction() {
             Direction::Bidirectional => 2,
@@ -345,7 +345,7 @@ impl ConnectionState {
         }
     }
 
-    /// Tells something, once it is known of whom.
+    /// Logs something, once there is a log for the connection.
     pub(super) fn tell(&self, what: impl FnOnce(&Voice)) {
         if let Some(voice) = &self.voice {
             what(voice);
@@ -394,13 +394,13 @@ impl ConnectionState {
 pub(crate) struct StreamState {
     pub(crate) reader: Option<Waker>,
     pub(crate) writer: Option<Waker>,
-    /// Who waits until the peer has all of it.
+    /// Woken when the peer has all of the stream.
     pub(crate) delivery: Option<Waker>,
-    /// The peer has all of it.
+    /// The peer has all of the stream.
     pub(crate) acked: bool,
-    /// The peer reads no more of it, and why: told even if the core has forgotten the stream since.
+    /// The peer's code for reading no more of the stream, kept even if the core has forgotten the stream since.
     pub(crate) stopped: Option<u64>,
-    /// The peer has abandoned it, and why: told even if the core has forgotten the stream since.
+    /// The peer's code for abandoning the stream, kept even if the core has forgotten the stream since.
     pub(crate) reset: Option<u64>,
     /// Halves that the application holds or can still take.
     pub(crate) halves: u8,

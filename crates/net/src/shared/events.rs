@@ -13,7 +13,7 @@ use std::sync::Arc;
 const MOST_PATH_EVENTS: usize = 64;
 
 impl ConnectionShared {
-    /// Passes the core's news on to those who wait for it.
+    /// Passes the core's events on to those who wait for them.
     pub(crate) fn dispatch(self: &Arc<Self>, state: &mut ConnectionState, now: Time) {
         while let Some(event) = state.connection.as_mut().and_then(Connection::poll_event) {
             match event {
@@ -79,7 +79,7 @@ impl ConnectionShared {
     fn exchange_ids(&self, state: &mut ConnectionState) {
         if let Some(connection) = &mut state.connection {
             self.endpoint.exchange_ids(self.handle, connection);
-            // The peer is told of new ones in a round of the task that may not be due otherwise.
+            // New ids are sent by the task, which may not be due otherwise.
             self.mailbox.ring();
         }
     }

@@ -10,7 +10,7 @@ use std::task::Waker;
 /// Bytes of short messages that wait for one task, at most: further ones are lost, as in a full kernel
 /// buffer.
 const MOST_COPIED: usize = 1 << 20;
-/// Room for short messages that is kept from one look to the next.
+/// Room for short messages that is kept from one collection to the next.
 const KEPT: usize = 1 << 16;
 /// Messages shorter than this are copied, so that they do not hold a whole receive buffer.
 const SHORT: usize = 1 << 13;
@@ -86,7 +86,7 @@ impl Mailbox {
         }
     }
 
-    /// Exchanges what has arrived for `empty` letters.
+    /// Swaps received messages with `empty` letters.
     pub(crate) fn collect(&self, empty: &mut Letters) {
         let mut state = self.lock();
         state.rings = 0;
@@ -111,7 +111,7 @@ impl Mailbox {
         true
     }
 
-    /// Takes no more messages; returns those there are.
+    /// Takes no more messages; returns those that are left.
     pub(crate) fn close(&self) -> Letters {
         let mut state = self.lock();
         state.closed = true;
@@ -163,7 +163,7 @@ impl Letters {
         }
     }
 
-    /// Empties it; its buffers are free for others.
+    /// Empties the list and gives its buffers back.
     pub(crate) fn recycle(&mut self, buffers: &Buffers) {
         for letter in self.list.drain(..) {
             if let Bytes::Whole(buffer, _) = letter.bytes {

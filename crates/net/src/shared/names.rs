@@ -8,7 +8,7 @@ use anabranch_core::wire::Role;
 use std::net::SocketAddr;
 
 impl ConnectionShared {
-    /// Takes note of how paths stand, before what is known of those that are over is forgotten.
+    /// Records the state of paths, before those that are over are forgotten.
     pub(crate) fn note_paths(&self, state: &mut ConnectionState) {
         let Some(stats) = state.stats() else { return };
         let role = state.connection.as_ref().map(Connection::role);

@@ -69,7 +69,7 @@ impl Routes {
         by_id.extend(changes.added.iter().map(|id| (*id, Arc::clone(&known.connection))));
     }
 
-    /// No packets lead to a connection any more: its ids may be given to others.
+    /// Releases the ids of a connection: no packets lead to it any more.
     pub(crate) fn cut(&self, handle: Handle) {
         let Tables { connections, by_id } = &mut *self.write();
         let ids = connections.get_mut(&handle).map(|known| core::mem::take(&mut known.ids));
@@ -78,7 +78,7 @@ impl Routes {
         }
     }
 
-    /// Drops a connection that was [cut](Self::cut) or never had ids; tells whether it was the last.
+    /// Drops a connection that was [cut](Self::cut) or never had ids; returns whether it was the last.
     pub(crate) fn remove(&self, handle: Handle) -> bool {
         let mut tables = self.write();
         tables.connections.remove(&handle);

@@ -26,14 +26,14 @@ impl StreamWaitCounts {
     }
 }
 
-/// A stream waits as long as this lives.
+/// Counts a stream as waiting until this is dropped.
 pub(crate) struct StreamWait<'a>(&'a StreamWaitCounts);
 
 impl<'a> StreamWait<'a> {
     pub(crate) fn begin(connection: &'a ConnectionShared, voice: Option<&Voice>) -> Self {
         let counts = &connection.stream_waits;
         counts.total.fetch_add(1, Ordering::Relaxed);
-        // Of those that wait at the same time, the first is told.
+        // Only the first of those that wait at the same time is logged.
         let first = counts.waiting.fetch_add(1, Ordering::Relaxed) == 0;
         if let Some(voice) = voice.filter(|_| first) {
             log::stream_waits(voice);

@@ -36,7 +36,7 @@ impl SocketAbilities {
     }
 }
 
-/// Linux tells twice of what it granted, the other half being for its own accounting (socket(7)).
+/// Linux reports twice what it granted, the other half being for its own accounting (socket(7)).
 fn granted(told: usize) -> usize {
     if cfg!(any(target_os = "linux", target_os = "android")) { told / 2 } else { told }
 }

@@ -51,7 +51,7 @@ pub enum ReadExactError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadToEndError {
-    /// It is longer than the limit.
+    /// The stream is longer than the limit.
     #[error("the stream is longer than {0} bytes")]
     TooLong(usize),
     /// Bytes could not be read.

@@ -80,8 +80,8 @@ impl RecvStream {
     /// Reads everything up to the end of the stream.
     ///
     /// # Errors
-    /// When there is more than `limit` bytes, of which the first are then lost; what
-    /// [`read`](Self::read) says otherwise.
+    /// When there is more than `limit` bytes, of which the first are then lost; and those of
+    /// [`read`](Self::read).
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         let mut bytes = Vec::new();
         loop {
@@ -125,7 +125,7 @@ impl RecvStream {
             return Poll::Pending;
         };
         self.ended = finished;
-        // Reading gives the peer credit, which now and then is to be sent.
+        // Reading gives the peer credit, which has to be sent now and then.
         if state.connection.as_ref().is_some_and(|connection| connection.has_control()) {
             shared.mailbox.ring();
         }

@@ -169,7 +169,7 @@ impl SendStream {
         Some(progress.sent)
     }
 
-    /// Ready when the stream is finished and the peer has all of it.
+    /// Waits until the stream is finished and the peer has all of it.
     ///
     /// # Errors
     /// When the peer has stopped the stream, or the connection is over.
@@ -177,8 +177,8 @@ impl SendStream {
         self.stopped().await?.map_or(Ok(()), |code| Err(WriteError::Stopped(code)))
     }
 
-    /// Ready when the peer stops reading, with the code of its application, or when the stream is finished
-    /// and the peer has all of it, with `None`.
+    /// Waits until the peer stops reading, and returns its application's code, or until the stream is
+    /// finished and the peer has all of it, and returns `None`.
     ///
     /// # Errors
     /// When the connection is over.

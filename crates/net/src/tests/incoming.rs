@@ -34,7 +34,7 @@ async fn who_asks_is_known_before_it_is_answered() {
     assert!(pair.client.local_addrs().contains(&incoming.remote_addr()));
     assert_eq!(incoming.local_addr(), Some(pair.server.local_addrs()[0]));
     assert!(!incoming.remote_addr_validated());
-    // Copies over the other path and of later make nobody ask twice.
+    // Copies over the other path, and later ones, do not make the peer ask twice.
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert!(!client.is_finished());
     let server = soon(incoming.accept()).await.unwrap();
@@ -160,13 +160,13 @@ async fn one_who_waits_no_more_cannot_be_accepted() {
     let pair = Pair::new();
     let client = connecting(&pair);
     let incoming = asked(&pair).await;
-    // As when its time is over.
+    // As if the peer had waited for too long.
     let shared = pair.server.shared();
     shared.lock().router.handle_timeout(shared.clock.now() + Duration::from_secs(40));
     let gone = soon(incoming.accept()).await.unwrap_err();
     assert_eq!(gone, AcceptError::Refused(AcceptRefused::Gone));
     assert!(gone.to_string().contains("ask again"), "{gone}");
-    // The peer still tries, and does.
+    // The peer still tries, and asks again.
     let server = soon(accepted(&pair.server)).await;
     soon(client).await.unwrap().unwrap();
     drop(server);
@@ -186,7 +186,7 @@ async fn a_crowd_that_nobody_decides_on_is_bounded() {
             client.connect(key, [path]).await.map(drop)
         });
     }
-    // Longer than a place is safe.
+    // Longer than a place among those that wait is safe.
     for _ in 0..60 {
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(server.shared().lock().incoming.len() <= 16);

@@ -8,7 +8,7 @@ const BUDGET: u64 = 6 << 20;
 /// Code of the wire format for a connection that takes too much.
 const MEMORY: u64 = 16;
 
-/// Writes to as many streams as it may what nobody reads, until the connection ends.
+/// Writes data that nobody reads to as many streams as allowed, until the connection ends.
 async fn fill(client: Connection) -> CloseReason {
     let mut full = Vec::new();
     let all = async {

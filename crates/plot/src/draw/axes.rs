@@ -6,12 +6,12 @@ use crate::text;
 
 const GRID: &str = "#e4e4e4";
 
-/// How many marks a vertical axis of a figure that high has, about.
+/// About how many marks the vertical axis of a figure of this height has.
 pub(super) fn y_count(height: f64) -> usize {
     (height / 55.0) as usize
 }
 
-/// Level lines behind the data.
+/// Draws horizontal grid lines behind the data.
 pub(super) fn grid(svg: &mut Svg, canvas: &Canvas<'_>) {
     let area = canvas.area;
     for tick in canvas.y.ticks(y_count(canvas.figure.size.1)) {
@@ -21,7 +21,7 @@ pub(super) fn grid(svg: &mut Svg, canvas: &Canvas<'_>) {
     }
 }
 
-/// Axes in front of the data; where what is below the figure ends.
+/// Draws the axes in front of the data; returns where what is below the figure ends.
 pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     let (area, figure) = (canvas.area, canvas.figure);
     svg.line((area.left, area.top), (area.left, area.bottom), INK, 1.0, "");
@@ -53,7 +53,7 @@ pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     below + room
 }
 
-/// Marks with numbers, as many as have room; where they end.
+/// Draws as many numbered marks as have room; returns where they end.
 fn numbers(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     let area = canvas.area;
     let room = area.right - area.left;
@@ -82,7 +82,7 @@ fn numbers(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     area.bottom + 8.0 + SMALL
 }
 
-/// Names under groups of bars, broken where they must be, and upright where they do not fit then; where they end.
+/// Draws names under groups of bars, broken into lines or, if they still do not fit, upright; returns where they end.
 fn categories(svg: &mut Svg, canvas: &Canvas<'_>, names: &[String]) -> f64 {
     const LINES: usize = 3;
     let area = canvas.area;
@@ -106,7 +106,7 @@ fn categories(svg: &mut Svg, canvas: &Canvas<'_>, names: &[String]) -> f64 {
     area.bottom + 8.0 + SMALL * (1.0 + 1.2 * (most - 1) as f64)
 }
 
-/// Names that are read from below; where they end.
+/// Draws names turned by 90 degrees; returns where they end.
 fn upright(svg: &mut Svg, canvas: &Canvas<'_>, names: &[String]) -> f64 {
     /// Longest name, pixels.
     const MOST: f64 = 400.0;

@@ -8,7 +8,7 @@ use crate::svg::Svg;
 /// Share of a group's width that its bars take.
 const FILLED: f64 = 0.76;
 
-/// Each series with its look: an outlined one has that of the series before it.
+/// Each series with its look; an outlined one has the look of the series before it.
 pub(super) fn looks(bars: &Bars) -> impl Iterator<Item = (&BarSeries, Look)> {
     let mut filled = 0_usize;
     bars.series.iter().map(move |series| {

@@ -5,19 +5,19 @@ use crate::figure::{Figure, Line, Style};
 use crate::palette::Look;
 use crate::svg::Svg;
 
-/// Colour of what figures are compared with.
+/// Colour of reference values.
 pub(super) const REFERENCE: &str = "#666666";
 const REFERENCE_DASH: &str = "5 4";
-/// Lines with more points than this per pixel are thinned; nothing that could be seen goes.
+/// Lines with more points than this per pixel are thinned, without visible change.
 const POINTS_PER_PIXEL: usize = 4;
 
-/// A layer between the top of the one below and its own.
+/// A layer: the area between the top of the layer below and its own top.
 pub(super) struct Stacked {
     pub(super) bottom: Vec<(f64, f64)>,
     pub(super) top: Vec<(f64, f64)>,
 }
 
-/// The layers on top of each other; what is not finite counts as nothing.
+/// The layers on top of each other; values that are not finite count as 0.
 pub(super) fn stacked(figure: &Figure) -> Vec<Stacked> {
     let mut bottom: Vec<(f64, f64)> = Vec::new();
     let mut stack = Vec::new();

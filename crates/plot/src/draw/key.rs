@@ -7,7 +7,7 @@ use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
 use crate::text;
 
-/// From one name to the next.
+/// Pixels from one name to the next.
 const STEP: f64 = 17.0;
 /// Length of the sample before a name, and the gap around it.
 const SAMPLE: f64 = 26.0;
@@ -15,11 +15,11 @@ const GAP: f64 = 7.0;
 /// Most of a figure's width that the key takes.
 const SHARE: f64 = 0.34;
 
-/// One name.
+/// One name, with the sample drawn before it.
 pub(super) struct Entry {
     name: String,
     sample: Sample,
-    /// Height at which it ends in the figure, in values; none to keep its place from the top.
+    /// Value beside whose height in the figure the name stands; `None`: in order from the top.
     beside: Option<f64>,
 }
 
@@ -30,7 +30,7 @@ enum Sample {
     Reference,
 }
 
-/// What needs a name: nothing if there is only one thing to see.
+/// The names that the key shows; none if there is only one thing to see.
 pub(super) fn entries(figure: &Figure) -> Vec<Entry> {
     let mut entries = Vec::new();
     let tops = stacked(figure);
@@ -93,7 +93,7 @@ pub(super) fn draw_below(svg: &mut Svg, entries: &[Entry], width: f64, top: f64)
     if entries.is_empty() { top } else { y + STEP / 2.0 }
 }
 
-/// Draws what a name stands for.
+/// Draws the sample that stands before a name.
 fn sample(svg: &mut Svg, sample: &Sample, (left, y): (f64, f64)) {
     let (corner, size) = ((left + 8.0, y - 5.0), (SAMPLE - 8.0, 10.0));
     match sample {

@@ -7,7 +7,7 @@ use crate::ack::{AckPolicy, AckTiming, ReceivedEvent};
 use crate::registry::{Entry, Options, PolicyError};
 use crate::view::PathView;
 
-/// What the registry says about the same path.
+/// The registry entry of acknowledgements on the same path.
 pub const SAME: Entry = Entry {
     name: "same-path",
     summary: "acknowledges on the path that carried the packet",
@@ -15,7 +15,7 @@ pub const SAME: Entry = Entry {
     options: OPTIONS,
 };
 
-/// What the registry says about a random path.
+/// The registry entry of acknowledgements on a random path.
 pub const RANDOM: Entry = Entry {
     name: "random-path",
     summary: "acknowledges on a path drawn uniformly among the usable ones",
@@ -23,7 +23,7 @@ pub const RANDOM: Entry = Entry {
     options: OPTIONS,
 };
 
-/// What the registry says about the best path.
+/// The registry entry of acknowledgements on the best path.
 pub const BEST: Entry = Entry {
     name: "best-path",
     summary: "acknowledges on the usable path with the least RTT · (1 + loss)",
@@ -31,7 +31,7 @@ pub const BEST: Entry = Entry {
     options: OPTIONS,
 };
 
-/// What the registry says about all paths.
+/// The registry entry of acknowledgements on all paths.
 pub const ALL: Entry = Entry {
     name: "all-paths",
     summary: "acknowledges on every usable path",
@@ -78,8 +78,8 @@ pub fn build_all(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyErro
     make(options, Route::All)
 }
 
-/// Cost of a path for an acknowledgement: a lost one costs about another round trip. A side that mostly
-/// acknowledges has few samples, and one delayed answer would spoil their mean: the least counts.
+/// Cost of a path for an acknowledgement: a lost one costs about another round trip. The least round trip
+/// counts, since a side that mostly acknowledges has few samples, and one delayed answer would distort their mean.
 fn cost(path: &PathView) -> f64 {
     match path.rtt.samples {
         0 => f64::INFINITY,
@@ -105,8 +105,8 @@ impl AckPolicy for Routed {
                 out.extend(usable().nth(drawn).map(|path| path.id));
             }
             Route::Best => {
-                // Who only acknowledges may have no sample of a path. That one is known to carry what is acknowledged;
-                // another that has a sample may be ten times as far.
+                // An endpoint that only acknowledges may have no sample of the path `about`. That path is known to
+                // carry packets; another with a sample may have ten times its delay.
                 let unknown = usable().any(|path| path.id == about && path.rtt.samples == 0);
                 let best = usable().min_by(|a, b| cost(a).total_cmp(&cost(b)));
                 out.extend(best.filter(|_| !unknown).map(|path| path.id));

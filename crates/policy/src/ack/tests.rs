@@ -71,7 +71,7 @@ fn routes_are_as_named() {
     let mut unmeasured = paths();
     unmeasured[2].rtt.samples = 0;
     assert_eq!(routes("best-path", &unmeasured, 0), [0]);
-    // What an unmeasured path carries is not answered on another, which may be ten times as far.
+    // Packets of an unmeasured path are not acknowledged on another, whose delay may be ten times as long.
     unmeasured[1].rtt.samples = 0;
     assert_eq!(routes("best-path", &unmeasured, 0), [1]);
     assert_eq!(routes("all-paths", &paths(), 0), [0, 1, 2]);

@@ -6,11 +6,11 @@ use core::time::Duration;
 /// A path as the buffer rules see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferedPath {
-    /// Its bandwidth.
+    /// Bandwidth of the path.
     pub bandwidth: Bitrate,
-    /// Its round-trip time.
+    /// Round-trip time of the path.
     pub rtt: Duration,
-    /// Its retransmission timeout.
+    /// Retransmission timeout of the path.
     pub rto: Duration,
 }
 

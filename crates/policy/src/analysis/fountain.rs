@@ -10,11 +10,11 @@ pub fn decoding_failure(window: u32, extra: u32, p: f64) -> f64 {
     (u64::from(extra) + 1..=sent).map(|lost| math::binomial(sent, p, lost)).sum::<f64>().min(1.0)
 }
 
-/// Numbers of losses up to this are counted without memory from the heap.
+/// Distributions with up to this many entries are kept on the stack.
 const FEW: usize = 8;
 
-/// The chance that more than `spare` packets are lost, of `packets` on a path that loses a share `p` each, over all
-/// paths: what eq. 4 becomes for a block whose packets are on several (a Poisson binomial distribution).
+/// The chance that more than `spare` packets are lost in all, where each of `paths` has a number of packets and the
+/// share of them that it loses: eq. 4 for a block on several paths (a Poisson binomial distribution).
 pub fn losses_beyond(spare: u32, paths: impl Iterator<Item = (u32, f64)>) -> f64 {
     let kept = spare as usize + 1;
     if kept <= FEW {
@@ -26,7 +26,8 @@ pub fn losses_beyond(spare: u32, paths: impl Iterator<Item = (u32, f64)>) -> f64
     }
 }
 
-/// The same; `chance` is the distribution of the losses so far, as far as it is kept, `term` that of one path.
+/// [`losses_beyond`] with its buffers: `chance` is the distribution of the losses so far, `term` that of one path,
+/// both up to `spare` losses.
 fn beyond(
     paths: impl Iterator<Item = (u32, f64)>,
     chance: &mut [f64],
@@ -51,13 +52,13 @@ fn beyond(
     (1.0 - chance[..=most].iter().sum::<f64>()).max(0.0)
 }
 
-/// Fills `term` with the distribution of the losses among `packets`, as far as it reaches; returns the largest number that
-/// it holds.
+/// Fills `term` with the distribution of the losses among `packets`, as far as its length allows; returns the
+/// largest number of losses in it.
 fn losses_of(packets: u32, p: f64, term: &mut [f64]) -> usize {
     let most = (packets as usize).min(term.len() - 1);
     let none = whole_power(1.0 - p, packets);
     if none < 1e-280 {
-        // Powers that small have lost their digits.
+        // Powers this small have lost their precision.
         for (lost, slot) in term.iter_mut().enumerate().take(most + 1) {
             *slot = math::binomial(u64::from(packets), p, lost as u64);
         }
@@ -84,8 +85,8 @@ fn whole_power(mut x: f64, mut n: u32) -> f64 {
     power
 }
 
-/// The largest mean number of losses of which more than `spare` occur with a chance of at most `accepted`, whatever
-/// paths they are spread over.
+/// The largest mean number of losses with which more than `spare` losses have a chance of at most `accepted`,
+/// however they are spread over paths.
 ///
 /// More than `spare` losses are at most as likely as by the Poisson distribution of the same mean, as long as `spare` is no
 /// less than that mean (Hoeffding 1956; Anderson and Samuels 1967). With nothing to spare, the mean itself is the bound.

@@ -38,7 +38,7 @@ pub const MAX_WINDOW: u32 = 512;
 /// Times beyond this many round trips are forecast as this many.
 pub const MAX_ROUNDS: u32 = 200;
 
-/// Courses of events that are less probable than this are left out of what a scheduler asks for.
+/// Probability below which forecasts for a scheduler do not follow a course of events.
 pub const PRUNED: f64 = 1e-6;
 
 /// The three ways in which a round may end, each with its chance and the packets delivered in all the
@@ -50,7 +50,7 @@ pub struct Outcomes {
     /// Some packets are lost and retransmitted fast.
     pub repaired: (f64, f64),
     /// So many are lost that the retransmission timer has to fire. Where the time is too short for
-    /// that the packets are those of the round that arrive.
+    /// that, the packets are those of the round that arrive.
     pub timed_out: (f64, f64),
 }
 
@@ -58,14 +58,15 @@ impl Forecast {
     /// N(T, w, s): the mean number of packets delivered within `time` from a window of `window`
     /// packets with slow-start threshold `ssthresh` (LATE eqs 1–23).
     ///
-    /// Where the printed equations differ from the model they describe this follows the model: the
+    /// Where the printed equations differ from the model they describe, this follows the model: the
     /// recursive terms carry the probability of their branch, and thresholds are at least 2.
     pub fn packets(&self, time: Duration, window: u32, ssthresh: u32) -> f64 {
         Forecaster::exact().packets(self, time, window, ssthresh)
     }
 
     /// The packets delivered within `time` if each round ends as it most likely does: without a loss, if the chance of
-    /// that is a half or more, else repaired fast. Of the last round as many are lost as is likeliest. Knows no timeouts.
+    /// that is a half or more, else repaired fast. In the last round the likeliest number is lost. There are no
+    /// timeouts.
     ///
     /// LATE §II describes DPSAF's forecast so; what it does in the last round is not published, and derived here.
     pub fn likeliest(&self, time: Duration, window: u32, ssthresh: u32) -> f64 {
@@ -137,15 +138,15 @@ pub enum Reading {
 pub struct Forecaster {
     pruned: f64,
     odds: OddsTable,
-    /// What a path may be doing after each number of round trips, and as many timeouts as are looked at.
+    /// The possible states after each number of round trips, with the number of timeouts being evaluated.
     row: Vec<Place>,
-    /// The same after one timeout more.
+    /// The possible states with one more timeout.
     next_row: Vec<Place>,
 }
 
 impl Forecaster {
-    /// Follows no course of events that is less probable than [`PRUNED`]: it counts as one that goes on without a
-    /// loss and without growth.
+    /// Follows no course of events less probable than [`PRUNED`]: such a course counts as going on without losses
+    /// and without growth.
     pub fn pruning(reading: Reading) -> Self {
         let odds = OddsTable::new(reading, 0.0);
         Forecaster { pruned: PRUNED, odds, ..Self::default() }
@@ -161,20 +162,20 @@ impl Forecaster {
         let Some(clock) = Clock::new(path) else { return 0.0 };
         let grid = Grid::new(clock, clock.horizon(time));
         self.odds.prepare(path.loss);
-        // Two places more than there are: what follows the last rounds is entered as well.
+        // Two places beyond the last, for the states that follow the last rounds.
         for row in [&mut self.row, &mut self.next_row] {
             row.resize_with(row.len().max(grid.rounds as usize + 3), Place::default);
         }
         self.row[0].add(State::new(window, ssthresh, path.largest()), 1.0);
         let mut packets = 0.0;
-        // Whatever leads to a time lies before it in this order.
+        // In this order, a place is complete before its rounds are evaluated.
         for timeouts in 0..=grid.timeouts {
             let mut turn = grid.first(timeouts);
             while let Some(at) = turn {
                 packets += self.step(path, at);
                 turn = grid.next(&at);
                 if turn.is_none() {
-                    // Rounds that would begin after the last of them begin too late, and count for nothing.
+                    // Rounds that would begin after the last turn begin too late to deliver anything.
                     self.row[at.rounds + 1].take_packets();
                 }
             }

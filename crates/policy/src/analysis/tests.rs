@@ -20,7 +20,7 @@ fn the_table_of_alphas_beside_the_exact_distribution() {
     for column in table_ii(90, 0.5) {
         close(column.exact, column.printed, if column.epsilon == 0.01 { 0.1 } else { 0.03 });
     }
-    // What is exact at one loss is far off at another.
+    // The α of Table II, fitted at p = .5, is far off at p = .1.
     close(exact_alpha(90, 0.1, 0.01), 1.9, 0.05);
 }
 
@@ -194,13 +194,13 @@ fn forecasts_of_deliveries() {
 #[test]
 fn likeliest_deliveries() {
     let table = [
-        // 5 and 6.
+        // Rounds of 5 and 6.
         (0.0, 5, 5, 20, 11.0),
-        // 10, and 11 of which none is lost most likely.
+        // 10, then 11 of which most likely none is lost.
         (0.01, 10, 8, 15, 21.0),
         // Windows from 10 to 13 arrive whole more often than not.
         (0.05, 10, 8, 50, 60.0),
-        // 8 do not: they take two round trips, then 4, then 5.
+        // A window of 8 does not: it takes two round trips; then 4, then 5.
         (0.1, 8, 8, 40, 17.0),
         // 1, then 2 that take two round trips. The last round would begin when the time is over.
         (0.5, 1, 2, 30, 3.0),
@@ -345,7 +345,7 @@ fn theorem_3_fails_for_two_paths_that_are_not_the_best() {
 }
 
 proptest! {
-    /// What remains of it: no path has less than the best.
+    /// What remains of Theorem 3: no path has a lower PEDT than the best.
     #[test]
     fn theorem_3_holds_for_the_best_path_and_any_other(
         paths in prop::collection::vec((0.0..0.95_f64, 0.001..2.0_f64, 0.001..5.0_f64), 2..6),

@@ -1,9 +1,9 @@
-//! The experiment on queues that are sums of what paths send; whole transfers are `sim/tests/shared_bottleneck.rs`.
+//! The experiment on queues that are sums of what paths send; `sim/tests/shared_bottleneck.rs` tests whole transfers.
 
 use super::*;
 use crate::view::RttView;
 
-/// Milliseconds of one way to the bottleneck, and from it.
+/// One-way delays to the bottleneck and from it, ms.
 type Way = (u64, u64);
 
 /// Two paths that send all the time, and what their delays are made of.
@@ -48,7 +48,7 @@ fn drive(
         rate: anabranch_types::Bitrate::from_mbps(10.0),
         ..PathView::unknown(PathId(id))
     });
-    // By milliseconds: how each path swings as it sends, and each queue.
+    // By millisecond: the swing of each path as it sends, and the delay in each queue.
     let (mut swings, mut queues) = (vec![[0.0; 2]], vec![[10.0_f64; 2]]);
     for now in 1..seconds * 1000 {
         change(now, &mut road);
@@ -85,7 +85,7 @@ fn drive(
     }
 }
 
-/// The first time at which they were taken to share, s.
+/// The first time at which the paths were taken to share, s.
 fn found_after(road: Road) -> f64 {
     run(1, 30, road, |_, _| {}).first().map_or(f64::INFINITY, |first| *first as f64 / 1e3)
 }

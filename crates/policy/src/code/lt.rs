@@ -7,7 +7,7 @@ use crate::code::{
 use crate::registry::{Entry, Options, PolicyError, option};
 use anabranch_fec::lt::{self, Held, MAX_SOURCES, Peeling, Soliton};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "lt",
     summary: "LT code, decoded by peeling: cheap, and 20 to 50 % more symbols than sources to decode",
@@ -15,7 +15,8 @@ pub const ENTRY: Entry = Entry {
     options: &[option("sources", "most source symbols of a block, 1 to 512", "512")],
 };
 
-/// Symbols beyond the sources that are kept of a block at most. Peeling needs about 1.21 F where all of 512 are lost.
+/// Most symbols beyond its number of sources that are kept of a block. Peeling needs about 1.21 F where all of 512 are
+/// lost.
 const SURPLUS: u16 = 512;
 
 /// Each repair is the exclusive or of a few sources.
@@ -59,7 +60,7 @@ fn error(error: lt::Error) -> CodeError {
     }
 }
 
-/// Keeps the distribution of the size that the last block had.
+/// Encoder that keeps the degree distribution for the size of the last block.
 #[derive(Debug, Default)]
 struct Making(Soliton);
 
@@ -78,7 +79,7 @@ impl Encoder for Making {
     }
 }
 
-/// Peels as symbols arrive.
+/// Decoder that peels as symbols arrive.
 #[derive(Debug, Default)]
 struct Following(Peeling);
 

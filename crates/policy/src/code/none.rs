@@ -3,7 +3,7 @@
 use crate::code::{CodeLimits, ErasureCode};
 use crate::registry::{Entry, Options, PolicyError};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "none",
     summary: "no repairs: a lost symbol is sent again",
@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncoded;
 
-/// Creates it.
+/// Builds the policy, which has no options.
 pub fn build(_: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
     Ok(Box::new(Uncoded))
 }

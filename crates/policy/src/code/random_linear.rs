@@ -7,7 +7,7 @@ use crate::code::{
 use crate::registry::{Entry, Options, PolicyError, option};
 use anabranch_fec::random_linear::{self, Equations, Held, MAX_SOURCES};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "random-linear",
     summary: "random linear code over GF(2): unlimited repairs, 1.6 symbols more than sources to decode",
@@ -63,7 +63,7 @@ impl Encoder for RandomLinear {
     }
 }
 
-/// Follows the rank.
+/// Decoder that follows the rank.
 #[derive(Debug, Default)]
 struct Following(Equations);
 

@@ -7,7 +7,7 @@ use crate::code::{
 use crate::registry::{Entry, Options, PolicyError, option};
 use anabranch_fec::raptorq::{self, Held, SYMBOLS};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "raptorq",
     summary: "RaptorQ: unlimited repairs; all but one of 200 blocks decode from as many symbols as sources",
@@ -18,14 +18,14 @@ pub const ENTRY: Entry = Entry {
 /// Symbols beyond the sources that are kept of a block: the chance that this many do not suffice is below 10⁻¹⁶.
 const SURPLUS: u16 = 8;
 
-/// Source symbols of a block at most, of the 56,403 that RFC 6330 allows: the core holds 1024 symbols of one.
+/// Most source symbols of a block. RFC 6330 allows 56,403, but the core holds at most 1024 symbols of a block.
 const SOURCES: u16 = 1024 - SURPLUS;
 
-/// Work of solving a block for each of its symbols, beside that for its bytes. Measured are from 20,000 to 25,000
+/// Work of solving a block for each of its symbols, in addition to that for each byte. Measured: 20,000 to 25,000
 /// instructions for each symbol and 10 to 19 for each byte, in blocks of 1016 to 10 symbols.
 const FOR_EACH_SYMBOL: u64 = 1500;
 
-/// RFC 6330, a source block of its own for each block.
+/// RFC 6330 with one source block for each coding block.
 #[derive(Clone, Copy, Debug)]
 pub struct RaptorQ {
     sources: u16,

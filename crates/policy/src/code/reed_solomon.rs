@@ -7,7 +7,7 @@ use crate::code::{
 use crate::registry::{Entry, Options, PolicyError};
 use anabranch_fec::reed_solomon::{self, MAX_SYMBOLS};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "reed-solomon",
     summary: "systematic Cauchy Reed–Solomon over GF(2^8), at most 255 symbols a block",
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReedSolomon;
 
-/// Creates it.
+/// Builds the policy, which has no options.
 pub fn build(_: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
     Ok(Box::new(ReedSolomon))
 }

@@ -5,7 +5,7 @@ use crate::registry::{Entry, Options, PolicyError};
 use crate::view::SymbolId;
 use anabranch_fec::sliding_window::{self, Decoder, Error, MAX_COVERAGE, MAX_MISSING, Repair};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "sliding-window",
     summary: "random linear code over GF(2^8) whose repairs cover any run of symbols, also while more come",
@@ -17,7 +17,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlidingWindow;
 
-/// Creates it.
+/// Builds the policy, which has no options.
 pub fn build(_: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
     Ok(Box::new(SlidingWindow))
 }

@@ -8,7 +8,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "balia",
     summary: "coupled: balanced linked adaptation, in growth and in cuts",

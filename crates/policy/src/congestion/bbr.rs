@@ -9,7 +9,7 @@ use crate::congestion::{AckEvent, CongestionController, SentEvent, TimeoutEvent}
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "bbr",
     summary: "BBRv1 as deployed: rate by the largest delivery rate, 10 rounds; least RTT, 10 s",
@@ -25,7 +25,7 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const CWND_GAIN: f64 = 2.0;
 /// Rounds that the bandwidth filter remembers.
 const BANDWIDTH_ROUNDS: usize = 10;
-/// How long a least RTT is believed.
+/// Age at which the least RTT expires.
 const RTT_WINDOW: Duration = Duration::from_secs(10);
 /// How long the window stays small while the least RTT is measured anew.
 const PROBE_RTT: Duration = Duration::from_millis(200);
@@ -196,7 +196,7 @@ impl Bbr {
         }
     }
 
-    /// Takes the rate sample in. True when a round trip begins with it.
+    /// Takes the rate sample in. True when a round trip begins with it and it is not app-limited.
     fn update_rate(&mut self, event: &AckEvent) -> bool {
         let Some(sample) = event.rate else { return false };
         let round_start = sample.prior_delivered >= self.round_end && event.acked_packets > 0;

@@ -16,7 +16,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "c4",
     summary: "like C4: a window of rate times the longest round trip, which decays; faster paths react sooner",
@@ -30,10 +30,10 @@ const RECOVERY: f64 = 15.0 / 16.0;
 const CRUISING: f64 = 1.0;
 const BOLD_PUSH: f64 = 5.0 / 4.0;
 const TIMID_PUSH: f64 = 17.0 / 16.0;
-/// Eras of cruising before a push, and without growth that end the first state.
+/// Eras of cruising before a push, and eras without growth that end the initial state.
 const CRUISING_ERAS: u32 = 4;
 const FLAT_ERAS: u32 = 3;
-/// Pushes in a row that bring more before the first state is entered again.
+/// Pushes in a row that raise the rate before the initial state is entered again.
 const PUSHES: u32 = 3;
 /// Most by which a round trip counts as longer than the least, s (spec: MAX_JITTER).
 const MAX_JITTER: f64 = 0.25;
@@ -43,9 +43,9 @@ const MAX_THRESHOLD: f64 = 0.025;
 const MAX_CUT: f64 = 0.25;
 /// Jitter is high where the least round trip is below this share of the longest.
 const HIGH_JITTER: f64 = 0.4;
-/// Packets that must have arrived before losses end the first state.
+/// Packets that must have arrived before losses end the initial state.
 const ENOUGH_PACKETS: u64 = 20;
-/// Timeouts in a row after which nothing known holds any longer, as for persistent congestion (RFC 9002 §7.6).
+/// Timeouts in a row after which all measurements are discarded, as for persistent congestion (RFC 9002 §7.6).
 const DEAD_TIMEOUTS: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ struct Era {
     /// Shortest and longest round trip acknowledged in it, s.
     min_rtt: f64,
     max_rtt: f64,
-    /// Nominal rate when it began.
+    /// Nominal rate when the era began.
     rate: f64,
     app_limited: bool,
 }
@@ -83,7 +83,7 @@ pub struct C4 {
     alpha: f64,
     alpha_before: f64,
     era: Era,
-    /// Eras that cruising has lasted, and eras in the first state that brought no growth.
+    /// Eras that cruising has lasted, and eras in a row of the initial state without growth.
     eras: u32,
     flat: u32,
     /// Whether the recovery under way has seen congestion: then measurements do not raise the rate.
@@ -91,13 +91,13 @@ pub struct C4 {
     /// The α of the push that the recovery under way follows, if it does, and the rate before it.
     push: Option<f64>,
     before_push: f64,
-    /// Whether the last push brought more, and how many in a row did.
+    /// Whether the last push raised the rate, and how many in a row did.
     pushed: bool,
     pushes: u32,
     /// Smoothed share of packets lost or marked.
     loss: f64,
     acked: u64,
-    /// The first state was entered again because of high jitter, which is done once.
+    /// Whether the initial state was entered again because of high jitter, which is done once.
     restarted: bool,
 }
 
@@ -181,7 +181,7 @@ impl C4 {
         Some(rtt)
     }
 
-    /// How much of the rate the event's congestion takes, if it shows any.
+    /// The share of the rate by which the event's congestion reduces it; `None` without congestion.
     fn congestion(&mut self, event: &AckEvent, rtt: Option<f64>) -> Option<f64> {
         self.acked = self.acked.saturating_add(event.acked_packets.into());
         let bad = event.lost_packets.saturating_add(event.ce_packets);
@@ -201,7 +201,7 @@ impl C4 {
 
     fn answer(&mut self, event: &AckEvent, cut: f64) {
         match self.state {
-            // Of packets that left before, which were answered when this began.
+            // Congestion of packets that left before recovery began, which was answered then.
             State::Recovery => self.congested = true,
             State::Initial => self.recover(true, event.now),
             State::Cruising | State::Pushing => {
@@ -226,7 +226,7 @@ impl C4 {
         self.max_rtt = if max_rtt > self.max_rtt { max_rtt } else { smoothed };
     }
 
-    /// An era is over: on to the next state, if this one is.
+    /// Ends an era, and the state if it is over too.
     fn advance(&mut self, now: Time) {
         self.end_era();
         match self.state {

@@ -3,12 +3,12 @@
 use crate::congestion::AckEvent;
 use crate::view::PathView;
 
-/// The paths that count.
+/// The paths that enter the sums: usable, with a window.
 pub(super) fn paths(siblings: &[PathView]) -> impl Iterator<Item = &PathView> {
     siblings.iter().filter(|path| path.usable() && path.cwnd > 0)
 }
 
-/// One path's share of the sums below: window in bytes and round-trip time in seconds.
+/// Window in bytes and round-trip time in seconds of each path.
 fn cwnds(siblings: &[PathView]) -> impl Iterator<Item = (f64, f64)> + '_ {
     paths(siblings).map(|path| (path.cwnd as f64, path.rtt.smoothed.as_secs_f64().max(1e-6)))
 }
@@ -42,7 +42,7 @@ pub(super) fn least_packets(siblings: &[PathView]) -> u64 {
     if paths(siblings).nth(1).is_some() { 1 } else { 2 }
 }
 
-/// How much of one flow's share is the path's: all of it, or the same part as of each other path that shares its
+/// The path's part of one flow's share: all of it, or an equal part with each other path that shares its
 /// bottleneck.
 pub(super) fn flow_share(event: &AckEvent, siblings: &[PathView]) -> f64 {
     let own = paths(siblings).find(|path| Some(path.id) == event.path);

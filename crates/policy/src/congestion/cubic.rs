@@ -9,7 +9,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "cubic",
     summary: "window grows as a cubic of time around its last maximum, times 0.7 on loss or mark",
@@ -45,7 +45,7 @@ pub struct Cubic {
     w_max: f64,
     /// Window just before the last cut.
     prior: f64,
-    /// What Reno would have.
+    /// Window that Reno would have.
     w_est: f64,
     /// Seconds from the start of the epoch to the plateau.
     k: f64,
@@ -77,7 +77,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
 }
 
 impl Cubic {
-    /// One that has `bytes` and leaves slow start behind.
+    /// A controller with a window of `bytes` that has left slow start.
     pub(super) fn at(bytes: u64, packet: u64) -> Self {
         let packet = packet.clamp(1, MAX_CWND / 1024);
         let cwnd = (bytes.min(MAX_CWND) as f64 / packet as f64).max(2.0);
@@ -101,8 +101,8 @@ impl Cubic {
         }
     }
 
-    /// Grows so that at the same loss its window is this share of one flow's: windows go with C^¼ (RFC 9438 §5.1), and
-    /// below that with the root of Reno's increase, as in RFC 6356.
+    /// Makes the window, at the same loss, this share of one flow's: windows of CUBIC go with C^¼ (RFC 9438 §5.1),
+    /// those of its Reno-friendly region with the root of Reno's increase, as in RFC 6356.
     pub(super) fn set_share(&mut self, share: f64) {
         let squared = share * share;
         (self.scale, self.increase) = (SCALE * squared * squared, squared);
@@ -157,8 +157,8 @@ impl Cubic {
         self.cwnd = self.cwnd.max(self.w_est);
     }
 
-    /// Grows towards `target`, whole packets, as Linux does: by one packet for so many acknowledged ones as the window has
-    /// packets over those that are missing; for two at least, and for a hundred windows if none is missing (`bictcp_update`).
+    /// Grows a window of w packets towards `target`, whole packets, as Linux does (`bictcp_update`): by one packet for
+    /// every w ÷ (`target` − w) acknowledged ones, 2 at least; for every 100 w if the target is reached.
     fn approach(&mut self, target: f64, acked: f64) {
         let window = self.cwnd.floor().max(1.0);
         let missing = target - window;

@@ -45,12 +45,12 @@ impl AdditiveCwnd {
         }
     }
 
-    /// The threshold, and a window that is steered, fall to this many packets from now on; 2 at first.
+    /// Sets the lower limit, packets, of the threshold and of windows set by [`steer`](Self::steer); 2 at first.
     pub(super) fn set_least(&mut self, packets: u64) {
         self.least = packets;
     }
 
-    /// The same in bytes.
+    /// The lower limit of the threshold in bytes.
     fn least(&self) -> u64 {
         self.least * self.packet
     }
@@ -86,7 +86,7 @@ impl AdditiveCwnd {
         self.last_cut.may_grow(event)
     }
 
-    /// Whether it is still below the threshold.
+    /// Whether the window is below the threshold.
     pub(super) fn in_slow_start(&self) -> bool {
         self.bytes < self.ssthresh
     }
@@ -104,7 +104,7 @@ impl AdditiveCwnd {
             self.bytes += step;
             acked -= step;
         }
-        // Rounded, so that a factor a hair below one is one.
+        // Rounded, so that a factor just below one counts as one.
         self.credit += (acked as f64 * factor.min(1024.0) + 0.5) as u64;
         let packets = self.credit / self.bytes;
         self.credit %= self.bytes;
@@ -152,8 +152,8 @@ impl AdditiveCwnd {
         self.last_cut = LastCut::at(now);
     }
 
-    /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes, two packets at
-    /// least.
+    /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes,
+    /// [`least`](Self::set_least) packets at least.
     pub(super) fn collapse_below(&mut self, now: Time, target: u64) {
         self.before = (self.bytes, self.ssthresh);
         self.ssthresh = target.max(self.least());
@@ -206,7 +206,7 @@ impl LastCut {
         lost || marked
     }
 
-    /// Whether what `event` acknowledges may let the window grow: it was full, and the packets were sent
+    /// Whether what `event` acknowledges may let the window grow: the window was full, and the packets were sent
     /// after the cut.
     pub(super) fn may_grow(self, event: &AckEvent) -> bool {
         !event.app_limited && event.acked_packets > 0 && !self.answered(event.largest_acked_sent)
@@ -218,7 +218,7 @@ pub(super) trait CwndRule: Debug + Send {
     /// The window.
     fn additive(&self) -> &AdditiveCwnd;
 
-    /// The window, to be moved.
+    /// The window, mutable.
     fn additive_mut(&mut self) -> &mut AdditiveCwnd;
 
     /// As [`CongestionController::on_ack`].

@@ -8,11 +8,11 @@ use crate::congestion::AckEvent;
 /// What a finished round showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round {
-    /// The least round-trip time in it: the others may hold a burst of our own.
+    /// Least round-trip time of the round; the others may include the queue of our own burst.
     pub(super) rtt: Duration,
     /// The mean of its round-trip times.
     pub(super) mean: Duration,
-    /// The least ever: what it is without a queue.
+    /// Least round-trip time ever: that without a queue.
     pub(super) base: Duration,
     /// Acknowledgements in it.
     pub(super) samples: u32,
@@ -57,8 +57,8 @@ impl Rounds {
         let sample = event.rtt.latest;
         let base = self.base.map_or(sample, |base| base.min(sample));
         self.base = Some(base);
-        // By the sample, not by `largest_acked_sent`: a TCP sender, which itself sees to one cut a window,
-        // gives there a time that no cut has answered.
+        // By the sample, not by `largest_acked_sent`: a TCP sender, which itself limits cuts to one a window,
+        // mostly sets that to the present time.
         let ends = event.now - sample >= self.began;
         let round = self.least.filter(|_| ends).map(|rtt| {
             let mean = self.sum / self.samples.max(1);
@@ -80,7 +80,7 @@ impl Rounds {
     }
 }
 
-/// Packets in queues by the newest full round, N of Veno, and what Veno makes of a loss by them.
+/// Veno's N, the packets in queues by the newest full round, and the limit from which the path is congested.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     rounds: Rounds,
@@ -94,7 +94,8 @@ impl Backlog {
         Backlog { rounds: Rounds::default(), last: None, limit }
     }
 
-    /// Takes in an acknowledgement; whether so many packets of `cwnd` bytes wait that the path is congested.
+    /// Takes in an acknowledgement; returns whether the path is congested by the packets of a window of `cwnd`
+    /// bytes that wait in queues.
     pub(super) fn take(&mut self, event: &AckEvent, cwnd: u64, packet: u64) -> bool {
         if let Some(round) = self.rounds.take(event) {
             self.last = Some(round);
@@ -103,8 +104,8 @@ impl Backlog {
     }
 }
 
-/// The window, bytes, that a loss or a mark leaves of `cwnd`: half of it if the path is congested, which a mark
-/// says as well, else four fifths (Fu and Liew 2003, §III).
+/// The window, bytes, that a loss or a mark leaves of `cwnd`: half of it if the path is congested or there is a mark,
+/// else four fifths (Fu and Liew 2003, §III).
 pub(super) fn veno_cut(event: &AckEvent, cwnd: u64, congested: bool) -> u64 {
     if congested || event.ce_packets > 0 { cwnd / 2 } else { cwnd * 4 / 5 }
 }

@@ -8,7 +8,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "ecn-reno",
     summary: "Reno that halves on congestion marks only, its growth divided by 1 - loss",
@@ -45,7 +45,7 @@ pub struct EcnReno {
 /// What an acknowledged packet is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
-    /// Its bytes.
+    /// The bytes of the packet.
     Bytes,
     /// A full packet, whatever its size.
     Packets,

@@ -5,13 +5,14 @@ use core::time::Duration;
 
 use crate::congestion::AckEvent;
 
-/// Packets of window below which nothing is looked for (`hystart_low_window`).
+/// Window, packets, below which slow start is not ended (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
 /// Acknowledgements that follow one another within this are one train (`hystart_ack_delta_us`).
 const TRAIN_GAP: Duration = Duration::from_millis(2);
-/// Round-trip samples of a round of which the least is judged (`HYSTART_MIN_SAMPLES`).
+/// Round-trip samples of a round before the least of them is judged (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
-/// Least and most by which that has to exceed the least of all: an eighth of it, within these (`HYSTART_DELAY_THRESH`).
+/// Slow start ends where the least of a round exceeds the least of all by an eighth, within these bounds
+/// (`HYSTART_DELAY_THRESH`).
 const LEAST_RISE: Duration = Duration::from_millis(4);
 const MOST_RISE: Duration = Duration::from_millis(16);
 

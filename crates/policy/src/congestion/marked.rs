@@ -9,7 +9,7 @@ use core::time::Duration;
 use crate::congestion::AckEvent;
 use crate::congestion::cwnd::MAX_CWND;
 
-/// What a mark leaves of the bound (RFC 8511 §3.1).
+/// Factor on the bound at a mark (RFC 8511 §3.1).
 const KEPT: f64 = 0.8;
 /// Packets by which the bound grows in a round trip: as much as makes the average that of a flow which
 /// halves and grows by one (3·(1 − b)/(1 + b) for what is kept, b; RFC 9438 §4.3).
@@ -19,8 +19,8 @@ const GROWTH: f64 = 1.0 / 3.0;
 const SMALL: f64 = 8.0;
 /// Round trips in which a large bound is back where the mark was met, however large it is.
 const BACK_IN: f64 = 32.0;
-/// Beyond so many times the bytes at which the last mark was met, there is room that marks said nothing
-/// of: the bound grows by this share of itself in a round trip.
+/// Above this many times the bytes at which the last mark was met, marks say nothing of the room there is: the
+/// bound then grows by [`EXPLORING`] of itself in a round trip.
 const BEYOND: f64 = 1.5;
 const EXPLORING: f64 = 0.125;
 /// Least bound, packets: below one, the round trip's single packet waits for the pacer.
@@ -35,7 +35,7 @@ pub(super) struct MarkBound(Option<Bound>);
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     bytes: f64,
-    /// What it was, or would have been, when the last mark was met.
+    /// The bound, or the bytes in flight if there was none, when the last mark was met.
     met: f64,
     cut_at: Time,
 }

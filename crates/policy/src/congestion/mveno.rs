@@ -7,7 +7,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "mveno",
     summary: "coupled: LIA's growth, halved on a queue, and Veno's cuts; a substitute for mVeno",

@@ -6,7 +6,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "olia",
     summary: "coupled: linked growth, moved from the largest windows to the paths that lose least",
@@ -95,7 +95,7 @@ impl CwndRule for Olia {
             }
             self.owed += event.acked_bytes as f64 * self.factor(event, siblings);
             let (bytes, packet) = (self.cwnd.bytes(), self.cwnd.packet());
-            // Rounded, so that a factor a hair below one is one.
+            // Rounded, so that a factor just below one counts as one.
             let packets = ((self.owed + 0.5) / bytes as f64).trunc();
             if packets != 0.0 {
                 self.owed -= packets * bytes as f64;

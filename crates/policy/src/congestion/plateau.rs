@@ -10,20 +10,20 @@ use core::time::Duration;
 use crate::congestion::AckEvent;
 use crate::congestion::delay::Rounds;
 
-/// Most of the window over what the path holds by the best rate of late. The half above it keeps the path filled while the
-/// rates of rounds scatter, and for most of the time after a loss has halved the window.
+/// Limit of the window over the bandwidth-delay product by the best recent rate. The half above that product keeps the
+/// path filled while the rates of rounds scatter, and for most of the time after a loss has halved the window.
 const MOST: f64 = 1.5;
 /// The rounds whose best rate counts.
 const MEMORY: usize = 10;
-/// In slow start the window doubles from round to round, and the rate with it. If it grows by less, the path is full.
+/// In slow start the window and with it the rate double from round to round; if the rate grows by less than this
+/// factor, the path is full.
 const GROWING: f64 = 1.25;
-/// When the limit has held for this long, the queue is drained for a round to see what the round trip is without it;
-/// this many rounds pass until that shows. The way may have become longer, and a limit for the old one would starve the
-/// flow.
+/// When the limit has held for this long, the queue is drained for a round to measure the round trip without it, which
+/// shows after this many rounds: the path may have become longer, and a limit for the old one would starve the flow.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 const LOOK_ROUNDS: u32 = 2;
 
-/// Watches what arrives in round trips.
+/// Measures the delivery rate of each round trip.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plateau {
     rounds: Rounds,
@@ -31,7 +31,7 @@ pub(super) struct Plateau {
     began: Time,
     bytes: u64,
     unused: bool,
-    /// Bytes per second of the last rounds in which it was, the newest first.
+    /// Bytes per second of the last rounds in which the window was used, the newest first.
     rates: [f64; MEMORY],
     /// Least round-trip time, s, since the last look; 0 before there is one.
     base: f64,
@@ -40,16 +40,16 @@ pub(super) struct Plateau {
     /// Rounds left of a look, and whether anything has been lost since it began.
     looking: u32,
     lost: bool,
-    /// A look is over that cost nothing: the window goes back to the limit.
+    /// Whether a look has just ended: unless something was lost, the window goes back to the limit.
     restore: bool,
     /// The most that the window may be, bytes.
     limit: Option<u64>,
 }
 
 impl Plateau {
-    /// Takes in an acknowledgement. Where a window of `cwnd` bytes is to go, if it is to go anywhere.
+    /// Takes in an acknowledgement. Returns the size that a window of `cwnd` bytes is to get, if it is to change.
     pub(super) fn take(&mut self, event: &AckEvent, cwnd: u64, slow_start: bool) -> Option<u64> {
-        // What ends a round belongs to the next one.
+        // The acknowledgement that ends a round belongs to the next one.
         if let Some(round) = self.rounds.take(event) {
             self.end_round(event.now, round.rtt.as_secs_f64(), slow_start);
             (self.began, self.bytes, self.unused) = (event.now, 0, false);

@@ -7,7 +7,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "vegas",
     summary: "moves a packet per round trip to keep alpha to beta packets in queues; halves on loss or mark",
@@ -34,7 +34,7 @@ pub struct Vegas {
     alpha: f64,
     beta: f64,
     gamma: f64,
-    /// How it gives way to others, if it does, and whether the window has grown for the round under way.
+    /// How the window gives way to other flows, if it does, and whether it has grown for the round under way.
     yielding: Option<Yielding>,
     grew: bool,
 }
@@ -85,7 +85,7 @@ impl CwndRule for Vegas {
 }
 
 impl Vegas {
-    /// The window by what an acknowledgement says, and the round that it ends.
+    /// Adjusts the window to an acknowledgement and the round that it ends, if it ends one.
     fn follow(&mut self, event: &AckEvent, round: Option<Round>) {
         let cwnd = &mut self.cwnd;
         if cwnd.congested(event) {

@@ -6,7 +6,7 @@ use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "veno",
     summary: "Reno that cuts by a fifth while fewer than beta packets wait, and grows half as fast above",

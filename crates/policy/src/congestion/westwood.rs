@@ -9,7 +9,7 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "westwood",
     summary: "Reno's growth; on loss or mark the window falls to bandwidth estimate times least RTT",
@@ -52,7 +52,7 @@ impl Westwood {
     fn measure(&mut self, event: &AckEvent) {
         let ended = self.rounds.take(event).is_some();
         let Some(began) = self.began else {
-            // What the first acknowledgement covers was sent nobody knows when.
+            // It is unknown when the bytes of the first acknowledgement were sent: they count for no sample.
             self.began = Some(event.now);
             return;
         };

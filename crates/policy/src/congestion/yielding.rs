@@ -9,19 +9,19 @@ use core::time::Duration;
 
 use crate::congestion::delay::Round;
 
-/// Share of the least round-trip time by which rises must add up: less may be the grain of a few packets.
+/// Part of the least round-trip time (1/16) that rises must add up to: a few packets may cause smaller ones.
 const LEAST_RISE: u32 = 16;
 
-/// Watches rounds.
+/// Detects a consistent increase of the round-trip time from round to round.
 #[derive(Clone, Debug)]
 pub(super) struct Yielding {
-    /// Rises in a row that are an increase.
+    /// Rises in a row that count as a consistent increase.
     limit: u32,
     rises: u32,
     /// The last round's time, and that before the first rise.
     last: Duration,
     began: Duration,
-    /// Way given at this much delay above the base.
+    /// Delay above the base at which the flow gave way; `None` unless it gives way.
     given_at: Option<Duration>,
 }
 
@@ -46,7 +46,7 @@ impl Yielding {
         if self.last.is_zero() || round.rtt <= self.last {
             (self.rises, self.began) = (0, round.rtt);
         } else if grew {
-            // The queued packets may be its own.
+            // The queued packets may be the flow's own.
             self.began += round.rtt - self.last;
         } else {
             self.rises += 1;

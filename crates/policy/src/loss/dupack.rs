@@ -7,7 +7,7 @@ use crate::loss::{DetectionView, InFlight, LossDetector, LossVerdict};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::RttView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "dupack",
     summary: "lost when 3 later packets of the path are acknowledged, or at the retransmission timeout",

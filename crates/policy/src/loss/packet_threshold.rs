@@ -7,7 +7,7 @@ use crate::loss::{DetectionView, InFlight, Late, LossDetector, LossVerdict};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::RttView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "packet-threshold",
     summary: "lost when packets sent later, or 9/8 RTT later, are acknowledged; waits as long as packets come late",
@@ -33,12 +33,12 @@ pub const ENTRY: Entry = Entry {
 /// Timers are not finer than this (RFC 9002 §6.1.2, kGranularity).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// RFC 9002's detector, for roads that keep the order and for those that do not.
+/// RFC 9002's detector, for paths that keep packets in order and for paths that do not.
 ///
 /// In order, a packet is lost when the largest acknowledged number is `packets` above it, or when it was
 /// sent `time` round-trip times ago and a later one is acknowledged. Once packets have come late, those
-/// that are missing are waited for as long as any came late, counted from when they were overtaken. If one was
-/// further behind than the packet threshold, packets are not counted any more.
+/// that are missing are waited for as long as any came late, counted from when they were overtaken. If a late
+/// packet was further behind than the packet threshold, packets are not counted any more.
 #[derive(Clone, Debug)]
 pub struct PacketThreshold {
     packets: u64,
@@ -76,7 +76,7 @@ impl Extent {
     }
 }
 
-/// The largest extent lately. It is forgotten in halves.
+/// The largest recent extent, kept for the current and the previous half of the time it is remembered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reordering {
     current: Extent,
@@ -130,7 +130,7 @@ impl LossDetector for PacketThreshold {
 
     fn on_late(&mut self, packet: &Late) {
         let rtt = &packet.rtt;
-        // What comes later than that is as good as lost: no timer waits for it.
+        // A packet that comes later than that counts as lost: no timer waits for it.
         let longest = rtt.smoothed.max(rtt.variation.saturating_mul(self.window));
         let extent = Extent { late: packet.late.min(longest), gap: packet.gap };
         self.reordering.add(packet.now, extent, self.half(rtt));

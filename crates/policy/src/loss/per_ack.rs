@@ -8,7 +8,7 @@ use crate::loss::{LossEstimator, Resolved};
 use crate::registry::{Entry, Options, PolicyError};
 use crate::view::{BlockId, LossView};
 
-/// What the registry says about the reading over resolved packets.
+/// The registry entry of the estimator over resolved packets.
 pub const PER_ACK: Entry = Entry {
     name: "per-ack",
     summary: "lost share of the block's resolved packets, smoothed by 1/2 at every acknowledgement",
@@ -16,7 +16,7 @@ pub const PER_ACK: Entry = Entry {
     options: &[VARIANCE],
 };
 
-/// What the registry says about the reading over sent packets.
+/// The registry entry of the estimator over sent packets.
 pub const LITERAL: Entry = Entry {
     name: "literal",
     summary: "as per-ack, but counts packets still in flight as not delivered; overestimates",

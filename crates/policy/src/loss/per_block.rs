@@ -7,7 +7,7 @@ use crate::loss::{LossEstimator, Resolved};
 use crate::registry::{Entry, OptionEntry, Options, PolicyError, option};
 use crate::view::{BlockId, LossView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "per-block",
     summary: "lost share of each block once its first transmission is resolved, smoothed by 1/2",

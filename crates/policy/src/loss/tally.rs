@@ -88,12 +88,12 @@ impl<T: Default> ByBlock<T> {
     }
 }
 
-/// MPLOT's smoothing with gain 1/2 and the variance of eq. 3, after counts seen so far.
+/// MPLOT's smoothing with gain 1/2 and the variance of eq. 3; the counts seen so far, before the first update.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Smoothed {
     /// Mean and variance, once there has been an update.
     state: Option<(f64, f64)>,
-    /// Everything counted so far: the estimate until then.
+    /// Everything counted so far, which gives the estimate before the first update.
     seen: Count,
 }
 

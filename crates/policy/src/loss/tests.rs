@@ -65,7 +65,7 @@ fn packets_are_waited_for_as_long_as_others_came_late() {
         detector.judge(&PACKET, &view(1070, 12, 2)),
         LossVerdict::At(Time::from_millis(1100))
     );
-    // Further behind: time alone does, from when the packet was overtaken.
+    // Further behind: only time counts, from when the packet was overtaken.
     detector.on_late(&late(1000, 50, 3));
     let due = LossVerdict::At(Time::from_millis(1110));
     assert_eq!(detector.judge(&PACKET, &view(1109, 1000, 900)), due);
@@ -265,7 +265,7 @@ fn windowed_is_blind_while_a_queue_stands() {
     let mut estimator = estimator("windowed");
     estimator.on_resolved(&Resolved { queue: ms(11), ..resolved(0, 0, 50, 50) });
     assert_eq!(estimator.aggregate().mean, 0.0);
-    // On a path of 400 ms, 11 ms of queue are nothing.
+    // On a path of 400 ms, a queue of 11 ms is below a quarter of the round trip.
     estimator.on_resolved(&Resolved { queue: ms(11), srtt: ms(400), ..resolved(0, 0, 50, 50) });
     assert!(estimator.aggregate().mean > 0.4);
 }
@@ -302,7 +302,7 @@ fn losses_that_were_none_are_taken_back() {
     sure.on_resolved(&resolved(0, 1, 98, 2));
     assert_eq!(fooled.path(PathId(0)), sure.path(PathId(0)));
     assert_eq!(fooled.aggregate(), sure.aggregate());
-    // More than is remembered leaves none.
+    // Taking back more losses than are remembered leaves none.
     fooled.on_spurious(&resolved(0, 1, 0, 8));
     assert_eq!(fooled.path(PathId(0)).mean, 0.0);
 }

@@ -9,7 +9,7 @@ use crate::loss::{LossEstimator, Resolved};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::LossView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "windowed",
     summary: "lost share while no queue stands, with a half-life of max(250 ms, 4 RTT)",
@@ -51,7 +51,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyErro
     }))
 }
 
-/// Forgotten counts of one path or of all. Weights are packets.
+/// Decaying counts of one path or of all, in packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Track {
     acked: f64,
@@ -62,7 +62,7 @@ struct Track {
     /// The observation being collected.
     batch: (u32, u32),
     batch_at: Time,
-    /// Squared distances of observations from the mean, by packets, and their weight.
+    /// Squared distances of observations from the mean, weighted by their packets, and the sum of the weights.
     squares: f64,
     squares_weight: f64,
 }
@@ -119,7 +119,7 @@ impl Track {
         }
     }
 
-    /// Losses were none. They are fresh beside the half-life, and taken back whole.
+    /// Takes back spurious losses, undecayed: they are recent compared with the half-life.
     fn take_back(&mut self, lost: u32) {
         let packets = f64::from(lost).min(self.lost);
         self.lost -= packets;

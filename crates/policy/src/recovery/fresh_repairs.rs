@@ -6,7 +6,7 @@ use crate::recovery::{RecoveryAction, RecoveryEvent, RecoveryPolicy};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "fresh-repairs",
     summary: "as many fresh repairs as the block still needs; a silent path's load moves to others",

@@ -6,7 +6,7 @@ use crate::recovery::{RecoveryAction, RecoveryEvent, RecoveryPolicy};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "resend",
     summary: "sends a lost symbol again; a silent path's load moves to others",
@@ -54,7 +54,7 @@ pub struct Resend {
 }
 
 impl Resend {
-    /// Without options.
+    /// The policy with the defaults of its options.
     pub(super) fn plain() -> Self {
         Resend { timeout: OnTimeout::Reinject, stale: 0, cut: OnCut::Keep }
     }

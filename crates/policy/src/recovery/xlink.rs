@@ -11,7 +11,7 @@ use crate::scheduler::work::{carrier, send};
 use crate::scheduler::{Pick, Pull, Reason, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{BlockView, Blocked, PathView, SchedulerView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "xlink",
     summary: "as resend; what is long in flight, or in flight when nothing new waits, is copied to another path",
@@ -73,7 +73,7 @@ impl Age {
     }
 }
 
-/// Asks a scheduler; gives a path copies before it or, if it has nothing, after it.
+/// Wraps a scheduler: gives a path copies before asking it or, if it has nothing to send, afterwards.
 #[derive(Debug)]
 struct Copying {
     scheduler: Box<dyn Scheduler>,
@@ -85,7 +85,7 @@ struct Copying {
 const LONG_IN_FLIGHT: Reason = "long in flight on another path";
 const NOTHING_NEW: Reason = "in flight on another path, and nothing new waits";
 
-/// Blocks of which `path` may take a copy of a symbol in flight, oldest first: not every such symbol has one.
+/// Blocks of which `path` may take a copy of a symbol in flight, oldest first: those with symbols not copied yet.
 fn single<'a>(path: &PathView, view: &SchedulerView<'a>) -> impl Iterator<Item = &'a BlockView> {
     view.blocks.iter().filter(move |block| {
         let carried: u32 = block.in_flight_on.iter().map(|count| u32::from(*count)).sum();
@@ -93,8 +93,8 @@ fn single<'a>(path: &PathView, view: &SchedulerView<'a>) -> impl Iterator<Item =
     })
 }
 
-/// When what other paths carry of a block left, as far as is known: not before its first symbol, nor before the
-/// oldest packet that is open on any of them.
+/// The earliest time at which other paths can have sent what they carry of a block: when its first symbol left, or
+/// the oldest packet that is unacknowledged on any of them, whichever is later.
 fn left(block: &BlockView, path: &PathView, view: &SchedulerView<'_>) -> Time {
     let carries = |other: &&PathView| other.id != path.id && block.in_flight_by(other) > 0;
     let oldest = view.paths.iter().filter(carries).filter_map(|other| other.oldest_unacked).min();
@@ -102,7 +102,7 @@ fn left(block: &BlockView, path: &PathView, view: &SchedulerView<'_>) -> Time {
 }
 
 impl Copying {
-    /// The oldest block that holds a symbol long in flight elsewhere. Notes when the next one will be.
+    /// The oldest block that holds a symbol long in flight elsewhere. Notes in `ripens` when the next one will.
     fn aged<'a>(&mut self, path: &PathView, view: &SchedulerView<'a>) -> Option<&'a BlockView> {
         let age = self.age.of(view);
         for block in single(path, view) {

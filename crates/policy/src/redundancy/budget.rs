@@ -19,7 +19,7 @@ use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView, whole};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, LossView, MAX_PATHS, TrafficClass};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "budget",
     summary: "repairs by urgency, the wasted ones within a share of the data",
@@ -35,8 +35,8 @@ pub const ENTRY: Entry = Entry {
 
 /// Source symbols in a bulk block, at least, while there is data.
 const LEAST_SOURCES: u16 = 3;
-/// Longest round trips in which a bulk block fills up, at most: a larger one would keep its losses waiting for repairs,
-/// which cannot be made before it closes, and a smaller one needs more repairs for its size.
+/// Most time in which a bulk block fills up, in longest round trips: a larger block would keep its losses waiting for
+/// repairs, which cannot be made before it closes, and a smaller one needs more repairs for its size.
 const BLOCK_ROUNDS: f64 = 1.5;
 /// Source symbols in a block of an urgent class, at least, while there is data.
 const URGENT_SOURCES: u16 = 16;
@@ -44,14 +44,14 @@ const URGENT_SOURCES: u16 = 16;
 const GAIN: f64 = 0.125;
 /// Repairs for each source symbol of a live block, at most.
 const LIVE_REPAIRS: u16 = 3;
-/// The same of an interactive one: its messages are short, and with half of the packets lost, seven copies are what it
-/// takes for one of them to arrive.
+/// The same for an interactive block: its messages are short, and with half of the packets lost, a single symbol
+/// needs seven repairs to keep the chance of a further round within 0.005.
 const INTERACTIVE_REPAIRS: u16 = 7;
 /// Loss beyond this is not provided for.
 const MAX_LOSS: f64 = 0.9;
-/// No block has more repairs.
+/// Most repairs of a block.
 const MAX_REPAIRS: u16 = 255;
-/// Share of the variance of observed loss that is taken for change, not chance.
+/// Share of the variance of observed loss that is taken for a change of the loss rate, not for chance.
 const CHANGE: f64 = 0.25;
 /// Deviations of the number of losses that a full block's repairs must cover: one block in a thousand
 /// runs out.
@@ -69,13 +69,13 @@ pub struct Budget {
     sources: u16,
     urgent_failure: f64,
     /// Round trips of the quickest path for which a live block stays open. A loss is repaired that much later, which
-    /// is still sooner than by what a report of it brings. Interactive blocks close as soon as nothing waits.
+    /// is still sooner than after a report of it. Interactive blocks close as soon as nothing waits.
     linger: f64,
-    /// From one moment at which no live data waits to the next.
+    /// Times between moments at which no live data waits.
     pauses: Interval,
     /// Repairs of live data that has a sliding window.
     sliding: Sliding,
-    /// Live data is to have a sliding window.
+    /// Whether live data is to have a sliding window.
     separates_live: bool,
 }
 
@@ -103,7 +103,7 @@ impl Budget {
         (cap as u16).clamp(8, view.max_symbols)
     }
 
-    /// Repairs that may still be wasted, counting half of those just planned as wasted.
+    /// Repairs that may still be wasted. The budget begins with the share of 64 symbols.
     fn allowance(&self, view: &RedundancyView<'_>) -> f64 {
         let budget = self.overhead * (view.sources_sent + 64) as f64;
         (budget - view.repairs_unneeded as f64).max(0.0)
@@ -268,7 +268,7 @@ impl RedundancyPolicy for Budget {
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
         let certain = block.shortfall().saturating_sub(handed);
         let urgent = view.flushing || block.class != TrafficClass::Bulk;
-        // At an acknowledgement without a loss, less is open than when the reserve was reckoned.
+        // At an acknowledgement without a loss, fewer symbols are open than when the reserve was computed.
         if block.deficit() == 0 || (certain == 0 && !urgent) {
             return certain;
         }

@@ -16,7 +16,7 @@ use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, MAX_PATHS, PathView, TrafficClass};
 use anabranch_types::math;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "delta-complete",
     summary: "blocks of so many bytes, each sent until it is decoded but for a small chance",
@@ -42,7 +42,7 @@ pub const ENTRY: Entry = Entry {
 const TABLED: usize = 32;
 /// Beyond this loss no number of packets helps much.
 const MAX_LOSS: f64 = 0.95;
-/// No block is given more extra packets at a time.
+/// Most extra packets that a block is given at a time.
 const MOST_EXTRA: u16 = 1000;
 
 /// See the module's documentation.
@@ -81,7 +81,7 @@ struct Risk {
     /// Packets and their chance of being lost.
     paths: [(u32, f64); MAX_PATHS],
     count: usize,
-    /// Symbols on their way, without risk included.
+    /// Symbols on their way, those that are not at risk included.
     symbols: u32,
     /// The path of least loss among those in use, by place; how many packets of it may still be added at risk.
     best: usize,
@@ -106,7 +106,7 @@ impl DeltaComplete {
 
     /// What is at risk with `more` symbols by path slot, beyond those under way.
     fn risk(&self, block: &BlockView, more: &[u16; MAX_PATHS], view: &RedundancyView<'_>) -> Risk {
-        // Of copies, one counts.
+        // Copies of a symbol count once.
         let distinct = u32::from(block.in_flight) + u32::from(block.queued);
         let symbols = more.iter().fold(distinct, |sum, n| sum + u32::from(*n));
         let mut risk = Risk { paths: [(0, 0.0); MAX_PATHS], count: 0, symbols, best: 0, room: 0 };
@@ -117,7 +117,7 @@ impl DeltaComplete {
             let coming = u32::from(block.queued_on[slot]) + u32::from(more[slot]);
             let loss = path.loss.mean_up_to(MAX_LOSS);
             *entry = (at_risk(path, flying, coming, self.per_packet(path, view)), loss);
-            // One that is not in use carries nothing new; if none is, any may be.
+            // A path that is not in use gets nothing new; if none is in use, any path may.
             let rank = if path.usable() && !path.backup { loss } else { loss + 1.0 };
             if rank < least {
                 (least, risk.best) = (rank, risk.count);
@@ -132,8 +132,8 @@ impl DeltaComplete {
         risk
     }
 
-    /// Whether `block` is complete with what is under way, each symbol in a packet of its own, if that is quickly reckoned:
-    /// as though all of it were on the path of most loss.
+    /// Whether a quick test shows that `block` is complete with what is under way, each symbol in a packet of its
+    /// own: as though all of it were on the path of most loss.
     fn is_plainly_complete(&self, block: &BlockView, most_loss: f64) -> bool {
         let symbols = u32::from(block.in_flight) + u32::from(block.queued);
         let spare = symbols.checked_sub(u32::from(block.deficit()));
@@ -149,13 +149,13 @@ impl DeltaComplete {
         if self.tolerable.get(spare as usize).is_some_and(|most| mean <= *most) {
             return true;
         }
-        // No packet is lost with a chance of at most e to the power of minus the mean.
+        // The chance that no packet is lost is at most e to the power of minus the mean.
         let certain = spare == 0 && mean > self.fatal;
         !certain && losses_beyond(spare, paths.iter().copied()) <= self.failure
     }
 
-    /// Symbols to add to those at risk, on the path of least loss, until the block is complete; `waiting` symbols, of
-    /// which it is not known where they go, included.
+    /// Symbols to add to those at risk, on the path of least loss, until the block is complete, including the `waiting`
+    /// symbols, whose paths are not known yet.
     fn missing(&self, needed: u32, waiting: u32, mut risk: Risk, view: &RedundancyView<'_>) -> u16 {
         let each = view.paths.get(risk.best).map_or(1, |path| self.per_packet(path, view));
         let most = u16::MAX.into();
@@ -188,7 +188,7 @@ fn window(path: &PathView) -> u32 {
     path.cwnd_packets().min(u64::from(u32::MAX)) as u32
 }
 
-/// Packets that may still be lost unnoticed, of those for so many symbols in flight and so many that are to be sent.
+/// Packets that may still be lost unnoticed, of those for `flying` symbols in flight and `coming` ones to be sent.
 fn at_risk(path: &PathView, flying: u32, coming: u32, each: u32) -> u32 {
     let all = packets(flying + coming, each);
     let within = u64::from(all).saturating_mul(path.packet_size) <= path.cwnd;
@@ -209,7 +209,8 @@ impl RedundancyPolicy for DeltaComplete {
         BlockShape { sources, symbol_size }
     }
 
-    /// What it takes now; what more or less it takes when the last symbols leave is asked then.
+    /// The repairs that complete the block as it is now; [`still_needed`](RedundancyPolicy::still_needed) is asked
+    /// again when the last symbols leave.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         // The symbol that closes the block is not under way yet.
         let risk = self.risk(block, &[0; MAX_PATHS], view);

@@ -43,7 +43,7 @@ pub fn k_min(f: u16, p: f64, epsilon: f64, limit: u16) -> u16 {
     let mut sum = 0.0;
     for (k, term) in (0..limit).zip(needed(f, p)) {
         sum += term;
-        // Summation error must not ask for a repair that certainty needs none of.
+        // The tolerance keeps summation errors from asking for one repair too many.
         if sum >= 1.0 - epsilon - 1e-12 {
             return k;
         }
@@ -100,7 +100,7 @@ pub fn redundancy(q: f64) -> f64 {
     q / (1.0 - q)
 }
 
-/// Loss below this is none: a smoothed estimate halves with every loss-free block and never ends.
+/// Loss below this counts as none: a smoothed estimate halves with every loss-free block but never reaches 0.
 const NO_LOSS: f64 = 1e-6;
 
 /// k = ⌈x·f⌉, which is at least 1 if any loss is expected (eq. 9).
@@ -145,7 +145,7 @@ pub fn f_max(q: f64, codeword: u16, residual: f64) -> u16 {
     let mut tail: f64 = terms().map(|(_, term)| term).sum();
     for (m, term) in terms() {
         tail -= term;
-        // The chance of more than m losses; then n − m sources still arrive otherwise.
+        // The tail is now the chance of more than m losses; otherwise at least n − m symbols arrive.
         if tail <= residual {
             return (n - m).max(1) as u16;
         }

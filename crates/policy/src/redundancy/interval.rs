@@ -1,4 +1,4 @@
-//! How often something happens.
+//! The time between events, smoothed.
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -11,7 +11,7 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// It happens now. `gain` is the weight of the time since the event before, `[0, 1]`.
+    /// The event happens now. `gain` is the weight of the time since the event before, `[0, 1]`.
     pub(super) fn on_event(&mut self, now: Time, gain: f64) {
         if let Some(newest) = self.newest.replace(now) {
             let interval = now.since(newest);
@@ -20,7 +20,7 @@ impl Interval {
         }
     }
 
-    /// `None` before the second event.
+    /// The smoothed time between events; `None` before the second event.
     pub(super) fn smoothed(&self) -> Option<Duration> {
         self.smoothed
     }

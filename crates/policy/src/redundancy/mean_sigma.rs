@@ -8,7 +8,7 @@ use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, LossView, MAX_PATHS, PathView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "mean-sigma",
     summary: "blocks of one round trip with repairs for mean + k·deviation of loss, then on deficit",
@@ -70,7 +70,7 @@ pub struct MeanSigma {
     at_opening: bool,
     /// The loss estimate when the newest block was opened.
     opened_with: f64,
-    /// The last bound on sources, with what it was computed for: estimates often stand still.
+    /// The last bound on sources, after the loss and the codeword it was computed for: estimates often stay the same.
     bound: Option<(f64, u16, u16)>,
 }
 

@@ -10,7 +10,7 @@ use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, MAX_PATHS, SymbolId, TrafficClass};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "sliding",
     summary: "a repair of the newest symbols after every few; needs a code that slides",
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Newest symbols that a repair covers, unless it is chosen otherwise.
+/// Newest symbols that a repair covers by default.
 const REACH: u16 = 64;
 /// Chance that the repairs of a round trip's symbols do not suffice, at the automatic rate. Bulk data then waits for a
 /// second round, which is cheaper than further repairs.
@@ -90,12 +90,12 @@ impl Sliding {
     }
 }
 
-/// The rate that follows the loss, and what it follows from.
+/// The rate that follows the loss, and the interval between symbols from which it is computed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Automatic {
     /// Repairs for each symbol.
     share: f64,
-    /// From one symbol to the next.
+    /// Time from one symbol to the next.
     interval: Interval,
 }
 
@@ -147,8 +147,8 @@ impl RedundancyPolicy for Sliding {
         BlockShape { sources, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
-    /// What the rate leaves over: the last symbols of the data get a repair too. It is the next one's, sent
-    /// early: who writes symbol by symbol always writes the last, and does not get a repair for each.
+    /// What the rate leaves over: the last symbols of the data get a repair too. It is the next repair sent
+    /// early, so an application that writes symbol by symbol does not get a repair for each symbol.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let room = view.max_symbols.saturating_sub(block.sources);
         if !view.flushing || self.owed < 1e-6 || room == 0 {

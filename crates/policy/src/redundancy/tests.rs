@@ -233,7 +233,7 @@ fn budget_blocks_fill_up_within_the_longest_round_trips() {
     assert_eq!(sources(&view(&paths, 0.2, 0.0), &mut *budget), 128);
 }
 
-/// Under way for so long that its share of waste does not bind.
+/// After so many symbols that the budget for wasted repairs does not bind.
 fn underway(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_> {
     RedundancyView { sources_sent: 10_000, ..view(paths, mean, deviation) }
 }
@@ -297,7 +297,7 @@ fn budget_wastes_no_more_than_its_share() {
     assert_eq!([0, 76, 90, 100, 200].map(&mut repairs), [24, 24, 10, 0, 0]);
 }
 
-/// Repairs for each of 2,000 symbols that are made at an interval (µs) and flow on, at the automatic rate.
+/// Repairs for each of 2,000 symbols that follow one another at an interval (µs), at the automatic rate.
 fn automatic_share(view: &mut RedundancyView<'_>, interval: u64) -> f64 {
     let mut sliding = policy("sliding:every=auto,reach=64,sources=64");
     let (mut repairs, symbols) = (0, 2000_u32);

@@ -11,11 +11,11 @@ use super::{Entry, PolicyError, PolicySpec};
 /// One option of a policy, as `anabranch policies` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionEntry {
-    /// Its name.
+    /// The option's name.
     pub key: &'static str,
-    /// What it does, with its unit.
+    /// What the option does, with its unit.
     pub what: &'static str,
-    /// Its value when it is not given; the text is what the builder reads.
+    /// The option's value when none is given; the builder reads it as if the user had written it.
     pub default: &'static str,
 }
 

@@ -11,7 +11,7 @@ use super::PolicyError;
 pub struct PolicySpec {
     /// The policy.
     pub name: String,
-    /// Its options, by name.
+    /// The options given, by name.
     pub options: BTreeMap<String, String>,
 }
 
@@ -21,7 +21,7 @@ impl PolicySpec {
         PolicySpec { name: name.to_owned(), options: BTreeMap::new() }
     }
 
-    /// The same with one more option set.
+    /// The specification with one more option set.
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.options.insert(key.to_owned(), value.to_owned());
         self

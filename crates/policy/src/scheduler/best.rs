@@ -9,7 +9,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
 use crate::scheduler::{Pick, Pull, Reason, Scheduler, Work};
 use crate::view::{BlockView, PathView, SchedulerView};
 
-/// What the registry says about the least smoothed round-trip time.
+/// The registry entry of the least smoothed round-trip time.
 pub const MIN_RTT: Entry = Entry {
     name: "min-rtt",
     summary: "the path with the least smoothed RTT that has room; a loss prefers another path",
@@ -17,7 +17,7 @@ pub const MIN_RTT: Entry = Entry {
     options: &[unblock::OPTION],
 };
 
-/// What it says about the highest sending rate.
+/// The registry entry of the highest sending rate.
 pub const HIGHEST_RATE: Entry = Entry {
     name: "hsr",
     summary: "the path with the highest rate, cwnd/RTT, that has room; a loss prefers another path",
@@ -25,7 +25,7 @@ pub const HIGHEST_RATE: Entry = Entry {
     options: &[unblock::OPTION],
 };
 
-/// What it says about the largest window space.
+/// The registry entry of the largest window space.
 pub const MOST_SPACE: Entry = Entry {
     name: "lws",
     summary: "the path whose window has the most space; a loss prefers another path",
@@ -33,7 +33,7 @@ pub const MOST_SPACE: Entry = Entry {
     options: &[unblock::OPTION],
 };
 
-/// What it says about the lowest time by space.
+/// The registry entry of the lowest time by space.
 pub const LEAST_TIME_BY_SPACE: Entry = Entry {
     name: "lts",
     summary: "the path with the least RTT by space in its window; a loss prefers another path",
@@ -109,10 +109,10 @@ fn is_first(
     best.is_some_and(|best| best.id == path.id)
 }
 
-/// What is due, to a path that asks.
+/// The due work for a path that asks.
 enum Due {
     Nothing,
-    /// It is for paths that are better and have room.
+    /// There is work, but better paths have room for it.
     Leave,
     Take(Work),
 }
@@ -147,8 +147,8 @@ pub(super) fn due_on_fastest(
     }
 }
 
-/// What the scheduler of least round-trip time says, but that a slower path than the fastest of all, which has no room
-/// now, is given new data only unless it `yields` to that.
+/// The answer of the scheduler of least round-trip time, except that a path slower than the fastest, which has no room
+/// now, gets new data only if it does not yield. `yields` is asked about the slower path and the fastest.
 pub(super) fn fastest_unless(
     path: PathId,
     view: &SchedulerView<'_>,

@@ -9,7 +9,7 @@ use crate::scheduler::unblock;
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent};
 use crate::view::{MAX_PATHS, PathView, Round, SchedulerView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "blest",
     summary: "least RTT first; a slower path waits if it would block the receiver's buffer",
@@ -62,7 +62,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
 }
 
 impl Blest {
-    /// The path's span, today's round-trip time included.
+    /// The path's span, the present round-trip time included.
     fn span(&mut self, path: &PathView) -> Span {
         let now = path.rtt.smoothed;
         let fresh = Span { path: path.id, least: now, greatest: now };
@@ -74,7 +74,7 @@ impl Blest {
         span
     }
 
-    /// How long a symbol given to `slow` stays in the receiver's way.
+    /// How long a symbol given to `slow` keeps the receiver's window from advancing.
     fn linger(&mut self, slow: &PathView) -> Duration {
         let Span { least, greatest, .. } = self.span(slow);
         let share = (slow.bytes_in_flight + slow.packet_size) as f64 / slow.cwnd.max(1) as f64;
@@ -82,7 +82,7 @@ impl Blest {
         linger.max(slow.rtt.smoothed)
     }
 
-    /// Bytes that `fast` sends meanwhile, its window growing.
+    /// Bytes that `fast` sends during `linger`, while its window grows.
     fn sends(&mut self, fast: &PathView, linger: Duration) -> f64 {
         let Span { least, greatest, .. } = self.span(fast);
         let round = ((least + greatest) / 2).max(Duration::from_micros(1));
@@ -108,7 +108,7 @@ impl Blest {
         needed > window - (size + (slow.bytes_in_flight + slow.bytes_queued) as f64)
     }
 
-    /// Once in a round trip of the slow path: a buffer that was full asks for more caution.
+    /// Adapts the factor once in a least round trip of the slow path: up if the buffer has been full since, else down.
     fn adapt(&mut self, slow: &PathView, now: Time) {
         let period = self.span(slow).least;
         if now < self.adapted + period {

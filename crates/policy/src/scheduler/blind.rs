@@ -1,4 +1,4 @@
-//! Takes all paths for equal: whichever has room gets the oldest work.
+//! Treats all paths alike: whichever has room gets the oldest work.
 
 use anabranch_types::PathId;
 
@@ -7,7 +7,7 @@ use crate::scheduler::work::{NOTHING, carrier, first_in_line, send};
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::SchedulerView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "blind",
     summary: "any path with room takes the oldest due work, then new data",

@@ -10,7 +10,7 @@ use crate::scheduler::work::{NOTHING, assign_fresh, carriers};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, unblock};
 use crate::view::{PathView, SchedulerView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "daps",
     summary: "runs of a window each, in the order in which they arrive; a run waits for its path",
@@ -18,7 +18,8 @@ pub const ENTRY: Entry = Entry {
     options: &[unblock::OPTION],
 };
 
-/// Delays are multiples of this: else a plan, which ends when all paths' windows arrive together, is too long.
+/// Delays are rounded to multiples of this. Without that a plan, which ends when all paths' windows arrive together,
+/// would be too long.
 const STEP: Duration = Duration::from_millis(4);
 /// A plan ends after this many runs at the latest.
 const MOST_RUNS: usize = 256;
@@ -44,7 +45,8 @@ fn delay(path: &PathView) -> u64 {
     u64::try_from(steps).unwrap_or(u64::MAX).max(1)
 }
 
-/// The windows that arrive until all paths' arrive together, in this order; at the same time the faster path's first.
+/// The windows in order of arrival, until all paths' windows arrive together; of simultaneous ones, the faster path's
+/// is first.
 fn plan(view: &SchedulerView<'_>) -> VecDeque<Run> {
     let mut plan = VecDeque::new();
     let mut paths: Vec<&PathView> = carriers(view).collect();

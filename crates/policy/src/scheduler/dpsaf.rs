@@ -13,7 +13,7 @@ use crate::scheduler::shares::{Expectation, Shares, SharesOptions, faster};
 use crate::scheduler::{Scheduler, SchedulerEvent, unblock};
 use crate::view::{PathView, SchedulerView, SymbolId};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "dpsaf",
     summary: "as late, by the most likely course of events, corrected by when the slow path's data arrived",
@@ -26,12 +26,12 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// What is likeliest, and what is added to it.
+/// The likeliest forecast, and the correction that is added to it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Likeliest {
     /// Packets, positive or negative.
     correction: f64,
-    /// What is awaited to correct it anew.
+    /// The symbol whose arrival is awaited for the next correction.
     probe: Option<Probe>,
 }
 
@@ -77,7 +77,7 @@ impl Expectation for Likeliest {
                     probe.arrived = probe.arrived.or(Some(view.now));
                 }
             }
-            // It may be the one that was lost: nothing can be told by when it arrives.
+            // The probe may be what was lost: its arrival would tell nothing.
             SchedulerEvent::Lost(path) | SchedulerEvent::Timeout(path) if path == master.id => {
                 self.probe = None;
                 return;
@@ -99,9 +99,9 @@ impl Expectation for Likeliest {
 }
 
 impl Likeliest {
-    /// The slowest path's symbol was known to have arrived at `arrived`, and all before it at `before`; acknowledgements
-    /// took half a round trip each. Half of what the others deliver in the time between was given to them too much, or
-    /// too little.
+    /// The slowest path's symbol was known to have arrived at `arrived`, and all before it at `before`;
+    /// acknowledgements took half a round trip each. Corrects the others' shares by half of what they deliver in the
+    /// time between.
     fn correct(
         &mut self,
         master: &PathView,

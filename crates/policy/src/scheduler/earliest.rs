@@ -9,7 +9,7 @@ use crate::scheduler::work::{NOTHING, arrival, carrier, carriers, one, one_way, 
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockView, PathView, SchedulerView, TrafficClass};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "earliest",
     summary: "earliest in-order completion; a slow path is used only where it delays nothing",
@@ -19,11 +19,11 @@ pub const ENTRY: Entry = Entry {
 
 /// Share of the receiver's free buffer that may fill up behind a symbol on its way.
 const BUFFER_SHARE: f64 = 0.7;
-/// A copy of an urgent symbol on a path that carries one already counts as this much later: what takes
-/// one often takes the next.
+/// A copy of an urgent symbol on a path that carries one already counts as this much later: a loss of the
+/// first often takes the second too.
 const COPY_PENALTY: Duration = Duration::from_millis(10);
 
-/// Losses that turn up wait for the symbols handed to a path before: for no longer than this.
+/// Sending time of the symbols handed to a path at once, at most: losses that turn up wait that long behind them.
 const SPAN: Duration = Duration::from_micros(20);
 /// Symbols handed to a path at once, at most.
 const MOST_AT_ONCE: u64 = 16;
@@ -105,8 +105,8 @@ impl Earliest {
         others_deliver(view, path.id, arrival(path, view), faster) > bytes
     }
 
-    /// Whether no other path delivers sooner. Such a path waits for none: if all waited for one another,
-    /// nothing would move any more.
+    /// Whether no other path delivers sooner. Such a path waits for no other: if all paths waited for one
+    /// another, they would deadlock.
     fn delivers_first(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
         !carriers(view).any(|other| arrival(other, view) < arrival(path, view))
     }

@@ -9,7 +9,7 @@ use crate::scheduler::unblock;
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::{PathView, SchedulerView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "ecf",
     summary: "least RTT first; a slower path waits if the fastest finishes the rest sooner",
@@ -24,7 +24,8 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Ecf {
     beta: f64,
-    /// The fastest path is being waited for. What ends the waiting has to be worse by β than what began it.
+    /// Whether the fastest path is being waited for. Waiting ends at a threshold that is worse by β than where it
+    /// begins.
     waiting: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockId, BlockView, MAX_PATHS, PathView, SchedulerView, TrafficClass};
 use anabranch_types::PathId;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "expected-arrival",
     summary: "symbols of pending blocks, in order, each on the path where it should arrive first; the others' share is virtual",
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Loss beyond this makes no path worse.
+/// Loss beyond this counts as this.
 const MAX_LOSS: f64 = 0.99;
 
 /// See the module's documentation.
@@ -77,7 +77,7 @@ struct Turn {
     window: u64,
     delivery: f64,
     response: f64,
-    /// Until the first response, for which a full window waits.
+    /// Seconds until the first response, for which a full window waits.
     first_response: f64,
     per_packet: u32,
     /// Expected arrival of the next packet, seconds from now.
@@ -97,7 +97,7 @@ impl Turn {
             window: path.cwnd_packets(),
             delivery: delivery(path),
             response,
-            // What is overdue is answered at any time.
+            // A response that is overdue is expected at once.
             first_response: (response - age).max(0.0),
             per_packet: per_packet(path, view),
         };
@@ -116,7 +116,7 @@ impl Turn {
         }
     }
 
-    /// Symbols whose arrival is expected at that time.
+    /// Symbols whose arrival is expected at the time `arrival`.
     fn run(&self) -> u32 {
         let packets = match self.given.checked_sub(self.free) {
             None => self.free - self.given,
@@ -146,7 +146,7 @@ fn per_packet(path: &PathView, view: &SchedulerView<'_>) -> u32 {
 enum Symbol {
     /// Something that the block is due, or a repair of it.
     Of(BlockId),
-    /// A new one.
+    /// A new symbol.
     Fresh,
     /// A repair of a block that is not cut yet.
     Later,
@@ -169,7 +169,7 @@ struct Pending<'a, 'b> {
     /// The block in question: its place among the blocks, or beyond them.
     place: usize,
     block: BlockView,
-    /// Its symbols that are due, and those that are not cut yet.
+    /// Symbols of that block that are due, and those that are not cut yet.
     due: u32,
     uncut: u16,
     handed: [u16; MAX_PATHS],
@@ -202,7 +202,7 @@ impl<'a, 'b> Pending<'a, 'b> {
         }
     }
 
-    /// Turns to the next class of which there is anything to know. False if there is none.
+    /// Turns to the next class that has a block in need or opens a new one. False if there is none.
     fn turn_to_class(&mut self) -> bool {
         while let Some(class) = TrafficClass::ALL.get(self.classes.trailing_zeros() as usize) {
             self.classes &= self.classes - 1;
@@ -216,8 +216,8 @@ impl<'a, 'b> Pending<'a, 'b> {
         false
     }
 
-    /// Turns to the first block of the present class, from this place on, of which more has to be known than that it is
-    /// complete; beyond the last one, to one that is yet to be opened. False if there is neither.
+    /// Turns to the first block of the present class, from this place on, that may need symbols; beyond the last one,
+    /// to one that is yet to be opened. False if there is neither.
     fn turn_to(&mut self, place: usize) -> bool {
         let blocks = self.view.blocks.get(place..).unwrap_or_default();
         let found = self.view.demand.first_in_need(blocks, self.class);
@@ -238,8 +238,8 @@ impl<'a, 'b> Pending<'a, 'b> {
         let joins = shown.is_none() || next;
         self.uncut = if joins { u32::from(room).min(self.fresh) as u16 } else { 0 };
         self.due = block.takeable();
-        // Its repairs are planned once it is full; the question is what it needs when it is. What is due or planned is what
-        // is being given: the question is put without it.
+        // Repairs are planned once the block is full: the question is what it needs then. Symbols that are due or
+        // planned are the ones being given, so the question leaves them out.
         self.block = BlockView {
             sources: block.sources + self.uncut,
             closed: true,
@@ -253,14 +253,14 @@ impl<'a, 'b> Pending<'a, 'b> {
         true
     }
 
-    /// Sees to it that the block in question is the first that needs a symbol. False if none does.
+    /// Moves on to the first block that needs a symbol. False if none does.
     fn find(&mut self) -> bool {
         while self.wanted == 0 {
             let can_repair = self.can_repair();
             if (self.due > 0 || can_repair)
                 && self.view.demand.needs_more(&self.block, &self.handed)
             {
-                // It does not decode with fewer, whatever paths carry them.
+                // The block does not decode with fewer symbols, whatever paths carry them.
                 let handed: u32 = self.handed.iter().map(|n| u32::from(*n)).sum();
                 let coming =
                     u32::from(self.block.in_flight) + u32::from(self.block.queued) + handed;
@@ -294,7 +294,7 @@ impl<'a, 'b> Pending<'a, 'b> {
         }
     }
 
-    /// Gives up to `count` symbols to the path in `slot`; of which block, has been found out.
+    /// Gives up to `count` symbols of the block in question to the path in `slot`; returns how many.
     fn give(&mut self, count: u32, slot: u8) -> u32 {
         let given = count.min(self.wanted);
         self.wanted -= given;
@@ -310,8 +310,8 @@ impl<'a, 'b> Pending<'a, 'b> {
     }
 }
 
-/// The path that should deliver a packet first, and the first of them among equals. Of times, which are not negative, the
-/// bits are in the same order.
+/// The path that should deliver a packet first, and the first of them among equals. Times are not negative, so that
+/// their bits have the same order.
 fn first(turns: &mut [Turn]) -> Option<&mut Turn> {
     turns.iter_mut().min_by_key(|turn| turn.arrival.to_bits())
 }
@@ -360,7 +360,7 @@ impl Scheduler for ExpectedArrival {
     }
 }
 
-/// The asking path's turn has come.
+/// The answer when the asking path's turn has come.
 fn answer(pending: &Pending<'_, '_>, asking: PathId, picks: &mut Vec<Pick>) -> Pull {
     let next = pending.next();
     let fresh = pending.view.fresh;

@@ -8,7 +8,7 @@ use crate::registry::{Entry, Options, PolicyError, option};
 use crate::scheduler::shares::{Expectation, Shares, SharesOptions};
 use crate::scheduler::{Scheduler, unblock};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "late",
     summary: "the slowest path carries what comes after the faster paths' expected deliveries",

@@ -7,7 +7,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, oldest, send};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockView, MAX_PATHS, PathView, SchedulerView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "linux",
     summary: "bursts of 64 KiB to the path that empties its queue first, even ahead of its window",
@@ -17,10 +17,10 @@ pub const ENTRY: Entry = Entry {
 
 /// Bytes of a burst (MPTCP_SEND_BURST_SIZE: 64 KiB less the longest TCP header).
 const BURST: u64 = 65_428;
-/// Linux sizes the send buffer of a path by its congestion window, of ten packets at least, and so that it holds [`WINDOWS`]
-/// windows of payload: it reckons with two windows, and every packet of 1448 bytes as 4352 (`tcp_sndbuf_expand`).
+/// Least congestion window, packets, by which Linux sizes the send buffer of a path. The buffer holds [`WINDOWS`]
+/// windows of payload: Linux counts two windows, and every packet of 1448 bytes as 4352 (`tcp_sndbuf_expand`).
 pub const LEAST_WINDOW: u64 = 10;
-/// See [`LEAST_WINDOW`].
+/// Congestion windows of payload that a send buffer holds; see [`LEAST_WINDOW`].
 pub const WINDOWS: u64 = 6;
 
 /// New data goes in bursts to the path with the least time until it has sent what it holds, by the mean of its pacing
@@ -62,8 +62,8 @@ fn pacing_rate(path: &PathView) -> f64 {
     factor * window / path.rtt.smoothed.as_secs_f64().max(1e-6)
 }
 
-/// Whether a usable path has the one symbol of a block, in flight or in its queue. Of blocks of several symbols that is not
-/// known.
+/// Whether a usable path has the one symbol of a block, in flight or in its queue. False for blocks of several symbols,
+/// for which it is not known.
 fn has_a_carrier(block: &BlockView, view: &SchedulerView<'_>) -> bool {
     let mut usable = view.paths.iter().filter(|path| path.usable());
     block.planned == 1
@@ -79,8 +79,8 @@ impl Linux {
         rate.max(1.0)
     }
 
-    /// Updates the mean rate of a path that gets a burst of this many bytes: the mean weighs the bytes held, the
-    /// present rate those of the burst.
+    /// Updates the mean rate of a path that gets a burst of this many bytes: the mean is weighted by the bytes held,
+    /// the present rate by those of the burst.
     fn weigh(&mut self, path: &PathView, bytes: u64) {
         let (held, bytes) = (held(path) as f64, bytes as f64);
         let mean = (self.rate(path) * held + pacing_rate(path) * bytes) / (held + bytes).max(1.0);

@@ -10,7 +10,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, first_in_line, send};
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::{PathView, SchedulerView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "otias",
     summary: "the path on which a symbol arrives first, queued there ahead of the window",

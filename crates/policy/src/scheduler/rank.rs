@@ -7,7 +7,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, oldest, send};
 use crate::scheduler::{Pick, Pull, Reason, Scheduler, Work};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "rank",
     summary: "older blocks on paths of higher loss-free bandwidth, newer ones on the others",

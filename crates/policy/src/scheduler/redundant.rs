@@ -10,7 +10,7 @@ use crate::scheduler::{
 };
 use crate::view::{BlockView, Blocked, MAX_PATHS, PathView, SchedulerView, TrafficClass};
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "redundant",
     summary: "each of several paths carries a copy of every symbol not acknowledged yet",
@@ -47,7 +47,7 @@ pub struct Redundant {
     random: Rng,
 }
 
-/// What is not copied, and who schedules it.
+/// What is not copied, and its scheduler.
 #[derive(Debug)]
 pub(super) struct Rest {
     scheduler: Box<dyn Scheduler>,
@@ -74,7 +74,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     }))
 }
 
-/// How long a symbol that leaves on a path takes, for comparison: quicker if the path carries copies already.
+/// Time that a symbol takes on a path, for comparison: reduced by [`LOYALTY`] if the path carries copies already.
 fn time_on(path: &PathView, chosen: &[PathId], view: &SchedulerView<'_>) -> Duration {
     let time = arrival(path, view);
     if chosen.contains(&path.id) { time.mul_f64(LOYALTY) } else { time }
@@ -123,7 +123,7 @@ impl Redundant {
         if let Some(block) = blocks.clone().find(due) {
             return Some((Work::Block(block.id), "oldest due"));
         }
-        // What waits in the path's queue for its time takes room as well.
+        // Delayed copies in the path's queue take room as well.
         let room = self.jitter.is_zero() || path.free_packets() > 0;
         if let Some(block) = blocks.find(|block| room && block.uncopied(path) > 0) {
             return Some((Work::Copy(block.id), "copy of the oldest"));
@@ -165,7 +165,7 @@ impl Scheduler for Redundant {
             }
             Some((work, reason)) => send(picks, path, work, reason),
             None => match self.class {
-                // Others carry what is next and copied: what comes behind it need not wait for them.
+                // Other paths carry the copied data that is next: what comes behind it need not wait for them.
                 Some(copied) if view.fresh.class == copied && view.fresh.beyond > 0 => {
                     let count = view.fresh.symbols.min(u16::MAX.into()) as u16;
                     picks.push(Pick { work: Work::Ahead, count, path, not_before: Time::ZERO });
@@ -200,7 +200,7 @@ impl Rest {
         }
     }
 
-    /// Asks its scheduler, which is shown nothing of the class that is copied.
+    /// Asks the scheduler of the rest, which is shown nothing of the class that is copied.
     pub(super) fn pull(
         &mut self,
         copied: TrafficClass,

@@ -7,7 +7,7 @@ use crate::scheduler::work::{NOTHING, carrier, carriers, first_in_line, send};
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::SchedulerView;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "round-robin",
     summary: "paths with room take turns, a quota of symbols each",

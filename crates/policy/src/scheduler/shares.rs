@@ -16,7 +16,7 @@ use crate::scheduler::work::{
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
-/// What is expected of a path.
+/// A forecast of what paths deliver.
 pub(super) trait Expectation: Debug + Send {
     /// The packets that it delivers within `time` from a window of `window` packets with slow-start threshold `ssthresh`.
     fn packets(&mut self, path: &Forecast, time: Duration, window: u32, ssthresh: u32) -> f64;
@@ -24,10 +24,10 @@ pub(super) trait Expectation: Debug + Send {
     /// A new symbol, which comes after the shares of the others, goes to the slowest path, `master`, now.
     fn on_beyond(&mut self, _master: &PathView, _view: &SchedulerView<'_>) {}
 
-    /// Something happened.
+    /// A scheduler event, from which the forecast may learn.
     fn on_event(&mut self, _event: SchedulerEvent, _view: &SchedulerView<'_>) {}
 
-    /// Packets that all shares together have to be larger than expected, by what came of earlier plans.
+    /// Packets to add to all shares together, by the outcome of earlier plans; may be negative.
     fn correction(&self) -> f64 {
         0.0
     }
@@ -36,17 +36,17 @@ pub(super) trait Expectation: Debug + Send {
 /// What a path is expected to deliver until the slowest one's packets arrive.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
-    /// Whose, and when it was forecast.
+    /// The path, and when its share was forecast.
     of: Option<(PathId, Time)>,
-    /// Packets.
+    /// Packets that the path is expected to deliver.
     forecast: f64,
-    /// Of those, further packets by each in flight, if windows are clocked.
+    /// Further packets for each one in flight, if windows are clocked.
     by_flight: f64,
-    /// It timed out: nothing is expected before this, or an acknowledgement.
+    /// After a timeout: nothing is expected before this time or an acknowledgement.
     silent: Option<Time>,
     /// Symbols that may be queued on the path: the forecast, less half of what is in flight.
     queue: u64,
-    /// Those of them that the path has not been given yet.
+    /// Symbols of the share that the path has not been given yet.
     left: u32,
 }
 
@@ -54,7 +54,7 @@ struct Share {
 #[derive(Clone, Debug)]
 pub(super) struct Shares<E> {
     expectation: E,
-    /// What may be chosen.
+    /// How windows leave, when packets arrive, and what follows a share.
     options: SharesOptions,
     /// By slot.
     shares: [Share; MAX_PATHS],
@@ -68,12 +68,12 @@ const AGES: u32 = 2;
 /// The options of all schedulers by shares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharesOptions {
-    /// A path that has sent its share sends more, rather than wait.
+    /// Whether a path that has sent its share sends more, rather than wait.
     goes_on: bool,
-    /// Of a window what is free leaves now, and what is in flight when it is acknowledged, rather than all at once.
+    /// Whether of a window only the free part leaves now, and the rest as packets in flight are acknowledged.
     clocked: bool,
-    /// A packet arrives when the measured delays of the way forward say, where they are longer than half a round trip:
-    /// acknowledgements may return on another path, and queues stand on the way forward.
+    /// Whether a packet takes the measured forward delay, where that is longer than half a round trip: acknowledgements
+    /// may return on another path, and queues stand on the way forward.
     forward: bool,
 }
 
@@ -91,7 +91,7 @@ impl SharesOptions {
         "forward",
     );
 
-    /// As `options` say.
+    /// Reads the options of a scheduler by shares.
     pub(super) fn read(options: &Options<'_>) -> Result<Self, PolicyError> {
         Ok(SharesOptions {
             goes_on: options.choice("spare", &[("send", true), ("wait", false)])?,
@@ -101,9 +101,9 @@ impl SharesOptions {
     }
 }
 
-/// What is left of `time` when packets in flight are acknowledged, a round trip after they left: by part, their ages being
-/// even from zero to that of the oldest. If there are none, what leaves next is young. What is in flight beyond the window,
-/// after a cut, makes no room: that is the oldest of it.
+/// What is left of `time` when packets in flight are acknowledged, a round trip after they left, for each part of them.
+/// Ages are taken to be spread evenly from zero to that of the oldest; if nothing is in flight, they are zero. Packets
+/// in flight beyond the window, after a cut, make no room; they are the oldest.
 fn left_when_acknowledged(path: &PathView, time: Duration, now: Time) -> [Duration; AGES as usize] {
     let rtt = path.rtt.smoothed;
     let oldest = path.oldest_unacked.map_or(Duration::ZERO, |sent| now.since(sent)).min(rtt);
@@ -119,7 +119,7 @@ pub(super) fn slowest<'a>(view: &SchedulerView<'a>) -> Option<&'a PathView> {
     carriers(view).max_by_key(|path| (path.rtt.smoothed, path.id))
 }
 
-/// The others.
+/// The carriers other than `master`.
 pub(super) fn faster<'a>(
     view: &SchedulerView<'a>,
     master: &PathView,
@@ -160,7 +160,7 @@ impl<E: Expectation> Shares<E> {
         let Some(share) = self.shares.get(usize::from(path.slot)) else { return 0.0 };
         let in_flight = path.bytes_in_flight as f64 / path.packet_size.max(1) as f64;
         if !self.options.clocked {
-            // The other half has arrived.
+            // The other half of what is in flight has arrived.
             return share.forecast - (in_flight / 2.0).floor();
         }
         let window = path.round().packets as f64;
@@ -184,7 +184,7 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// N(T, w, s) of a path; made anew when T is over. What may happen meanwhile is in it.
+    /// N(T, w, s) of a path; made anew only when T is over, since it includes what may happen until then.
     fn forecast(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) {
         let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return };
         if share.silent.is_some_and(|until| view.now < until) {
@@ -198,7 +198,7 @@ impl<E: Expectation> Shares<E> {
         let granted = u64::from(view.fresh.window) * u64::from(view.fresh.symbol_size);
         let round = path.round();
         let loss = path.loss.mean.clamp(0.0, 1.0);
-        // What losses do to a window is the model's; of a rate they leave the rest.
+        // The model includes what losses do to a window; to a rate they only do away with the packets lost.
         let (loss, arriving) = if round.paced { (0.0, 1.0 - loss) } else { (loss, 1.0) };
         let forecast = Forecast {
             rtt: path.rtt.smoothed.max(Duration::from_nanos(1)),
@@ -219,7 +219,8 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// After a timeout the model has nothing arrive for another one. What is queued would wait as long.
+    /// After a timeout, the model expects nothing to arrive for another timeout. What is queued would wait as long,
+    /// so it is taken back.
     fn watch_silence(
         &mut self,
         event: SchedulerEvent,
@@ -249,7 +250,7 @@ impl<E: Expectation> Shares<E> {
         Pull::Send("a faster path delivers it before the slowest path could")
     }
 
-    /// A loss is due now, and comes before what is queued: that is given out anew.
+    /// If a loss is due, takes back what is queued: the loss goes first, and the rest is assigned anew.
     fn make_room(&mut self, view: &SchedulerView<'_>, actions: &mut Vec<SchedulerAction>) {
         if oldest(view.blocks).is_none() {
             return;
@@ -261,9 +262,9 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// The fastest path that has something of its share left, and how much. What is `due` is left to a path whose window alone
-    /// holds it, as far as it leaves within a round trip: later rounds are less certain, and the reader waits for all of it.
-    /// A paced path may be losing what it is given just because it is given too much.
+    /// The fastest path that has something of its share left, and how much. Work that is `due` goes to a path only as
+    /// far as its window lets it leave within a round trip: later rounds are less certain, and the reader waits for
+    /// all of it. A paced path gets none of it, since its losses may come from being given too much.
     fn owed<'a>(
         &self,
         view: &SchedulerView<'a>,

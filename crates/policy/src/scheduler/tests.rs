@@ -196,10 +196,10 @@ fn equal_ranks_are_all_good() {
 
 #[test]
 fn new_data_counts_with_the_newest_block() {
-    // It opens a second block, which belongs to the newer half.
+    // New data opens a second block, which belongs to the newer half.
     let closed = [block(0, 1)];
     assert_eq!(pulls("rank", &view(&three(), &closed, 9)), [FRESH, of(0), FRESH]);
-    // It joins the only block.
+    // New data joins the only block.
     let open = [BlockView { closed: false, ..block(0, 0) }];
     assert_eq!(pulls("rank", &view(&three(), &open, 9)), [FRESH, FRESH, FRESH]);
 }

@@ -22,18 +22,18 @@ pub(super) const OPTION: OptionEntry = option(
 
 /// A path whose window has no more packets than this repairs its losses slowly.
 const SMALL_WINDOW: u64 = 4;
-/// A copy is sent only if the round trip of who carries the symbol is more than so many times that of the fast path.
+/// A copy is sent only if the round trip of a path that carries the symbol exceeds this many of the fast path's.
 const FASTER: u32 = 4;
 
 /// A scheduler, and what is done for it when a buffer is full.
 #[derive(Debug)]
 struct Unblocking {
     scheduler: Box<dyn Scheduler>,
-    /// When a path had others held back for its sake, by slot.
+    /// By slot of a fast path: when others were last held back for its sake.
     held_back: [Option<Time>; MAX_PATHS],
 }
 
-/// `scheduler`, unblocked unless its options say otherwise.
+/// Wraps `scheduler` in [`Unblocking`], unless its options say otherwise.
 pub(super) fn wrap(
     options: &Options<'_>,
     scheduler: impl Scheduler + 'static,
@@ -55,7 +55,7 @@ impl Unblocking {
     ) {
         let ready = carriers(view).filter(|path| path.ready);
         let Some(fast) = ready.min_by_key(|path| (path.rtt.smoothed, path.id)) else { return };
-        // What is due goes to a path with room anyway.
+        // A symbol that is due goes to a path with room anyway.
         let Some(oldest) = view.blocks.first().filter(|block| !block.has_work()) else { return };
         let others =
             || view.paths.iter().filter(|path| path.id != fast.id && oldest.carried_by(path));

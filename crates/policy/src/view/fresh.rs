@@ -32,20 +32,20 @@ pub struct FreshView {
     pub beyond: u32,
     /// Number of the next source symbol.
     pub next: SymbolId,
-    /// The application is blocked on the send buffer: it has more to write than was taken, so what waits
-    /// is not the rest.
+    /// Whether the application is blocked on the send buffer: it has more to write than was taken, so that more
+    /// follows what waits.
     pub more: bool,
-    /// Class of the next of them.
+    /// Class of `symbols`.
     pub class: TrafficClass,
     /// Payload of one symbol, bytes.
     pub symbol_size: u16,
-    /// Set when `symbols` is 0.
+    /// Why no symbol can be made; set when `symbols` is 0.
     pub blocked: Option<Blocked>,
     /// Symbols that may be made before the receiver grants more, by the least of its
     /// credits for symbols, for the connection and for the stream that is next.
     pub credit: u32,
-    /// Symbols that may be outstanding in all: `credit`, and those made from the oldest that the receiver has not yet
-    /// acknowledged in order, or recovered, on.
+    /// Symbols that may be outstanding in all: `credit`, and those made since the oldest that the receiver has not yet
+    /// acknowledged in order, or recovered, that one included.
     pub window: u32,
 }
 

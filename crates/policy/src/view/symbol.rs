@@ -24,7 +24,7 @@ pub enum SymbolSpace {
 const LIVE: u64 = 1 << 61;
 
 impl SymbolSpace {
-    /// Both of them, each at the place of its value.
+    /// Both spaces; the index of each is its value.
     pub const ALL: [SymbolSpace; 2] = [SymbolSpace::Main, SymbolSpace::Live];
 
     /// How many symbols a space can number.

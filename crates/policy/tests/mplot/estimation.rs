@@ -12,7 +12,7 @@ fn estimator(spec: &str) -> Box<dyn LossEstimator> {
     build_estimator(&spec.parse().unwrap()).unwrap()
 }
 
-/// A block of which the paths carried and lost this many packets, told at once.
+/// A block of which the paths carried and lost this many packets, reported at once.
 fn block(estimator: &mut dyn LossEstimator, id: u64, paths: &[(u32, u32)]) {
     for (index, (sent, lost)) in paths.iter().enumerate() {
         let path = PathId(index as u32);
@@ -37,7 +37,7 @@ fn assert_close(found: f64, expected: f64) {
 #[test]
 fn the_loss_of_a_block_is_one_minus_received_over_sent_summed_over_paths() {
     let mut estimator = estimator("per-block");
-    // Eq. 2: paths weigh as what they carried. 1 − (9 + 20)/(10 + 30) = .275.
+    // Eq. 2: paths are weighted by what they carried. 1 − (9 + 20)/(10 + 30) = .275.
     block(&mut *estimator, 0, &[(10, 1), (30, 10)]);
     assert_close(estimator.path(PathId(0)).mean, 0.1);
     assert_close(estimator.path(PathId(1)).mean, 1.0 / 3.0);

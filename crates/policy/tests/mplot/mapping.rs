@@ -8,7 +8,7 @@ use anabranch_types::{PathId, Time};
 
 use super::provisioning::path;
 
-/// Unrecovered blocks of which these have this many symbols due.
+/// Unrecovered blocks with these numbers of symbols due.
 fn blocks(due: &[u16]) -> Vec<BlockView> {
     let block = |(index, due): (usize, &u16)| BlockView {
         id: BlockId(index as u64),
@@ -79,7 +79,7 @@ fn earlier_blocks_come_before_later_ones_on_every_path() {
 #[test]
 fn no_opportunity_to_send_is_wasted() {
     let paths = [path(0, 30, 40), path(1, 10, 40)];
-    // Nothing of its own half: the good path takes newer blocks or new data, the bad one older blocks.
+    // Without work in its own half, the good path takes newer blocks or new data, the bad one older blocks.
     assert_eq!(mapping(&paths, &blocks(&[0, 0, 0, 3]), 0), [Some(3), Some(3)]);
     assert_eq!(mapping(&paths, &blocks(&[0, 0, 0, 0]), 9), [None, None]);
     assert_eq!(mapping(&paths, &blocks(&[3, 0, 0, 0]), 0), [Some(0), Some(0)]);

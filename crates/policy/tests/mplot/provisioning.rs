@@ -47,7 +47,7 @@ fn proactive(spec: &str, sources: u16, mean: f64, deviation: f64) -> u16 {
     policy(spec).proactive(&block(sources), &view(&paths, mean, deviation))
 }
 
-/// H(k) of eq. 5, reckoned as it stands: the sum of C(F + i − 1, i) pⁱ (1 − p)ᶠ.
+/// H(k) of eq. 5, computed as written: the sum of C(F + i − 1, i) pⁱ (1 − p)ᶠ.
 fn recovered(sources: u16, p: f64, k: u16) -> f64 {
     let mut combinations = 1.0;
     (0..=k).fold(0.0, |sum, i| {
@@ -106,7 +106,7 @@ fn proactive_repairs_cover_the_mean_and_kappa_deviations() {
     assert_eq!(proactive("mean-sigma:kappa1=0", 60, 0.2, 0.1), 15);
     assert_eq!(proactive("mean-sigma", 60, 0.2, 0.1), 26);
     assert_eq!(proactive("mean-sigma:kappa1=3", 60, 0.2, 0.1), 60);
-    // Every block is provided for anew, as the estimates stand then.
+    // Each block's repairs follow the estimates of its time.
     assert_eq!(proactive("mean-sigma", 60, 0.0, 0.0), 0);
 }
 

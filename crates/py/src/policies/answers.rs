@@ -203,7 +203,7 @@ impl Penalise {
 /// The name of the class that answered, for messages.
 type Class<'a> = &'a dyn Fn() -> String;
 
-/// What `pull` returned for `path`; its picks are pushed onto `picks`.
+/// Converts what `pull` returned for `path`; its picks are pushed onto `picks`.
 pub(super) fn pulled(
     value: &Bound<'_, PyAny>,
     path: PathId,
@@ -265,7 +265,7 @@ fn wrong(value: &Bound<'_, PyAny>, class: Class<'_>) -> PyErr {
     ))
 }
 
-/// What `on_event` returned.
+/// Converts what `on_event` returned into actions.
 pub(super) fn acted(
     value: &Bound<'_, PyAny>,
     actions: &mut Vec<SchedulerAction>,

@@ -97,11 +97,11 @@ snapshot! {
         next: u64 = |fresh| fresh.next.0;
         /// The application has more to write than the send buffer took.
         more: bool = |fresh| fresh.more;
-        /// The class of the next of them: "interactive", "live" or "bulk".
+        /// The class of the next source symbol: "interactive", "live" or "bulk".
         traffic_class: &'static str = |fresh| fresh.class.name();
         /// The payload of a symbol, bytes.
         symbol_size: u16 = |fresh| fresh.symbol_size;
-        /// Why there are none: "application", "flow-control" or "decoder-credit"; None if there are.
+        /// Why no source symbol could be made: "application", "flow-control" or "decoder-credit"; None if one could.
         blocked: Option<&'static str> = |fresh| fresh.blocked.map(blocked);
         /// Symbols that may be made before the receiver grants more.
         credit: u32 = |fresh| fresh.credit;
@@ -110,7 +110,7 @@ snapshot! {
     }
 }
 
-/// Everything that a scheduler may look at: how things stood when it was asked. It may be kept.
+/// Everything that a scheduler may look at, as it was when the scheduler was asked. The view may be kept.
 #[pyclass(frozen, module = "anabranch")]
 pub(crate) struct SchedulerView {
     now: Time,
@@ -137,7 +137,7 @@ impl SchedulerView {
         }
     }
 
-    /// Paths on which ordinary data may go now: usable ones, backups only if there is nothing else.
+    /// Whether ordinary data may go on `path` now: it is usable, and no backup unless there is nothing else.
     fn is_carrier(&self, path: &view::PathView) -> bool {
         let others = self.paths.iter().any(|path| path.usable() && !path.backup);
         path.usable() && !(others && path.backup)
@@ -183,7 +183,7 @@ impl SchedulerView {
         Ok(shown.bind(py).clone())
     }
 
-    /// Those that have work, oldest first: faster than looking through all of them.
+    /// The blocks that have work, oldest first: faster than looking through all of them.
     #[getter]
     fn with_work<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let blocks = self.blocks.iter().filter(|block| block.has_work());

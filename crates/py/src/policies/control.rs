@@ -16,7 +16,7 @@ use super::script::Script;
 use super::values::{amount, kind, time, word, wrong};
 use super::view::{PathView, bitrate};
 
-/// What the attributes of the object said after its last call.
+/// The object's attributes as they were after its last call.
 #[derive(Clone, Copy, Debug)]
 struct State {
     cwnd: u64,
@@ -74,17 +74,17 @@ fn optional(
     if value.is_none() { Ok(None) } else { amount(object, value, what).map(Some) }
 }
 
-/// What a class says once of all its objects.
+/// Properties that a class declares for all its objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits {
-    /// Whether it wants to hear of packets that leave.
+    /// Whether its objects want to hear of packets that leave.
     pub on_sent: bool,
     pub governs_recovery: bool,
     pub reads_siblings: bool,
     pub couples: bool,
 }
 
-/// Its windows and rates are read from the object's attributes after each call: between them, they are constant.
+/// A controller whose windows and rates are read from the object's attributes after each call and constant in between.
 #[derive(Debug)]
 pub(super) struct Scripted {
     script: Script,

@@ -122,12 +122,12 @@ fn path(event: &Told) -> Option<PathId> {
 }
 
 snapshot! {
-    /// What a scheduler is told.
+    /// An event that a scheduler is told.
     SchedulerEvent of Told {
         /// "acked", "lost", "cwnd-reduced", "timeout", "path-up", "path-down" (of a path), "recovered" (of a
         /// block), "receiver-limited", "sender-limited" or "wakeup".
         kind: &'static str = |event| kind(event);
-        /// The path, where it is about one.
+        /// The path that the event is about, if any.
         path: Option<u32> = |event| path(event).map(|path| path.0);
         /// The block that was recovered.
         block: Option<u64> = |event| match event {

@@ -13,7 +13,7 @@ use super::events::SchedulerEvent;
 use super::script::Script;
 use super::values::{kind, time, wrong};
 
-/// What it does at every call is asked of its object; methods that its class does not have are not called.
+/// A scheduler that asks its Python object at every call; methods that its class does not have are not called.
 #[derive(Debug)]
 pub(super) struct Scripted {
     script: Script,
@@ -23,7 +23,7 @@ pub(super) struct Scripted {
 }
 
 impl Scripted {
-    /// `hears` of events; `wakes` by itself.
+    /// `hears`: the class has `on_event`; `wakes`: it has `wakeup`.
     pub(super) fn new(object: Py<PyAny>, hears: bool, wakes: bool) -> Self {
         Scripted { script: Script::new(object), hears, wakes, wakeup: None }
     }

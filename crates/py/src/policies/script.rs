@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 #[derive(Debug)]
 struct Shared {
     seed: u64,
-    /// Policies made so far: each draws random numbers of its own.
+    /// Number of policies made so far; each draws random numbers of its own.
     made: AtomicU64,
     /// Ends this run, once set.
     failed: Arc<AtomicBool>,
-    /// Nobody wants this run, nor others, any more.
+    /// Set when this run, and others with the same flag, are no longer wanted.
     cancel: Arc<AtomicBool>,
     /// The first exception that left a policy.
     raised: Mutex<Option<PyErr>>,
@@ -33,10 +33,10 @@ impl Shared {
     }
 }
 
-/// Runs that are being made, each with the thread that makes it, as Python counts threads.
+/// The runs in progress, each with Python's identifier of the thread that makes it.
 static RUNNING: Mutex<Vec<(u64, Arc<Shared>)>> = Mutex::new(Vec::new());
 
-/// A run's place among those that are being made, until it has ended.
+/// A run's entry in [`RUNNING`], removed when this is dropped.
 struct Running(Arc<Shared>);
 
 impl Drop for Running {
@@ -46,11 +46,11 @@ impl Drop for Running {
     }
 }
 
-/// How often [`stop`] asks, and what it waits each time.
+/// How many times [`stop`] asks, and how long it waits each time.
 const ASKS: (u32, Duration) = (50, Duration::from_millis(20));
 
-/// Ends the runs with policies of Python that were given this flag, or all of them, and waits a while until they
-/// have ended: a policy that would go on for ever is interrupted where it is.
+/// Ends the runs with policies of Python that were given this flag, or all of them, and waits up to a second for their
+/// end: a policy that would go on for ever is interrupted where it is.
 pub(crate) fn stop(py: Python<'_>, cancel: Option<&Arc<AtomicBool>>) {
     for _ in 0..ASKS.0 {
         let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ pub(crate) fn stop(py: Python<'_>, cancel: Option<&Arc<AtomicBool>>) {
         if threads.is_empty() {
             return;
         }
-        // One that cannot be interrupted ends by itself, if it ends.
+        // A policy that cannot be interrupted ends on its own, if at all.
         let _ =
             py.import("anabranch.policy").and_then(|m| m.call_method1("_interrupt", (threads,)));
         py.detach(|| thread::sleep(ASKS.1));
@@ -95,7 +95,7 @@ pub(crate) fn run<T: Send>(
     let shared = Arc::new(Shared { seed, made, failed, cancel, raised });
     let inner = Arc::clone(&shared);
     let running = Running(Arc::clone(&shared));
-    // A thread that Python knows already is attached faster at every call.
+    // Attaching is faster at every call once Python knows the thread.
     let result = Python::attach(|py| {
         let thread = py.import("threading")?.call_method0("get_ident")?.extract()?;
         let place = (thread, Arc::clone(&shared));
@@ -113,7 +113,7 @@ pub(crate) fn run<T: Send>(
     raised.map_or(Ok(result), Err)
 }
 
-/// What the random numbers of a policy that is made now begin from: the run's seed, and which policy it is.
+/// Seed of the random numbers of a policy made now: the run's seed, and the policy's number in the run.
 pub(super) fn seed() -> String {
     RUN.with_borrow(|run| match run {
         Some(run) => format!("{} {}", run.seed, run.made.fetch_add(1, Ordering::Relaxed)),
@@ -121,7 +121,7 @@ pub(super) fn seed() -> String {
     })
 }
 
-/// Ends the run that this thread makes, with this exception; gives it back if there is none.
+/// Ends this thread's run with an exception; returns the exception if the thread makes no run.
 pub(super) fn raise(error: PyErr) -> Option<PyErr> {
     RUN.with_borrow(|run| match run {
         Some(run) => {
@@ -132,7 +132,7 @@ pub(super) fn raise(error: PyErr) -> Option<PyErr> {
     })
 }
 
-/// A policy's object, and the run that it decides in.
+/// A policy's object, and the run that it belongs to.
 #[derive(Debug)]
 pub(super) struct Script {
     object: Py<PyAny>,
@@ -140,7 +140,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Belongs to the run that this thread makes; to none while a choice is only checked.
+    /// A policy of this thread's run, or of none while a choice is only checked.
     pub(super) fn new(object: Py<PyAny>) -> Self {
         Script { object, run: RUN.with_borrow(Clone::clone) }
     }

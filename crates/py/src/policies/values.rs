@@ -13,7 +13,7 @@ pub(super) fn seconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e9
 }
 
-/// The time this many seconds after the start, the nearest nanosecond; later than all others if it is too large.
+/// The time this many seconds after the start, to the nearest nanosecond; [`Time::MAX`] if it is too large.
 pub(super) fn time(seconds: f64) -> PyResult<Time> {
     if seconds.is_nan() || seconds < 0.0 {
         return Err(PyValueError::new_err(format!(
@@ -29,7 +29,7 @@ pub(super) fn rate(rate: Bitrate) -> Option<u64> {
     (rate > Bitrate::ZERO).then(|| rate.as_bps())
 }
 
-/// A number of Python that is not negative, whole or not, rounded down: what `object` says of `what`.
+/// Reads a non-negative number, whole or not, rounded down, that `object` gives as `what`.
 pub(super) fn amount(
     object: &Bound<'_, PyAny>,
     value: &Bound<'_, PyAny>,
@@ -45,7 +45,7 @@ pub(super) fn amount(
     }
 }
 
-/// That `object` says something of `what` that has the wrong type.
+/// The error that `object` gives a value of the wrong type as `what`.
 pub(super) fn wrong(object: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, what: &str) -> PyErr {
     PyTypeError::new_err(format!("{}.{what} is {}", kind(object), shown(value)))
 }
@@ -55,7 +55,7 @@ pub(super) fn kind(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }
 
-/// What Python calls a value, and of which type it is.
+/// A value's `repr`, shortened, and its type.
 pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
     let short: String = text.chars().take(60).collect();
@@ -63,12 +63,12 @@ pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
     format!("{short}{more}, of type {}", kind(value))
 }
 
-/// Most words that policies can give as reasons and phases; what they say beyond counts as [`MANY`].
+/// Most different reasons and phases that policies can give; further ones become [`MANY`].
 const MOST_WORDS: usize = 1000;
-/// What stands for further words.
+/// Stands for all further reasons and phases.
 const MANY: &str = "another of many reasons";
 
-/// `text` for as long as the program runs: traces refer to reasons and phases without owning them.
+/// Keeps `text` until the program ends: traces refer to reasons and phases without owning them.
 pub(super) fn word(text: &str) -> &'static str {
     static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::values::{rate, seconds};
 
-/// A class of Python whose attributes are read from a Rust value; methods may follow.
+/// A Python class whose attributes are read from a Rust value; methods may follow.
 macro_rules! snapshot {
     (
         $(#[$about:meta])* $name:ident of $inner:ty {
@@ -111,7 +111,7 @@ snapshot! {
         ssthresh: Option<u64> = |path| (path.ssthresh < u64::MAX).then_some(path.ssthresh);
         /// Bytes sent, neither acknowledged nor declared lost.
         bytes_in_flight: u64 = |path| path.bytes_in_flight;
-        /// Bytes that what is assigned to this path and has not left takes on the wire.
+        /// Bytes on the wire of what is assigned to this path and has not been sent.
         bytes_queued: u64 = |path| path.bytes_queued;
         /// Size of a full packet, bytes.
         packet_size: u64 = |path| path.packet_size;
@@ -131,13 +131,13 @@ snapshot! {
         oldest_unacked: Option<f64> = |path| path.oldest_unacked.map(Time::as_secs_f64);
         /// Loss estimate of the path.
         loss: LossView = |path| LossView(path.loss);
-        /// The slots of the paths that were found to share a bottleneck with it, bit by bit.
+        /// Bit set of the slots of paths that were found to share a bottleneck with this one.
         shares: u16 = |path| path.shares;
         /// Congestion window in full packets, at least 1.
         cwnd_packets: u64 = |path| path.cwnd_packets();
         /// Full packets that the window still admits.
         free_packets: u64 = |path| path.free_packets();
-        /// What the window sends in a round trip and the path does not lose, packets per second (MPLOT, eq. 1).
+        /// One congestion window per round trip, less its losses, packets per second (MPLOT, eq. 1).
         loss_free_bandwidth: f64 = |path| path.loss_free_bandwidth();
     }
 }

@@ -51,13 +51,13 @@ impl Words {
 /// The texts of a table's columns.
 #[derive(Debug)]
 struct Texts {
-    /// Of each key of the sweep.
+    /// The texts of each sweep key.
     keys: Vec<ArrayRef>,
     subjects: ArrayRef,
     metrics: ArrayRef,
 }
 
-/// The numbers of the texts in rows, and the rest of what rows have in common.
+/// The columns that all tables share; texts are given by their numbers.
 #[derive(Debug, Default)]
 struct Common {
     points: Vec<i64>,
@@ -86,7 +86,7 @@ struct Builder<'a> {
 type About<'a> = (&'a str, &'a str);
 
 impl<'a> Builder<'a> {
-    /// Knows every text that `about` has of each run.
+    /// Collects every text: the values of keys, and the subjects and metrics that `about` finds in each run.
     fn new(rows: &'a Rows, about: impl Fn(&RunReport) -> Vec<About<'_>>) -> Self {
         let keys = rows.columns.iter().map(|_| Words::default()).collect();
         let columns = rows.columns.as_ref();
@@ -120,7 +120,7 @@ impl<'a> Builder<'a> {
         Common { keys: self.columns.iter().map(key).collect(), ..Common::default() }
     }
 
-    /// Adds `count` rows about the same.
+    /// Adds `count` rows about the same subject and metric of a run.
     fn add(
         &mut self,
         common: &mut Common,
@@ -229,7 +229,7 @@ pub(crate) fn series(rows: &Rows) -> Result<Table, ArrowError> {
     Ok(table(batches, builder.batch(&texts, builder.common(), further)?))
 }
 
-/// Collections of figures, likewise.
+/// Samples: a batch for each, whose values are in the reports' memory.
 pub(crate) fn samples(rows: &Rows) -> Result<Table, ArrowError> {
     let mut builder = Builder::new(rows, |report| {
         report.samples.iter().map(|s| (s.subject.as_str(), s.metric.as_str())).collect()

@@ -23,7 +23,7 @@ pub(super) fn append(list: &Bound<'_, PyList>, array: &ArrayRef) -> PyResult<()>
     }
 }
 
-/// Texts of which each is made once.
+/// Appends texts, of which each different one is converted once.
 fn words(list: &Bound<'_, PyList>, array: &ArrayRef) -> PyResult<()> {
     let Some(array) = array.as_dictionary_opt::<Int32Type>() else { return Ok(()) };
     let words = array.values().as_string::<i32>();

@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 
 /// The figure's nominal rate, Mb/s.
 const NOMINAL: f64 = 5.0;
-/// Periods looked at for each seed: a spread of 0.002 in the mean share.
+/// Periods drawn for each seed: the mean share then has a standard error of 0.002.
 const PERIODS: usize = 20_000;
 
 /// The shares of the nominal rate in successive periods of 1 s.

@@ -6,14 +6,14 @@ use crate::tables::Row;
 #[derive(Debug, Default)]
 pub struct Data {
     metrics: Vec<(String, Vec<Subject>)>,
-    /// Where the last row went; the next one nearly always goes there too.
+    /// Metric and subject of the last row; the next row nearly always has the same.
     last: (usize, usize),
 }
 
 #[derive(Debug)]
 struct Subject {
     name: String,
-    /// Figures by the point's index.
+    /// Values by the point's index.
     values: Vec<(usize, Vec<f64>)>,
     /// What each point's first seed recorded.
     first_seed: Vec<Recorded>,
@@ -23,7 +23,7 @@ struct Subject {
 struct Recorded {
     point: usize,
     seed: u64,
-    /// Times with figures.
+    /// Times and values.
     line: Vec<(f64, f64)>,
 }
 
@@ -84,14 +84,14 @@ impl Data {
         self.metrics.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whom `metric` is known of.
+    /// The subjects that have values of `metric`.
     pub(super) fn subjects(&self, metric: &str) -> Vec<&str> {
         let found = self.metrics.iter().find(|(name, _)| name == metric);
         found.into_iter().flat_map(|(_, subjects)| subjects).map(|s| s.name.as_str()).collect()
     }
 
-    /// The same without those that are part of another: flows of a group, paths of a flow, and `all`
-    /// where it is the same as the only other one.
+    /// [`subjects`](Self::subjects) without parts of others: flows of a group, paths of a flow, and `all` where it is
+    /// the same as the only other one.
     pub(super) fn groups(&self, metric: &str) -> Vec<&str> {
         let subjects = self.subjects(metric);
         let whole = |subject: &str| {

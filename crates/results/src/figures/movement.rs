@@ -4,7 +4,7 @@ use anabranch_plot::{Hop, Map, Panel, Station};
 
 use super::{Data, Sweep, over_time};
 
-/// What maps are made of.
+/// The metrics that maps are drawn from.
 pub const MOVEMENT: [&str; 4] = ["x_m", "y_m", "hop_packets", "hop_losses"];
 
 /// Most panels of a map.
@@ -14,7 +14,7 @@ const HOW: &str = "Lines are hops over which data went, the thicker the more pac
                    packets were lost, with their number. Stations stand where they were in the middle of the time, \
                    with the way that they took.";
 
-/// One station's places: times with metres to the east, and to the north.
+/// A station's name, and its metres to the east and to the north, each with times.
 type Places<'a> = (&'a str, &'a [(f64, f64)], &'a [(f64, f64)]);
 
 /// What happened on one hop over time.
@@ -22,7 +22,7 @@ struct HopLines<'a> {
     /// The names of its stations.
     from: &'a str,
     to: &'a str,
-    /// Times with packets that arrived, and with lost ones.
+    /// Packets that arrived, and lost ones, each with times.
     lines: [&'a [(f64, f64)]; 2],
 }
 

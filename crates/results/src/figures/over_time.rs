@@ -7,7 +7,7 @@ use super::{Data, MOVEMENT, Named, Sweep, label, title, unit};
 /// More lines than this cannot be told apart.
 const MOST_LINES: usize = 12;
 
-/// What was recorded over time, a figure for each metric and point; maps show what they are made of.
+/// Figures over time, one for each metric and point; the metrics of maps are left out.
 pub fn series(data: &Data, sweep: &Sweep) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics().filter(|metric| !MOVEMENT.contains(metric)) {
@@ -67,7 +67,7 @@ pub fn shares(data: &Data, sweep: &Sweep) -> Vec<Named> {
     figures
 }
 
-/// What was kept value by value, as distributions over all seeds.
+/// Distributions of samples over all seeds.
 pub fn distributions(data: &Data, sweep: &Sweep) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics() {
@@ -127,7 +127,7 @@ pub(super) fn file(kind: &str, metric: &str, sweep: &Sweep, point: usize) -> Str
     }
 }
 
-/// Which run is shown.
+/// A sentence that names the run shown.
 pub(super) fn of(seed: u64) -> String {
     format!("The run with seed {seed}.")
 }

@@ -44,7 +44,7 @@ impl Sweep {
         self.points.len()
     }
 
-    /// Their indices.
+    /// The indices of the points.
     pub(super) fn points(&self) -> Vec<usize> {
         self.points.iter().map(|(index, _)| *index).collect()
     }
@@ -75,7 +75,7 @@ impl Sweep {
         self.pairs(point, |_| true)
     }
 
-    /// The same without the axis's key.
+    /// As [`name`](Self::name), without the axis's key.
     pub(super) fn others(&self, point: usize) -> String {
         self.pairs(point, |index| Some(index) != self.x)
     }
@@ -86,7 +86,7 @@ impl Sweep {
         keys.map(|(_, key)| key.replace('_', " ")).collect::<Vec<_>>().join(", ")
     }
 
-    /// What these keys are at a point: `tcp:sack, 5%`.
+    /// The values of the varying keys at a point: `tcp:sack, 5%`.
     pub(super) fn values(&self, point: usize) -> String {
         let found = self.points.iter().find(|(index, _)| *index == point);
         let values = found.into_iter().flat_map(|(_, values)| values.iter().enumerate());

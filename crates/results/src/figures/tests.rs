@@ -131,7 +131,7 @@ fn a_map_shows_spans_of_time() {
     add("hop.0-7", "hop_packets", 2.0, 5.0);
     add("hop.0-7", "hop_packets", 4.0, 6.0);
     add("hop.0-7", "hop_losses", 5.0, 1.0);
-    // A station that is not there.
+    // A hop to a station that does not exist.
     add("hop.0-9", "hop_packets", 5.0, 1.0);
     add("hop.x", "hop_packets", 5.0, 1.0);
     // Another run, in which stations are elsewhere.
@@ -151,11 +151,11 @@ fn a_map_shows_spans_of_time() {
         .collect();
     assert_eq!(hops[..3], [vec![(5.0, 0.0)], vec![(6.0, 0.0)], vec![(0.0, 1.0)]]);
     assert!(hops[3..].iter().all(Vec::is_empty));
-    // In the middle of the third span, and the way in it.
+    // The station's place in the middle of the third span, and its way in that span.
     let station = &map.panels[2].stations[1];
     assert_eq!((station.name.as_str(), station.at), ("7", (55.0, 50.0)));
     assert_eq!(station.way, [(40.0, 50.0), (50.0, 50.0), (60.0, 50.0), (70.0, 50.0)]);
-    // Maps take the place of lines.
+    // Metrics of maps are not drawn as lines.
     assert!(series(&data, &sweep).is_empty());
     assert!(movement(&Data::default(), &sweep).is_empty());
 }

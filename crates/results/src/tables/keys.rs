@@ -19,7 +19,7 @@ pub struct SweepColumn {
 }
 
 impl SweepColumns {
-    /// Of points that have these keys with values.
+    /// The columns for points with these keys and values.
     pub fn of(points: &[Vec<(String, String)>]) -> Self {
         let first = points.first().map(Vec::as_slice).unwrap_or_default();
         let is_number = |index: usize| {
@@ -30,7 +30,7 @@ impl SweepColumns {
         SweepColumns::new(keys.map(|(index, (key, _))| (key.as_str(), is_number(index))))
     }
 
-    /// Of these keys; which of them hold numbers is known.
+    /// The columns for these keys, each with whether it holds numbers.
     pub fn new<'a>(keys: impl Iterator<Item = (&'a str, bool)>) -> Self {
         let mut columns: Vec<SweepColumn> = Vec::new();
         for (key, is_number) in keys {

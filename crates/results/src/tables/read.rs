@@ -42,8 +42,8 @@ pub struct Points {
 /// Reads the table of this `name` in `directory`, giving `visit` its rows in their order.
 ///
 /// # Errors
-/// When the file cannot be read, or is not the one that `summary.json` was written with: tables that
-/// were changed are not looked at, since their reader trusts what they say about themselves.
+/// When the file cannot be read, or is not the one that `summary.json` was written with: changed tables are refused,
+/// since the Parquet reader trusts what they say about themselves.
 pub fn read(
     directory: &Path,
     name: &str,

@@ -22,8 +22,8 @@ use crate::{Provenance, ResultsError, VERSION};
 /// Rows of a row group: bounds what is in memory, and what a reader must decode for one figure.
 const GROUP_ROWS: usize = 1 << 18;
 
-/// The three tables while they are written. Given up before [`finish`](Self::finish), they leave
-/// what was there before.
+/// The three tables while they are written. If dropped before [`finish`](Self::finish), they leave the earlier files in
+/// place.
 #[derive(Debug)]
 pub struct Tables {
     keys: SweepColumns,
@@ -86,13 +86,13 @@ impl Tables {
         Ok(())
     }
 
-    /// Completes the tables and gives them their names. Returns the files' checksums by name, which
-    /// belong into the [`Summary`](crate::Summary).
+    /// Completes the tables and gives them their names. Returns the files' checksums by name, for the
+    /// [`Summary`](crate::Summary).
     ///
     /// # Errors
     /// When they cannot be written.
     pub fn finish(self) -> Result<BTreeMap<String, String>, ResultsError> {
-        // All three are whole before the first takes its place.
+        // Complete all three before the first replaces its predecessor.
         let tables = [(SCALARS, self.scalars), (SERIES, self.series), (SAMPLES, self.samples)];
         let files = tables.map(|(name, table)| (name, table.close()));
         let mut checksums = BTreeMap::new();
@@ -106,7 +106,7 @@ impl Tables {
     }
 }
 
-/// What the files say about themselves.
+/// The files' key-value metadata.
 fn metadata(provenance: &Provenance, keys: &SweepColumns) -> Vec<KeyValue> {
     let columns: serde_json::Map<String, serde_json::Value> = keys
         .iter()
@@ -158,7 +158,7 @@ enum Extra {
 struct Table {
     whole: Whole,
     writer: SerializedFileWriter<File>,
-    /// In the schema's order: point, keys, seed, subject, metric, perhaps another, value.
+    /// In the schema's order: point, keys, seed, subject, metric, the extra column if any, value.
     columns: Vec<Column>,
     rows: usize,
 }
@@ -188,7 +188,7 @@ impl Table {
             let fields = columns.iter().map(|(name, column)| column.field(name));
             let fields = fields.collect::<Result<Vec<_>, ParquetError>>()?;
             let schema = Type::group_type_builder("figures").with_fields(fields).build()?;
-            // Everything that could depend on the writer's habits is fixed here.
+            // Fix every property whose default may differ between versions of the writer.
             let properties = WriterProperties::builder()
                 .set_writer_version(WriterVersion::PARQUET_1_0)
                 .set_compression(Compression::SNAPPY)
@@ -253,7 +253,7 @@ impl Table {
     }
 }
 
-/// The operating system's word where that is what went wrong, else the writer's.
+/// The error of the operating system if the writer passed one on, else the writer's own.
 fn failed(path: &Path, error: ParquetError) -> ResultsError {
     let source = match error {
         ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {

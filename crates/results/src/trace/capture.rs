@@ -15,9 +15,8 @@ use crate::{ResultsError, VERSION};
 
 /// A pcapng file of a run, with one interface for each link.
 ///
-/// A packet is there once for every link that it left: when it arrived at the link's far end, with its
-/// congestion mark, or when it was dropped, with a comment that names the cause. `not frame.comment`
-/// shows what arrived.
+/// A packet is recorded once for every link that it left: when it arrived at the link's far end, with its congestion
+/// mark, or when it was dropped, with a comment that names the cause. `not frame.comment` shows what arrived.
 #[derive(Debug)]
 pub struct Capture {
     whole: Whole,
@@ -56,7 +55,7 @@ impl Capture {
         self.write(link, time, (packet, length), dropped);
     }
 
-    /// Adds what there is of a packet of some length.
+    /// Adds a packet of `length` bytes, of which `bytes` are known.
     fn write(
         &mut self,
         link: u32,
@@ -75,7 +74,7 @@ impl Capture {
     /// Completes the file and gives it its name.
     ///
     /// # Errors
-    /// When something of it could not be written.
+    /// When part of it could not be written.
     pub fn finish(self) -> Result<(), ResultsError> {
         let written = match self.failed {
             Some(error) => Err(error),

@@ -4,16 +4,15 @@ use anabranch_sim::engine::{Packet, Payload, PortId};
 use anabranch_tcp::{Flags, Segment};
 use anabranch_types::Time;
 
-/// The window field counts units of this many bits, which a SYN announces: windows up to 64 MiB in
-/// steps of 1 KiB.
+/// Window scale (RFC 7323) that a SYN announces: windows up to 64 MiB in steps of 1 KiB.
 const WINDOW_SCALE: u8 = 10;
-/// Both ends' port: of no well-known protocol, so that nothing is dissected by mistake.
+/// Lowest port of both ends: of no well-known protocol, so that nothing is dissected by mistake.
 const PORT: u16 = 58_000;
 
 /// Writes what a packet looks like on the wire into `bytes`, as far as it is known, and returns its
 /// length there.
 ///
-/// Ports become addresses `10.x.y.z`, their number plus one; ports that are joined have numbers that
+/// Ports of the simulator become addresses `10.x.y.z`, their number plus one; ports that are joined have numbers that
 /// differ in the last bit. Stream bytes are counted in the simulator, not carried, so they are missing.
 pub(super) fn write(packet: &Packet, payload: &Payload, bytes: &mut Vec<u8>) -> u32 {
     bytes.clear();
@@ -37,7 +36,7 @@ pub(super) fn write(packet: &Packet, payload: &Payload, bytes: &mut Vec<u8>) -> 
         }
     };
     complete_ip(length, bytes);
-    // Papers count headers differently; what they count more is not in the IP packet.
+    // Papers count headers differently; what they count beyond these is not in the IP header's length.
     length.max(packet.size)
 }
 
@@ -93,11 +92,11 @@ fn tcp(segment: &Segment, port: u16, bytes: &mut Vec<u8>) {
             flags |= bit;
         }
     }
-    // The model numbers payload bytes from 0 and gives the SYN none; on the wire it takes one, which
-    // is why payload begins at 1.
+    // The model numbers payload bytes from 0 and gives the SYN none. On the wire the SYN takes one, so payload begins
+    // at 1.
     let is_syn = segment.flags.has(Flags::SYN);
-    // Data carries no acknowledgement in the model, for nothing comes from the other side; on the wire
-    // every segment but the first has one.
+    // Data carries no acknowledgement in the model, since nothing comes from the other side; on the wire every segment
+    // but the first has one.
     let says_nothing = !is_syn && !segment.flags.has(Flags::ACK);
     if says_nothing {
         flags |= 1 << 4;

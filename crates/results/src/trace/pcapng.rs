@@ -21,7 +21,7 @@ pub struct PcapNg<W: Write> {
 }
 
 impl<W: Write> PcapNg<W> {
-    /// Begins the file; `application` made it, `comment` says of what it is.
+    /// Begins the file; `application` names the writer, `comment` describes the capture.
     ///
     /// # Errors
     /// When `out` cannot take it.
@@ -100,7 +100,7 @@ impl<W: Write> PcapNg<W> {
 
     /// Writes the block with its type and length around it.
     fn end(&mut self, kind: u32) -> io::Result<()> {
-        // The end of options; allowed without any too.
+        // End of options, allowed even without any.
         self.block.extend([0; 4]);
         let length = (self.block.len() as u32 + 12).to_le_bytes();
         self.out.write_all(&kind.to_le_bytes())?;

@@ -19,7 +19,7 @@ use crate::{ResultsError, VERSION};
 
 /// Namespace of events that no other schema has.
 const SCHEMA: &str = "urn:anabranch:qlog:events";
-/// Paths of which something is remembered, at most.
+/// Most paths whose state is remembered.
 const MOST_PATHS: usize = 64;
 
 /// The qlog files of one connection: one for each of its paths and one for what concerns no path, or one
@@ -33,7 +33,7 @@ pub struct Qlog {
     files: Arc<Mutex<Files>>,
 }
 
-/// Takes down what a connection observes; give it to the connection, and keep the [`Qlog`].
+/// The observer that a connection is given; it writes to the files of the [`Qlog`] that made it.
 #[derive(Debug)]
 pub struct QlogTrace {
     files: Arc<Mutex<Files>>,
@@ -48,22 +48,22 @@ struct Files {
     side: &'static str,
     /// Paths have no files of their own.
     single: bool,
-    /// By path id; the one of the connection is last to be named but kept apart.
+    /// By path id.
     paths: Vec<Option<Trace>>,
     connection: Option<Trace>,
-    /// What is remembered of the paths, by path id.
+    /// State of the paths, by path id.
     known: BTreeMap<u64, Known>,
-    /// Newly acknowledged packets, for the packet that is reported as received next.
+    /// Newly acknowledged packets, to be written with the packet that is reported as received next.
     acknowledged: Vec<Acknowledged>,
     failed: Option<ResultsError>,
 }
 
-/// What is remembered of a path.
+/// The remembered state of a path.
 #[derive(Debug, Default)]
 struct Known {
-    /// The controller's state, which is told only when it changes.
+    /// The controller's phase as last written; it is written only when it changes.
     phase: Option<&'static str>,
-    /// What the group of its events is called, from the first of them on.
+    /// Name of the group of the path's events, set with the first of them.
     group: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl Qlog {
         qlog
     }
 
-    /// Says what a path is called.
+    /// Names a path in the files.
     pub fn name_path(&self, now: Time, path: PathId, name: &str) {
         let Ok(mut files) = self.files.lock() else { return };
         let path = u64::from(path.0);
@@ -156,7 +156,7 @@ impl Observer for QlogTrace {
 impl Files {
     fn take(&mut self, now: Time, observation: &Observation) -> Result<(), ResultsError> {
         if let Observation::Acknowledged { path, first, last } = *observation {
-            // As many as one packet can acknowledge at most, unless what received it stopped in between.
+            // One packet acknowledges no more. The limit is reached only if the report of a received packet is missing.
             if self.acknowledged.len() < MOST_RANGES {
                 self.acknowledged.push(Acknowledged { path, first, last });
             }
@@ -183,7 +183,7 @@ impl Files {
         })
     }
 
-    /// Identifiers rise for as long as the peer opens paths; the lowest are closed by now and forgotten.
+    /// Path identifiers only rise, so the lowest ones belong to closed paths and are forgotten first.
     fn known(&mut self, path: u64) -> &mut Known {
         if self.known.len() >= MOST_PATHS && !self.known.contains_key(&path) {
             self.known.pop_first();
@@ -218,7 +218,7 @@ impl Files {
         record(&mut trace.out, &event).map_err(ResultsError::io(trace.whole.path(), "write"))
     }
 
-    /// The file of a path or of the connection, begun if it is not there.
+    /// The file of a path or of the connection; begins it if it does not exist yet.
     fn of(&mut self, path: Option<u64>) -> Result<&mut Trace, ResultsError> {
         let path = path.filter(|_| !self.single);
         let name = match path {
@@ -280,7 +280,7 @@ impl Trace {
     }
 }
 
-/// Ranges that a packet acknowledges, at most: an ACK has 64, and a packet one for each path.
+/// Most ranges that a packet acknowledges: an ACK has 64, and a packet one ACK for each path.
 const MOST_RANGES: usize = 16 * 64;
 
 /// Packets of a path acknowledged for the first time.
@@ -291,7 +291,7 @@ struct Acknowledged {
     last: u64,
 }
 
-/// One text of the sequence: a record separator before it and a line feed behind it.
+/// Writes one text of the sequence, between a record separator and a line feed.
 fn record(out: &mut impl Write, value: &Value) -> io::Result<()> {
     out.write_all(b"\x1e")?;
     serde_json::to_writer(&mut *out, value).map_err(io::Error::from)?;

@@ -1,4 +1,4 @@
-//! How files tell of a symbol.
+//! How files name a symbol.
 
 use core::fmt;
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Symbol {
-    /// Of the main space.
+    /// A symbol of the main space.
     Main(u64),
-    /// Of that of live data.
+    /// A symbol of the space of live data.
     Live {
         /// Its ordinal.
         live: u64,

@@ -68,7 +68,7 @@ const PACKET: &[(&str, Kind)] = &[
 /// The fields of a packet that came on another path and acknowledges packets of this one.
 const ELSEWHERE: &[(&str, Kind)] = &[PACKET[0], PACKET[3], ("/received_on", Number)];
 
-/// What an event of this name can have besides, of which it must have one.
+/// Optional fields of `recovery:metrics_updated`, of which it must have one.
 const METRICS: &[&str] = &["congestion_window", "pto_count", "smoothed_rtt"];
 
 fn need(value: &Value, fields: &[(&str, Kind)]) {

@@ -5,18 +5,18 @@ use anabranch_types::Time;
 use super::DelayError;
 use crate::rate::draws::Draws;
 
-/// Packets that arrive in clumps: what comes out of the link waits for the next release, and everything that
-/// waits is released at one instant.
+/// Packets that arrive in clumps: a packet that leaves the link waits for the next release, and all waiting packets
+/// are released at one instant.
 ///
-/// So does a WiFi station, which sends an aggregate whenever it gets the medium, and a link on whose way back
-/// acknowledgements are gathered. The n-th release comes at n·P + W·uₙ with uₙ uniform in [0, 1), where
+/// This models a WiFi station, which sends an aggregate whenever it gets the medium, and a link whose return path
+/// gathers acknowledgements. The n-th release comes at n·P + W·uₙ with uₙ uniform in [0, 1), where
 /// P = (`least` + `most`) / 2 and W = (`most` − `least`) / 2. So gaps lie between `least` and `most`, with a
 /// triangular density around P, whatever traffic there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clumps {
     /// The shortest time between two releases; at most `most`.
     pub least: Duration,
-    /// The longest; 1 µs to 10 s.
+    /// The longest time between two releases; 1 µs to 10 s.
     pub most: Duration,
 }
 
@@ -38,14 +38,14 @@ impl Clumps {
 /// The releases of [`Clumps`].
 #[derive(Clone, Debug)]
 pub(super) struct Releases {
-    /// Nanoseconds: the mean gap, and by how much releases scatter behind its multiples.
+    /// Mean gap between releases, and largest offset of a release after a multiple of it, nanoseconds.
     period: u64,
     scatter: f64,
     draws: Draws,
 }
 
 impl Releases {
-    /// Those of valid `config`, called `stream` under `seed`.
+    /// The releases of a valid `config`, drawn from the stream of `seed` called `stream`.
     pub(super) fn new(config: Clumps, seed: u64, stream: &str) -> Self {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (least, most) = (nanos(config.least), nanos(config.most));

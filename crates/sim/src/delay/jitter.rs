@@ -9,7 +9,7 @@ use super::{DelayError, JitterLaw};
 /// How the delay varies from packet to packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
-    /// The standard deviation; the largest extra delay where the law is uniform. At most a minute; zero is no
+    /// The standard deviation; for the uniform law, the largest extra delay. At most a minute; zero means no
     /// jitter.
     pub size: Duration,
     /// How delays are distributed.
@@ -18,7 +18,7 @@ pub struct Jitter {
     /// At most a day.
     pub correlation: Duration,
     /// Whether a packet may overtake one sent before it, by jitter or because the delay fell. If not, it
-    /// arrives along with that one, and takes no time of its own there.
+    /// arrives at the same instant as that packet, without a transmission time of its own.
     pub reorder: bool,
 }
 
@@ -26,14 +26,14 @@ pub struct Jitter {
 const MAX_SIZE: Duration = Duration::from_secs(60);
 /// The longest correlation.
 pub(crate) const MAX_CORRELATION: Duration = Duration::from_secs(86_400);
-/// The largest deviation, in means, of a law whose shape depends on the two.
+/// The largest ratio of standard deviation to mean for laws whose shape depends on it.
 const MAX_VARIATION: u32 = 4;
 
 impl Jitter {
     /// Checks the parameters for a link whose delay begins with `delay`.
     ///
     /// # Errors
-    /// Names the one that is out of its range, and the range.
+    /// When a parameter is out of its range: names the first, and the range.
     pub fn validate(&self, delay: Duration) -> Result<(), DelayError> {
         let error = |key, given, allowed| Err(DelayError::new(key, format!("{given:?}"), allowed));
         if self.size > MAX_SIZE {
@@ -52,8 +52,8 @@ impl Jitter {
         Ok(())
     }
 
-    /// What follows from it for a link whose delay begins with `delay`; random draws are called `stream`
-    /// under `seed`.
+    /// The jitter process of a link whose delay begins with `delay`; its random draws are the substream of
+    /// `seed` called `stream`.
     ///
     /// # Errors
     /// As [`validate`](Self::validate).
@@ -82,9 +82,9 @@ impl Jitter {
 
 /// Draws the delays of one link's packets.
 ///
-/// Normal numbers follow one another in time as an Ornstein–Uhlenbeck process does, the continuous form of a
-/// first-order autoregression: zₙ = ρ·zₙ₋₁ + √(1 − ρ²)·εₙ with ρ = e^(−Δt/τ), where Δt lies between the
-/// two packets. The law's quantiles turn them into delays, so correlation leaves the law as it is.
+/// Successive normal numbers follow an Ornstein–Uhlenbeck process, the continuous form of a first-order
+/// autoregression: zₙ = ρ·zₙ₋₁ + √(1 − ρ²)·εₙ with ρ = e^(−Δt/τ), where Δt is the time between the two packets.
+/// The law's quantiles map these numbers to delays, so correlation does not change the law.
 #[derive(Clone, Debug)]
 pub(super) struct JitterProcess {
     random: Rng,
@@ -95,7 +95,7 @@ pub(super) struct JitterProcess {
 #[derive(Clone, Debug)]
 enum Source {
     None,
-    /// Nanoseconds from zero to this.
+    /// Extra delay uniform from zero to this, nanoseconds.
     Uniform(u64),
     Normal {
         deviation: Deviation,
@@ -106,10 +106,10 @@ enum Source {
 }
 
 impl JitterProcess {
-    /// The delay of a packet sent at `sent`, where the link's delay is `delay`. Draws once; times never fall.
+    /// The delay of a packet sent at `sent` over a link whose delay is `delay`. Draws once; `sent` must not decrease.
     ///
-    /// The law's shape is that around the link's first delay. Where the delay changes, the same deviations
-    /// are added to the new one.
+    /// The link's first delay sets the shape of the law. When the delay changes, the same deviations are added to
+    /// the new delay.
     pub(super) fn delay(&mut self, sent: Time, delay: Duration) -> Duration {
         match &mut self.source {
             Source::None => delay,
@@ -131,7 +131,7 @@ impl JitterProcess {
         }
     }
 
-    /// The least that [`delay`](Self::delay) may say where the link's delay is `delay`.
+    /// The lower bound of [`delay`](Self::delay) for the link's delay `delay`.
     pub(super) fn least(&self, delay: Duration) -> Duration {
         match (&self.source, self.law) {
             (Source::None | Source::Uniform(_), _) | (_, JitterLaw::Uniform) => delay,

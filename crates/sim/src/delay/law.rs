@@ -8,10 +8,10 @@ use super::quantile::{Gamma, normal_cdf};
 /// the link's delay μ is the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterLaw {
-    /// Uniform between the link's delay and that plus the size.
+    /// Uniform from the link's delay to the sum of delay and size.
     #[default]
     Uniform,
-    /// Normal, with what falls below zero taken as zero; so the mean is above μ, by 0.083 σ for σ = μ.
+    /// Normal, with negative values set to zero, which raises the mean above μ, by 0.083 σ for σ = μ.
     Normal,
     /// Gamma of shape (μ/σ)²: skewed to the right by 2σ/μ, exponential for σ = μ.
     Gamma,
@@ -24,7 +24,7 @@ impl JitterLaw {
     pub const ALL: [JitterLaw; 4] =
         [JitterLaw::Uniform, JitterLaw::Normal, JitterLaw::Gamma, JitterLaw::LogNormal];
 
-    /// What they are called.
+    /// The names of all laws.
     pub const NAMES: [&'static str; 4] = [
         JitterLaw::Uniform.name(),
         JitterLaw::Normal.name(),
@@ -32,7 +32,7 @@ impl JitterLaw {
         JitterLaw::LogNormal.name(),
     ];
 
-    /// What it is called in scenarios and on command lines.
+    /// The name of the law in scenarios and on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             JitterLaw::Uniform => "uniform",
@@ -47,7 +47,7 @@ impl JitterLaw {
         JitterLaw::ALL.into_iter().find(|law| law.name() == name)
     }
 
-    /// Whether its mean and deviation decide its shape, so that the mean must be above zero.
+    /// Whether mean and deviation set the shape of the law; the mean must then be above zero.
     pub(super) const fn has_shape(self) -> bool {
         matches!(self, JitterLaw::Gamma | JitterLaw::LogNormal)
     }
@@ -61,9 +61,9 @@ pub(super) enum Deviation {
     Uniform { most: f64 },
     /// Seconds around zero.
     Normal { sigma: f64 },
-    /// In means of the law.
+    /// `mean` in seconds; `gamma` has mean 1.
     Gamma { mean: f64, gamma: Gamma },
-    /// `scale` and `sigma` are those of the logarithm.
+    /// `mean` in seconds; `scale` and `sigma` are mean and standard deviation of the logarithm.
     LogNormal { mean: f64, scale: f64, sigma: f64 },
 }
 

@@ -9,15 +9,15 @@ use super::steps::StepCourse;
 use super::{Clumps, DelaySteps, DelayTrace, Jitter};
 use crate::rate::Schedule;
 
-/// How the delay of a link moves around what its schedule says, for all packets alike.
+/// How the delay of a link varies around its schedule, for all packets alike.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DelayCourse {
-    /// Not at all.
+    /// The delay is that of the schedule.
     #[default]
     Steady,
-    /// It jumps at regular times.
+    /// The delay jumps at regular times.
     Steps(DelaySteps),
-    /// It was recorded; the schedule, which must not change, holds its mean and sizes buffers only.
+    /// The delay is recorded. The schedule, which must be constant, holds its mean and only sizes buffers.
     Trace(DelayTrace),
 }
 
@@ -26,11 +26,11 @@ pub enum DelayCourse {
 pub struct DelayConfig {
     /// The delay over time.
     pub schedule: Schedule<Duration>,
-    /// How it moves around that.
+    /// How the delay varies around the schedule.
     pub course: DelayCourse,
-    /// How it varies from packet to packet.
+    /// How the delay varies from packet to packet.
     pub jitter: Jitter,
-    /// Whether packets wait at the end for those behind them.
+    /// Whether packets wait at the end of the link and are released in clumps.
     pub clumps: Option<Clumps>,
 }
 
@@ -38,7 +38,7 @@ impl DelayConfig {
     /// Checks every part against the range that its documentation states.
     ///
     /// # Errors
-    /// Names the key of the first that is outside, and what it may hold.
+    /// When a value is outside its range: names the first such key, and the range.
     pub fn validate(&self) -> Result<(), DelayError> {
         for (_, delay) in self.schedule.steps() {
             if *delay > MAX_DELAY {
@@ -78,7 +78,7 @@ enum Course {
 }
 
 impl DelayProcess {
-    /// What follows from `config`; random draws are the substreams of `seed` whose names begin with `stream`.
+    /// The process of `config`; its random draws are the substreams of `seed` whose names begin with `stream`.
     ///
     /// # Errors
     /// As [`DelayConfig::validate`].
@@ -101,7 +101,7 @@ impl DelayProcess {
         })
     }
 
-    /// When a packet arrives whose last bit is sent at `sent`. Draws its jitter; times never fall.
+    /// The arrival time of a packet whose last bit is sent at `sent`. Draws its jitter; `sent` must not decrease.
     pub fn arrival(&mut self, sent: Time) -> Time {
         let delay = match &mut self.course {
             Course::Steady => self.schedule.at(sent),
@@ -115,7 +115,7 @@ impl DelayProcess {
         }
     }
 
-    /// A time before which a packet cannot arrive whose last bit is sent at `sent`.
+    /// A lower bound of the arrival time of a packet whose last bit is sent at `sent`.
     pub fn earliest(&self, sent: Time) -> Time {
         let delay = match &self.course {
             Course::Steady | Course::Steps(_) => self.schedule.at(sent),
@@ -128,11 +128,11 @@ impl DelayProcess {
 /// A parameter of a delay is out of its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayError {
-    /// The key that sets it.
+    /// The key of the parameter.
     pub key: &'static str,
-    /// What it held.
+    /// The value given.
     pub given: String,
-    /// What it may hold.
+    /// The values allowed.
     pub allowed: &'static str,
 }
 

@@ -7,12 +7,12 @@ pub(super) fn normal_cdf(z: f64) -> f64 {
     0.5 * libm::erfc(-z * FRAC_1_SQRT_2)
 }
 
-/// The normal numbers of the table: `-REACH` to `REACH`, one in 10⁹ lies outside.
+/// The table covers the normal numbers from `-REACH` to `REACH`; two in 10⁹ lie outside.
 const REACH: f64 = 6.0;
-/// Entries of the table between two whole numbers.
+/// Entries of the table per unit of the normal number.
 const PER_UNIT: usize = 32;
-/// Above this shape, and a coefficient of variation of 5 %, Wilson and Hilferty's cube of a normal is within
-/// a thousandth of a standard deviation.
+/// Above this shape, that is, below a coefficient of variation of 5 %, the Wilson-Hilferty cube of a normal
+/// number is within a thousandth of a standard deviation.
 const NEARLY_NORMAL: f64 = 400.0;
 
 /// A gamma distribution of mean 1.
@@ -20,12 +20,12 @@ const NEARLY_NORMAL: f64 = 400.0;
 pub(super) enum Gamma {
     /// Quantiles at the normal numbers from `-REACH` in steps of 1 / `PER_UNIT`.
     Table(Box<[f64]>),
-    /// What Wilson and Hilferty's cube takes: 1/(9k).
+    /// Parameter of the Wilson-Hilferty cube: 1/(9k) for shape k.
     Cube(f64),
 }
 
 impl Gamma {
-    /// Of `shape` above zero.
+    /// The distribution of `shape`, which is above zero.
     pub(super) fn new(shape: f64) -> Self {
         if shape > NEARLY_NORMAL {
             return Gamma::Cube(1.0 / (9.0 * shape));
@@ -40,7 +40,7 @@ impl Gamma {
         Gamma::Table(table.collect())
     }
 
-    /// The value that is not exceeded with the chance that a standard normal number is at most `z`.
+    /// The quantile at the probability that a standard normal number is at most `z`.
     pub(super) fn quantile(&self, z: f64) -> f64 {
         match self {
             Gamma::Cube(ninth) => {
@@ -57,10 +57,10 @@ impl Gamma {
     }
 }
 
-/// The quantile, at least `least`, of the gamma distribution of `shape` and scale 1 that belongs to the
-/// normal number `z`.
+/// The quantile of the gamma distribution of `shape` and scale 1 that belongs to the normal number `z`; at
+/// least `least`.
 fn solve(shape: f64, z: f64, least: f64) -> f64 {
-    // Of the two tails the smaller one is compared, which keeps its digits.
+    // Compare the smaller of the two tails, which keeps its significant digits.
     let below = |x: f64| {
         let (lower, upper) = tails(shape, x);
         if z < 0.0 { lower < normal_cdf(z) } else { upper > normal_cdf(-z) }
@@ -69,7 +69,7 @@ fn solve(shape: f64, z: f64, least: f64) -> f64 {
     while below(high) {
         (low, high) = (high, high * 2.0);
     }
-    // Fifty halvings leave nothing that matters of a double.
+    // Fifty halvings reach the precision that matters in a double.
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
         if below(middle) { low = middle } else { high = middle }

@@ -44,20 +44,20 @@ impl DelaySteps {
 pub(super) struct StepCourse {
     config: DelaySteps,
     draws: Draws,
-    /// Number of the level that holds, from 0, and the level, nanoseconds.
+    /// Number of the current level, from 0, and its extra delay, nanoseconds.
     number: u64,
     level: u64,
 }
 
 impl StepCourse {
-    /// The process of a valid `config`; its random stream is called `stream` under `seed`.
+    /// The process of a valid `config`; its random draws are the substream of `seed` called `stream`.
     pub(super) fn new(config: DelaySteps, seed: u64, stream: &str) -> Self {
         let draws = Draws::new(seed, stream);
         let level = (draws.uniform(0, 0) * nanos(config.most) as f64) as u64;
         StepCourse { config, draws, number: 0, level }
     }
 
-    /// The extra delay at `now`; times never fall.
+    /// The extra delay at `now`, which must not decrease between calls.
     pub(super) fn extra(&mut self, now: Time) -> Duration {
         let number = now.as_nanos() / nanos(self.config.period).max(1);
         while self.number < number {
@@ -69,7 +69,7 @@ impl StepCourse {
 
     fn jump(&mut self) {
         let (least, most) = (nanos(self.config.least), nanos(self.config.most));
-        // What may follow is [0, below) and [above, most].
+        // The next level is in [0, below) or [above, most].
         let below = self.level.saturating_sub(least);
         let above = self.level + least;
         let room = below + most.saturating_sub(above);

@@ -5,29 +5,29 @@ use anabranch_types::Time;
 
 use crate::rate::TraceError;
 
-/// A recorded one-way delay, which each line's value holds until the next line's time.
+/// A recorded one-way delay: the value of each line holds until the time of the next line.
 ///
 /// A line has two numbers, both in milliseconds and both with a fraction if need be: a time, and the delay from
 /// then on. Times rise strictly and count from the first line's. The trace starts over once its last line has
 /// held for as long as the line before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayTrace {
-    /// When each delay begins, nanoseconds, and the delay. At least two; the first at zero.
+    /// Start of each delay, nanoseconds, and the delay. At least two entries; the first starts at zero.
     delays: Arc<[(u64, Duration)]>,
     period: u64,
 }
 
-/// The largest file, in lines that say something.
+/// Most lines of a file, blank lines and comments not counted.
 const MAX_LINES: usize = 20_000_000;
 /// What a line may hold.
 const LINE: &str = "a millisecond above the one before it, up to 10 days after the first, and a delay of 0 to \
                     60000 ms, such as '120.5 31.2'";
 
 impl DelayTrace {
-    /// Reads `text`. Blank lines and everything after `#` mean nothing.
+    /// Reads `text`. Blank lines and everything after `#` are ignored.
     ///
     /// # Errors
-    /// Names the first line that is not two numbers in range or whose time does not rise; fewer than two lines.
+    /// When a line is not two numbers in range or its time does not rise: names the first. Fewer than two lines.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut delays: Vec<(u64, Duration)> = Vec::new();
         let (mut first, mut latest) = (None, (0, ""));

@@ -31,23 +31,23 @@ use crate::engine::{Arrival, Outbox};
 use crate::engine::{Payload, PortId};
 use crate::traffic::Messages;
 
-/// What both ends of a flow between core endpoints are made from.
+/// Configuration of both ends of a flow between core endpoints.
 #[derive(Clone, Debug)]
 pub struct CoreConfig {
-    /// Its policies.
+    /// Policies of the connection.
     pub profile: Profile,
     /// Limits of both endpoints.
     pub transport: TransportConfig,
     /// Bytes that a packet has on the wire beyond its UDP payload: 28 for IPv4 and UDP. May be
     /// negative, to count packets as a paper does whose headers are smaller.
     pub overhead: i32,
-    /// How urgent its streams are.
+    /// Traffic class of the streams.
     pub class: TrafficClass,
-    /// Messages beside the streams.
+    /// Messages in addition to the streams.
     pub messages: Option<Messages>,
     /// When the application stops writing; what was written by then is delivered.
     pub stop: Time,
-    /// Packets that one key seals, if keys shall change more often than they must.
+    /// Packets that one key seals before it is changed; `None` for no limit.
     pub key_limit: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl CoreConfig {
     }
 }
 
-/// What stands first in the addresses of both ends, and their ports, before anything changes.
+/// First octet of the addresses of both ends, and their port, before any address changes.
 const FIRST_NETWORK: u8 = 10;
 const FIRST_PORT: u16 = 1000;
 /// A prime, so that the pattern never lines up with symbols, buffers or power-of-two sizes.
@@ -77,16 +77,16 @@ const PATTERN: usize = 65_521;
 const CHUNK: usize = 16_384;
 /// Largest datagram that an endpoint may send.
 const MAX_DATAGRAM: usize = 65_536;
-/// Datagrams that an endpoint sends without time moving, at most: more is an endless loop.
+/// Most datagrams that an endpoint sends at one instant: more indicates an endless loop.
 const MOST_AT_ONCE: u32 = 200_000;
-/// What packet, symbol and frame headers take of a datagram, about.
+/// Approximate bytes of packet, symbol and frame headers in a datagram.
 const SYMBOL_HEADER: u64 = 40;
-/// Keys of the two ends. Without cryptography they are names.
+/// Keys of the two ends. Without cryptography they only serve as names.
 const SENDER_KEY: u8 = 1;
 const RECEIVER_KEY: u8 = 2;
 
-/// Random bytes that repeat after [`PATTERN`], longer by a chunk so that slices never wrap: what is
-/// written, and what must be read.
+/// The bytes that are written and must be read: random, repeating after [`PATTERN`], and stored with one more
+/// chunk so that slices never wrap.
 #[derive(Clone, Copy, Debug)]
 struct Pattern(&'static [u8]);
 
@@ -113,9 +113,9 @@ impl Pattern {
 struct Host {
     endpoint: Endpoint,
     ports: Vec<PortId>,
-    /// Of the sending end: which address each of its ports has by now.
+    /// At the sending end, the current version of each port's address.
     versions: Vec<u32>,
-    /// What stands for the other end in addresses.
+    /// The octet that stands for the other end in addresses.
     other: u8,
     overhead: i32,
     buffer: Vec<u8>,
@@ -125,7 +125,7 @@ struct Host {
 impl Host {
     fn new(config: &CoreConfig, seed: u64, name: &str, key: u8) -> Self {
         let mut endpoint = EndpointConfig::new(config.profile.clone());
-        // What a scenario allows a connection, it may have.
+        // The limits of the scenario apply; the endpoint adds none.
         endpoint.memory = u64::MAX;
         endpoint.transport = config.transport.clone();
         endpoint.wall_clock = 1_700_000_000_000_000_000;
@@ -146,8 +146,8 @@ impl Host {
         }
     }
 
-    /// The address of an end's port, of all that it has had: the interface has moved `version >> 16`
-    /// times, and a NAT has given it another port as often as the low bits say.
+    /// The address of an end's port at `version`: the interface has moved `version >> 16` times, and a NAT has
+    /// changed the UDP port as often as the low 16 bits say.
     fn address(end: u8, port: usize, version: u32) -> SocketAddr {
         let [.., high, low] = (port as u32).to_be_bytes();
         let network = FIRST_NETWORK.wrapping_add((version >> 16) as u8);
@@ -155,20 +155,20 @@ impl Host {
         SocketAddr::new(address, FIRST_PORT.wrapping_add(version as u16))
     }
 
-    /// The version of a port at which it had this address: the inverse of the address of a version.
+    /// The version of the address of a port: the inverse of [`address`](Self::address).
     fn version(address: SocketAddr) -> u32 {
         let IpAddr::V4(ip) = address.ip() else { return 0 };
         let moves = ip.octets()[0].wrapping_sub(FIRST_NETWORK);
         u32::from(moves) << 16 | u32::from(address.port().wrapping_sub(FIRST_PORT))
     }
 
-    /// Hands a packet to the endpoint. The stream of a packet is the version of the sender's address:
-    /// where it comes from, or where it goes.
+    /// Hands a packet to the endpoint. The stream number of a packet is the version of the sending end's
+    /// address: its source for data, its destination for replies.
     fn receive(&mut self, arrival: Arrival<'_>) {
         let Payload::Datagram(payload) = arrival.payload else { return };
         let Some(port) = self.ports.iter().position(|port| *port == arrival.port) else { return };
         let version = match self.versions.get(port) {
-            // Only the newest address leads anywhere.
+            // Packets to an earlier address are lost.
             Some(own) if *own != arrival.stream => return,
             Some(_) => 0,
             None => arrival.stream,
@@ -212,7 +212,7 @@ impl Host {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        // A flow that failed does nothing any more, so that it cannot stop time.
+        // A failed flow sets no timer, so that it cannot keep time from advancing.
         if self.failure.is_some() {
             return None;
         }

@@ -22,10 +22,10 @@ pub trait Flow: Debug + Send {
     /// The transfers that are complete, in the order in which they ended.
     fn completions(&self, engine: &Engine) -> Vec<Completion>;
 
-    /// How many there are.
+    /// Number of complete transfers.
     fn completed(&self, engine: &Engine) -> u64;
 
-    /// Why the connection does not go on, if it does not.
+    /// Why the connection failed, if it did.
     fn failure(&self, engine: &Engine) -> Option<FlowFailure>;
 
     /// The messages of this flow, if it sends any.
@@ -36,17 +36,17 @@ pub trait Flow: Debug + Send {
         [None, None]
     }
 
-    /// Something happens to the sender's interface of a path.
+    /// Applies a change of the sender's interface of a path.
     fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange);
 
-    /// Logs progress at both ends from now on, for delays of packets and of the blocks that `watch` tells.
+    /// Starts to log progress at both ends, for delays of packets and of the blocks that `watch` selects.
     fn log(&self, engine: &mut Engine, watch: Watch) -> Watched;
 
     /// What the sender's and the receiver's log hold since this was last called.
     fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)>;
 
-    /// Has what the sender decides taken down by the observer that `make` gives, if this transport's
-    /// sender tells.
+    /// Records the sender's decisions with the observer that `make` gives, if this transport's sender reports
+    /// them.
     fn observe(
         &self,
         _engine: &mut Engine,
@@ -55,16 +55,16 @@ pub trait Flow: Debug + Send {
     }
 }
 
-/// Why a flow does not go on.
+/// Why a flow failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowFailure {
-    /// It could not be opened.
+    /// The connection could not be opened.
     Refused(String),
     /// A connection ended.
     Closed(String),
     /// The receiver read something else than was written.
     Corrupt(String),
-    /// An endpoint sends without end, so that time cannot go on.
+    /// An endpoint sends without end at one instant, so that time cannot advance.
     Stuck,
 }
 
@@ -94,12 +94,12 @@ pub enum PathChange {
     Regular,
     /// The interface gets another address, and the sender knows.
     Move,
-    /// A NAT forgets the sender: its packets come from another port, nobody is told, and what is sent to
-    /// the old port leads nowhere.
+    /// A NAT drops the sender's mapping: its packets come from another port, neither end is told, and packets to
+    /// the old port are lost.
     Rebind,
     /// A middlebox on the path removes the options of multipath TCP from now on, both ways (RFC 8684 §3.7).
     StripOptions,
-    /// It does so no more.
+    /// The middlebox passes these options again.
     PassOptions,
 }
 
@@ -179,7 +179,7 @@ pub struct CodingCounters {
     pub repair_rounds: u64,
     /// Source symbols counted for the loss before repair.
     pub settled: u64,
-    /// Those of them of which every early copy was lost.
+    /// Settled symbols that lost every copy sent before the first of these losses was known.
     pub lost_early: u64,
     /// Blocks alive at each opening, added up.
     pub live_blocks: u64,
@@ -190,13 +190,13 @@ pub struct CodingCounters {
 pub struct Instant {
     /// Congestion window, bytes.
     pub cwnd: f64,
-    /// First byte of the path's stream that has not been sent, added up over the connections that are open; of TCP.
+    /// TCP only: first byte of the path's stream that has not been sent, summed over the open connections.
     pub sequence: Option<f64>,
-    /// First byte of it that has not been acknowledged; the same.
+    /// TCP only: first byte of the path's stream that has not been acknowledged, summed likewise.
     pub acknowledged: Option<f64>,
     /// Smoothed round-trip time, s.
     pub srtt: Option<f64>,
-    /// The sender's estimate of the loss, a share.
+    /// The sender's loss estimate, a fraction.
     pub loss: Option<f64>,
 }
 
@@ -227,7 +227,7 @@ impl Counters {
     }
 }
 
-/// What has come to the windows of each path since `before`.
+/// Totals of the closed windows of each path since `before`.
 fn since_of(shut: &[ShutWindow], before: Option<&[ShutWindow]>) -> Vec<ShutWindow> {
     let before = before.unwrap_or_default();
     let since = |(path, shut): (usize, &ShutWindow)| {

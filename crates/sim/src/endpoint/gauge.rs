@@ -8,30 +8,30 @@ use anabranch_types::Time;
 pub struct Gauge {
     /// Application bytes delivered in order, of all transfers.
     pub delivered: u64,
-    /// When the last of them was.
+    /// Time of the last delivery.
     pub last_delivery: Time,
-    /// From when on gaps count.
+    /// Time from which gaps count.
     pub gap_from: Time,
-    /// The longest gap, in nanoseconds: there is one for every delivery.
+    /// The longest gap, nanoseconds: a plain integer because every delivery updates it.
     longest_gap: u64,
 }
 
 /// Progress since a log was last taken. Transfers are numbered from 0.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// New ends of what was sent of a transfer, and when.
+    /// A transfer, the new end of the data sent of it, and when.
     pub sent: Vec<(u64, u64, Time)>,
-    /// New ends of what was delivered of a transfer, and when.
+    /// A transfer, the new end of the data delivered of it, and when.
     pub delivered: Vec<(u64, u64, Time)>,
-    /// Slices of a transfer that became whole, and when.
+    /// A transfer, a slice of it that became whole, and when.
     pub whole: Vec<(u64, u64, Time)>,
-    /// Offsets of the data of a transfer that was in a packet that was lost.
+    /// A transfer, and the offset of its data in a packet that was lost.
     pub lost: Vec<(u64, u64)>,
-    /// Source symbols of a connection: new ends of what was sent, and when.
+    /// The new end of the source symbols sent on a connection, and when.
     pub symbols_sent: Vec<(u64, Time)>,
     /// Source symbols of a connection that arrived or were decoded, and when.
     pub symbols_held: Vec<(u64, Time)>,
-    /// Coding blocks of a connection of which all is known.
+    /// Coding blocks of a connection whose packets all have a known fate.
     pub blocks: Vec<BlockRecord>,
 }
 
@@ -40,21 +40,21 @@ pub struct Log {
 pub struct Watched {
     /// Bytes that a full packet carries, about.
     pub packet: u64,
-    /// Whether it tells what was lost of blocks.
+    /// Whether the log tells the losses of blocks.
     pub losses: bool,
 }
 
 /// What is logged beside packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// Bytes of the stream slices that are blocks.
+    /// Length of the stream slices that count as blocks, bytes.
     pub slice: u64,
-    /// Of flows that code, the coding blocks instead of slices.
+    /// Whether coding blocks replace slices for flows that code.
     pub coding_blocks: bool,
 }
 
 impl Gauge {
-    /// `bytes` more are delivered now; none is no delivery.
+    /// Counts `bytes` delivered at `now`; zero bytes are no delivery.
     #[inline]
     pub(super) fn deliver(&mut self, now: Time, bytes: u64) {
         if bytes == 0 {

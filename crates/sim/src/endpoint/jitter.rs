@@ -1,8 +1,8 @@
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
 
-/// A random time that a host takes before it sends, drawn uniformly each time. Without it flows of
-/// equal round trips fall into step (Floyd and Jacobson 1991).
+/// A random time that a host takes before it sends, drawn uniformly each time. Without it, flows of
+/// equal round-trip times synchronise (Floyd and Jacobson 1991).
 #[derive(Clone, Debug)]
 pub struct SendJitter {
     most: u64,

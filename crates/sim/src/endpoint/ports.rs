@@ -1,7 +1,7 @@
 use crate::engine::PortId;
 
-/// The ports of an endpoint, one a path in their order, and what arrived at each. The first lies in
-/// the endpoint itself: most have no other, and looking it up then costs no further memory access.
+/// The ports of an endpoint, one per path in path order, and the bytes that arrived at each. The first is
+/// stored inline: most endpoints have no other, and its lookup then needs no further memory access.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ports {
     first: Option<Port>,
@@ -30,7 +30,7 @@ impl Ports {
         self.others.len() + usize::from(self.first.is_some())
     }
 
-    /// The interface of a path goes, or comes back.
+    /// Marks the interface of a path as down or up.
     pub(super) fn set_down(&mut self, path: usize, down: bool) {
         let port = match path {
             0 => self.first.as_mut(),
@@ -60,7 +60,7 @@ impl Ports {
         self.others.iter().position(|port| port.id == id).map(|at| at + 1)
     }
 
-    /// Counts a packet of `size` bytes that arrived at a port; the port's path.
+    /// Counts a packet of `size` bytes that arrived at a port; returns the port's path.
     #[inline]
     pub(super) fn arrive(&mut self, id: PortId, size: u32) -> Option<usize> {
         let path = self.path(id)?;

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 /// Connections by their number. Numbers are given out once, in rising order, so a row is found by
 /// its distance from the oldest one, and a number that is gone is never taken for a new connection.
-/// The oldest lies in the table itself, so that an endpoint of one connection needs no other memory.
+/// The oldest is stored inline, so that an endpoint of one connection needs no other memory.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     /// The number of `oldest`; `later` holds the numbers that follow.

@@ -25,17 +25,17 @@ pub use sender::TcpSender;
 
 use crate::engine::{Outbox, Payload, PortId};
 
-/// What both ends of a TCP flow are made from.
+/// Configuration of both ends of a TCP flow.
 #[derive(Clone, Debug)]
 pub struct TcpProtocol {
     /// Mechanisms, sizes and timers.
     pub config: Arc<Config>,
     /// Congestion control.
     pub control: PolicySpec,
-    /// Congestion control of single paths, by their order, where it is not `control`.
+    /// Congestion control of each path, in path order, where it is not `control`.
     pub path_controls: Vec<Option<PolicySpec>>,
-    /// Explicit loss notification: whether the sender hears, one round trip after a segment was lost
-    /// at random and not to a queue, which one it was.
+    /// Explicit loss notification: whether the sender is told which segments were lost at random and not to a
+    /// queue, each one round trip after it was sent.
     pub loss_notices: bool,
     /// A time that the host takes before it sends, uniform from zero to this.
     pub send_jitter: Duration,
@@ -45,13 +45,13 @@ pub struct TcpProtocol {
     pub meta: Option<MetaConfig>,
     /// How an application stripes one stream over connections of several paths, if it does.
     pub striping: Option<Box<StripingConfig>>,
-    /// What such an application is told of the links' rates, if it is.
+    /// What a striping application is told of the links' rates, if anything.
     pub told: Option<ToldRates>,
-    /// Where its policies are found by name.
+    /// Where policies are found by name.
     pub registry: Registry,
 }
 
-/// The rates of links that a striping application is told; of a trace of delivery opportunities, the mean.
+/// The rates of links that a striping application is told; the mean rate for a trace of delivery opportunities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToldRates {
     /// A link's rate as it would be without blackouts.
@@ -108,7 +108,7 @@ impl TcpProtocol {
         self.path_controls.get(path).and_then(Option::as_ref).unwrap_or(&self.control)
     }
 
-    /// From now on a middlebox on a path removes the options of multipath connections, or passes them.
+    /// Sets whether a middlebox on a path removes the options of multipath connections from now on.
     pub(super) fn set_stripped(&mut self, path: usize, strips: bool) {
         let own = 1_u16.checked_shl(path as u32).unwrap_or(0);
         self.stripped = if strips { self.stripped | own } else { self.stripped & !own };

@@ -7,7 +7,7 @@ use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 /// What a [`Udp`] source sends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UdpConfig {
-    /// Rate on the wire while it sends; at least 1 b/s is sent.
+    /// Rate on the wire while sending; less than 1 b/s counts as 1 b/s.
     pub rate: Bitrate,
     /// Bytes of each packet on the wire, headers included; at least 1.
     pub size: u32,
@@ -49,13 +49,13 @@ impl UdpConfig {
     }
 }
 
-/// A source of load that nothing slows down: packets without content over its first port.
+/// An unresponsive source of load: packets without content over its first port.
 #[derive(Clone, Debug)]
 pub struct Udp {
     config: UdpConfig,
     random: Rng,
     port: Option<PortId>,
-    /// When it sends next, in nanoseconds, and the part of one left over from the packets before.
+    /// Time of the next packet, and the fraction of a nanosecond carried over from the packets before.
     next: Time,
     carry: u64,
     /// When the burst ends; `Time::MAX` without bursts.
@@ -171,7 +171,7 @@ impl Sink {
         self.packets
     }
 
-    /// Their bytes, headers included.
+    /// Bytes that have arrived, headers included.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -181,7 +181,7 @@ impl Sink {
         self.marked
     }
 
-    /// Their mean time on the way; zero before the first.
+    /// Mean one-way delay of the packets; zero before the first.
     pub fn mean_delay(&self) -> Duration {
         u32::try_from(self.packets)
             .map_or(Duration::ZERO, |packets| self.delay.checked_div(packets).unwrap_or_default())

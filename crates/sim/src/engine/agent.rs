@@ -8,7 +8,7 @@ use anabranch_types::{Ecn, Time};
 use super::{Network, Payload, PortId, Watch};
 use crate::link::DropCause;
 
-/// A protocol's end, an application, or both, driven by packets and its own timer.
+/// A protocol endpoint, an application, or both, driven by packets and its own timer.
 ///
 /// It knows time only as an argument, sends through the [`Outbox`] it is given, and draws random
 /// numbers only from substreams named after itself.
@@ -24,11 +24,11 @@ pub trait Agent: Any + Debug + Send {
     fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>);
 
     /// When to call [`handle_timer`](Self::handle_timer) next, if at all. Asked after every call; the
-    /// answer may move either way. A time that is not later than the present means at once, so a
-    /// timer that was handled must have moved on.
+    /// answer may move either way. A time that is not later than the current one means at once, so
+    /// `handle_timer` must move the answer on.
     fn next_timer(&self) -> Option<Time>;
 
-    /// A packet that the agent sent will not arrive. Real senders never hear of that at once: this is
+    /// A packet that the agent sent will not arrive. Real senders never learn of that at once: this is
     /// for statistics, and for oracles such as those of explicit loss notification.
     fn handle_loss(&mut self, _loss: Loss<'_>, _out: &mut Outbox<'_>) {}
 }

@@ -10,15 +10,15 @@ use crate::link::{Delivery, DropCause, Dropped, FaultConfig, LinkOutput};
 
 /// Packets remembered for replays.
 const MEMORY: usize = 64;
-/// Most bits of a stream number that garbage changes: the low ones, where ports are told apart.
+/// Bound of the mask by which garbage changes a stream number: the low 16 bits, which tell ports apart.
 const STRAY: u64 = 1 << 16;
 
-/// Decides what comes out of a link in the place of each packet.
+/// Decides what comes out of a link in place of each packet.
 #[derive(Debug)]
 pub(super) struct Faults {
     config: FaultConfig,
     random: Rng,
-    /// The last packets, as far as they may be repeated.
+    /// The most recent packets, kept for replays.
     old: VecDeque<(Packet, Payload)>,
     held: Option<Delivery<u32>>,
     thinning: Option<Thinning>,
@@ -35,7 +35,7 @@ impl Faults {
         Some(Box::new(Faults { config, random, old: VecDeque::new(), held: None, thinning }))
     }
 
-    /// Puts the fate of the packets of `outputs` in their place.
+    /// Replaces the packets delivered in `outputs` by what the faults make of them.
     pub(super) fn pass(&mut self, outputs: &mut Vec<LinkOutput<u32>>, packets: &mut Slab) {
         if let Some(thinning) = &mut self.thinning {
             thinning.pass(outputs, packets);
@@ -82,7 +82,7 @@ impl Faults {
                 self.old.pop_front();
             }
         }
-        // One held back comes right after the next packet.
+        // A packet that is held back is delivered right after the next one.
         let released = self.held.take();
         if released.is_none() && self.random.chance(self.config.hold) {
             self.held = Some(delivery);
@@ -110,8 +110,8 @@ impl Faults {
         })
     }
 
-    /// A datagram of garbage that takes the way of `like`. There is none among other packets, where it
-    /// would fail a checksum.
+    /// A datagram of garbage on the route of `like`. `None` in place of other packets, whose checksum garbage
+    /// would fail.
     fn garbage(&mut self, (like, payload): &(Packet, Payload)) -> Option<(Packet, Payload)> {
         let Payload::Datagram(bytes) = payload else { return None };
         let garbage = FaultConfig::garbage(&mut self.random, bytes);

@@ -5,7 +5,7 @@ use anabranch_types::{Bitrate, Time};
 use super::{LinkId, Network};
 use crate::link::{Link, LinkConfig, LinkCounters};
 
-/// A link of an engine, to look at.
+/// A read-only view of a link of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView<'a> {
     config: &'a LinkConfig,
@@ -14,7 +14,7 @@ pub struct LinkView<'a> {
 }
 
 impl<'a> LinkView<'a> {
-    /// `link` exists.
+    /// A view of `link`, which must exist.
     pub(super) fn new(config: &'a LinkConfig, link: LinkId, network: &'a Network) -> Self {
         LinkView { config, link: link.0 as usize, network }
     }
@@ -24,8 +24,8 @@ impl<'a> LinkView<'a> {
         self.config
     }
 
-    /// What has happened so far. Random losses of a packet that is still on its way may or may not
-    /// be counted yet.
+    /// The counters so far. The random loss of a packet that is still in flight may or may not be counted
+    /// yet.
     pub fn counters(&self) -> LinkCounters {
         if let Some(link) = self.shaped() {
             return *link.counters();
@@ -47,18 +47,18 @@ impl<'a> LinkView<'a> {
         }
     }
 
-    /// Packets that wait, the one being serialised not among them.
+    /// Packets in the queue, without the one being serialised.
     pub fn packets_waiting(&self) -> u64 {
         self.shaped().map_or_else(|| self.waiting().0, |link| link.queue().len() as u64)
     }
 
-    /// Bytes that wait.
+    /// Bytes in the queue.
     pub fn bytes_waiting(&self) -> u64 {
         self.shaped().map_or_else(|| self.waiting().1, |link| link.queue().bytes())
     }
 
-    /// How long packets wait: what waits over the rate, or, on a link that is more than a drop-tail queue of
-    /// constant rate and delay, the time that the packet taken last had waited.
+    /// Queueing delay. On a drop-tail link of constant rate and delay, the backlog over the rate; on any other link,
+    /// the time that the packet dequeued last had waited.
     pub fn queueing_delay(&self) -> Duration {
         let rate = self.config.rate.at(Time::ZERO);
         self.shaped().map_or_else(|| rate.time_to_send(self.waiting().1), Link::waited)
@@ -74,7 +74,7 @@ impl<'a> LinkView<'a> {
         self.shaped().map_or_else(|| self.config.rate.at(Time::ZERO), |link| link.rate())
     }
 
-    /// The link with everything it knows, if it is more than a queue of constant rate and delay. Its
+    /// The full model of the link, if it is more than a drop-tail queue of constant rate and delay. Its
     /// tokens are the engine's.
     pub fn shaped(&self) -> Option<&'a Link<u32>> {
         self.network.links.shaped(self.link)

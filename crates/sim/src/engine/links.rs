@@ -26,32 +26,32 @@ pub(super) struct Links {
     agents: Vec<Entry>,
 }
 
-/// What every packet touches of a link.
+/// State of a link that every packet touches.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Slot {
     entry: Entry,
     first: u32,
     last: u32,
-    /// The first packet inside whose last bit had not left when that was last looked at.
+    /// The packet being serialised, as of the last update.
     serving: u32,
-    /// Packets behind that one.
+    /// Packets queued behind `serving`.
     waiting: u32,
     free_at: u64,
     bytes_delivered: u64,
     delivered: u32,
     /// Nanoseconds from the finish of the first packet to that of the one behind it, or [`FAR`]. With
-    /// it, taking out the first need not wait for memory that holds the second.
+    /// it, taking out the first packet need not wait for the memory of the second.
     gap: u32,
     /// Bytes of the packets that wait; kept where the limit is in bytes.
     bytes_waiting: u32,
     params: u32,
 }
 
-/// The packet itself says when it finishes.
+/// No gap is stored: the finish has to be read from the packet itself.
 const FAR: u32 = u32::MAX;
 
-/// What many links have in common.
+/// Parameters that many links have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LinkParams {
     shaped: bool,
@@ -63,11 +63,11 @@ struct LinkParams {
     limit: QueueLimit,
 }
 
-/// What few packets touch of a link.
+/// State of a link that few packets touch.
 #[derive(Debug, Default)]
 struct LinkExtras {
     serialiser: Serialiser,
-    /// Packets delivered beyond those that the slot has room to count.
+    /// Delivered packets beyond the range of the slot's 32-bit counter.
     delivered: u64,
     dropped_full: u64,
     bytes_dropped: u64,
@@ -84,7 +84,7 @@ struct Losses {
     bytes: u64,
 }
 
-/// What a plain link has done, in the terms of [`LinkCounters`](crate::link::LinkCounters).
+/// The counters of a plain link, in the terms of [`LinkCounters`](crate::link::LinkCounters).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) delivered: u64,
@@ -98,9 +98,9 @@ pub(super) struct Tally {
 /// The fate of a packet offered to a plain link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
-    /// It is alone in the link and will arrive then.
+    /// The packet is alone in the link and arrives at this time.
     First(Time),
-    /// It will arrive after others.
+    /// The packet arrives after others.
     Behind,
     /// There was no room.
     Refused,
@@ -113,7 +113,7 @@ pub(super) enum Offer {
 pub(super) struct Taken {
     pub(super) handle: u32,
     pub(super) lost: bool,
-    /// When the next one arrives.
+    /// When the next packet in the link arrives.
     pub(super) following: Option<Time>,
 }
 
@@ -124,7 +124,7 @@ pub(super) enum Due {
     Packet(Taken),
     /// Nothing, from a plain link.
     Nothing,
-    /// Whatever [`Link::advance`] says.
+    /// The outputs of [`Link::advance`].
     Shaped,
 }
 
@@ -189,7 +189,7 @@ impl Links {
             slot.bytes_waiting = 0;
             now
         } else {
-            // The count is of those that waited when it was last brought up to date.
+            // The count may be stale, so update it before a packet is refused.
             if slot.is_full_for(size, params.limit) {
                 slot.catch_up(packets, now);
                 if slot.waiting > 0 && slot.is_full_for(size, params.limit) {
@@ -257,27 +257,27 @@ impl Links {
         Due::Packet(Taken { handle, lost, following })
     }
 
-    /// A link that is not plain.
+    /// The model of a link that is not plain.
     pub(super) fn shaped(&self, link: usize) -> Option<&Link<u32>> {
         self.extras.get(link)?.shaped.as_deref()
     }
 
-    /// A link that is not plain.
+    /// The model of a link that is not plain.
     #[inline]
     pub(super) fn shaped_mut(&mut self, link: usize) -> Option<&mut Link<u32>> {
         self.extras.get_mut(link)?.shaped.as_deref_mut()
     }
 
-    /// What else a link that is not plain does to packets.
+    /// The faults of a link that is not plain.
     pub(super) fn faults_mut(&mut self, link: usize) -> Option<&mut Faults> {
         self.extras.get_mut(link)?.faults.as_deref_mut()
     }
 
-    /// Packets and bytes that wait in a plain link at `now`, the one being serialised not among them.
+    /// Packets and bytes queued in a plain link at `now`, without the packet being serialised.
     pub(super) fn waiting(&self, link: usize, packets: &Slab, now: Time) -> (u64, u64) {
         let mut handle = self.slots[link].first;
         let mut sums = (0, 0);
-        // Until the first whose last bit has not left: it is being serialised.
+        // Whether the packet being serialised has been passed; those behind it wait.
         let mut serving = false;
         while handle != NONE {
             let packet = packets.packet(handle);
@@ -309,7 +309,7 @@ impl Links {
         sums
     }
 
-    /// What a plain link has done.
+    /// The counters of a plain link.
     pub(super) fn tally(&self, link: usize) -> Tally {
         let (slot, extras) = (&self.slots[link], &self.extras[link]);
         let losses = extras.loss.as_ref().map(|losses| (losses.packets, losses.bytes));
@@ -411,14 +411,14 @@ impl LinkParams {
     }
 }
 
-/// The time between two finishes, if a slot has room for it.
+/// The time between two finishes; [`FAR`] if a slot has no room for it.
 #[inline]
 fn gap(first: u64, second: u64) -> u32 {
     u32::try_from(second - first).unwrap_or(FAR)
 }
 
 impl Slot {
-    /// Makes `next` the first packet after one that finished at `finish`; when `next` arrives.
+    /// Makes `next` the first packet after one that finished at `finish`; returns when `next` arrives.
     #[inline]
     fn advance(&mut self, packets: &Slab, next: u32, finish: u64, delay: u64) -> Option<Time> {
         if next == NONE {
@@ -429,7 +429,7 @@ impl Slot {
             FAR => packets.packet(next).finish,
             gap => finish + u64::from(gap),
         };
-        // Nothing waits for what is read here, so it comes while other work is done.
+        // Nothing depends on this read yet, so its latency overlaps with other work.
         self.gap = match packets.packet(next).next {
             NONE => FAR,
             second => gap(first, packets.packet(second).finish),
@@ -437,13 +437,13 @@ impl Slot {
         Some(Time::from_nanos(first + delay))
     }
 
-    /// Whether no more may wait, as far as it is known who waits.
+    /// Whether the queue is full, by the counts of the last update.
     #[inline]
     fn is_full_for(&self, size: u32, limit: QueueLimit) -> bool {
         limit.is_full(u64::from(self.waiting), u64::from(self.bytes_waiting), size)
     }
 
-    /// Brings `serving` and what is behind it to `now`; the transmitter is busy.
+    /// Updates `serving` and the backlog to `now`; the transmitter is busy.
     #[inline]
     fn catch_up(&mut self, packets: &Slab, now: u64) {
         while self.waiting > 0 {

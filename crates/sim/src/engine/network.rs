@@ -10,7 +10,7 @@ use super::{
 };
 use crate::link::{Delivery, DropCause, Dropped, LinkOutput};
 
-/// Everything but the agents: links with packets inside, and what is due when.
+/// Everything but the agents: links, packets and the timer wheel.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(super) now: Time,
@@ -40,7 +40,7 @@ pub(super) struct Port {
     start: u32,
 }
 
-/// What an agent has to hear of after a link was handled.
+/// What the engine has to tell an agent after a link was handled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     /// The packet has come to the end of its route.
@@ -72,14 +72,14 @@ impl Network {
         })
     }
 
-    /// Has a source of the wheel, a link by its id or an agent behind the links, come up at `time` at
-    /// the latest.
+    /// Makes a source of the wheel, a link by its id or an agent behind the links, due at `time` at the
+    /// latest.
     #[inline]
     pub(super) fn arm(&mut self, source: u32, time: Time) {
         self.wheel.arm(&mut self.links, source, time);
     }
 
-    /// The next source to come up by `limit`, and when; that is then the present.
+    /// The next source that is due by `limit`; its time becomes the current time.
     #[inline]
     pub(super) fn next_due(&mut self, limit: Time) -> Option<u32> {
         let (time, source) = self.wheel.pop(&mut self.links, limit)?;
@@ -87,7 +87,7 @@ impl Network {
         Some(source)
     }
 
-    /// When the next source comes up.
+    /// When the next source is due.
     pub(super) fn next_event(&mut self) -> Option<Time> {
         self.wheel.next(&mut self.links)
     }
@@ -131,8 +131,8 @@ impl Network {
         }
     }
 
-    /// Sends a packet from a port to its peer. What the first link refuses waits in `refused`, as its
-    /// agent is being called.
+    /// Sends a packet from a port to its peer. A packet that the first link refuses is put into `refused`,
+    /// because its agent is still in a call.
     #[expect(clippy::too_many_arguments, reason = "a packet, by its fields")]
     pub(crate) fn send(
         &mut self,
@@ -155,8 +155,8 @@ impl Network {
         }
     }
 
-    /// Handles a link that is due. The outcome is that of the first packet that concerns more than
-    /// the network; call [`next_output`](Self::next_output) for those of the others.
+    /// Handles a link that is due, up to the first outcome that concerns an agent, and returns it; call
+    /// [`next_output`](Self::next_output) for the following ones.
     #[inline(always)]
     pub(super) fn handle_link(&mut self, watch: &mut Watch<'_>, link: LinkId) -> Option<Outcome> {
         match self.links.take(link.0 as usize, &mut self.packets) {
@@ -178,7 +178,7 @@ impl Network {
         }
     }
 
-    /// Collects what a shaped link has for the present, for [`next_output`](Self::next_output).
+    /// Collects the outputs of a shaped link at the current time, for [`next_output`](Self::next_output).
     fn advance_shaped(&mut self, link: LinkId) {
         let Some(shaped) = self.links.shaped_mut(link.0 as usize) else { return };
         let outputs = &mut self.outputs;
@@ -193,8 +193,8 @@ impl Network {
         }
     }
 
-    /// Handles the next of the outputs collected until there are no more, or one of them concerns
-    /// more than the network.
+    /// Handles the collected outputs up to the first outcome that concerns an agent, and returns it; `None`
+    /// if there is none left.
     pub(super) fn next_output(&mut self, watch: &mut Watch<'_>, link: LinkId) -> Option<Outcome> {
         while let Some(output) = self.outputs.pop() {
             let outcome = match output {
@@ -216,7 +216,7 @@ impl Network {
         None
     }
 
-    /// A packet has come to the end of `link`: on to the next one, or it has arrived.
+    /// Moves a packet at the end of `link` to the next link of its route, or reports its arrival.
     #[inline(always)]
     fn arrive(&mut self, watch: &mut Watch<'_>, link: LinkId, handle: u32) -> Option<Outcome> {
         self.packet_hops += 1;
@@ -233,7 +233,7 @@ impl Network {
         Some(self.lose(watch, LinkId(next), handle, cause))
     }
 
-    /// Puts a packet into a link; the cause if the link refuses it.
+    /// Puts a packet into a link; returns the cause if the link refuses it.
     #[inline(always)]
     fn enter(
         &mut self,
@@ -256,7 +256,7 @@ impl Network {
         None
     }
 
-    /// The same for a link that is not plain. Not inlined, since a small loop is faster.
+    /// As [`enter`](Self::enter) for a link that is not plain. Not inlined, because a small loop is faster.
     #[inline(never)]
     fn enter_shaped(&mut self, link: LinkId, handle: u32) -> Option<DropCause> {
         let &Transit { size, ecn, .. } = self.packets.packet(handle);

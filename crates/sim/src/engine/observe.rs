@@ -5,8 +5,8 @@ use crate::link::DropCause;
 
 /// Sees what happens to every packet on every link, in the order of events.
 ///
-/// Given to [`Engine::run_until_with`](super::Engine::run_until_with); without one, nothing is paid
-/// for it.
+/// Given to [`Engine::run_until_with`](super::Engine::run_until_with); a run without an observer pays
+/// nothing for it.
 pub trait Observer {
     /// Something happened to a packet.
     fn packet(&mut self, event: &PacketEvent<'_>);
@@ -30,13 +30,13 @@ pub struct PacketEvent<'a> {
 /// What happened to a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketEventKind {
-    /// It arrived at the link and was accepted: it waits or is being serialised.
+    /// The packet arrived at the link and was accepted: it waits or is being serialised.
     Entered,
-    /// It will not arrive. A packet that is refused never entered.
+    /// The packet will not arrive. A packet that is refused never entered.
     Dropped(DropCause),
-    /// It was marked as having met congestion; seen when it arrives, just before `Delivered`.
+    /// The packet was marked as having met congestion; seen when it arrives, just before `Delivered`.
     Marked,
-    /// It arrived at the far end of the link.
+    /// The packet arrived at the far end of the link.
     Delivered,
 }
 

@@ -27,7 +27,7 @@ pub struct Packet {
     pub size: u32,
     /// Its ECN codepoint as of now.
     pub ecn: Ecn,
-    /// Where the link behind the present one is in the table of all routes.
+    /// Index of the route's next link in the table of all routes.
     pub(super) hop: u32,
 }
 
@@ -47,19 +47,18 @@ pub(super) struct Transit {
 /// No packet: the end of a list.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Every packet in the network, by handle. What links need of it, what its ends need, and what few
-/// segments carry lie apart, so that a hop touches the first alone, and the ends touch the last seldom.
+/// Every packet in the network, by handle. Three parts are stored apart: what links need, what the ends need, and
+/// what few segments carry. So a hop touches the first part alone, and the ends seldom touch the last.
 ///
-/// A new packet takes the next free place behind the one before it, round and round, and at least
-/// half of the places are free. So packets sent one after the other lie one behind the other, and a
-/// busy link, which they leave in about that order, walks through memory instead of jumping: with a
-/// hundred thousand packets in flight that makes the difference.
+/// A new packet takes the next free place after the previous one, cyclically, and at least half of the places
+/// are free. So packets sent one after the other are adjacent in memory, and a busy link, which they leave in
+/// about that order, reads memory sequentially; this matters with a hundred thousand packets in flight.
 #[derive(Debug)]
 pub(super) struct Slab {
     packets: Vec<Transit>,
     cargo: Vec<Cargo>,
     rests: Vec<SegmentRest>,
-    /// A bit for every place, set where it is free; all bits are in use.
+    /// One bit per place, set if the place is free; every bit stands for a place.
     free: Vec<u64>,
     /// The word of `free` in which the next packet gets its place.
     word: usize,
@@ -84,8 +83,8 @@ enum Load {
 }
 
 /// Memory of a packet in flight: its place and what it carries, without the bytes of a datagram. The
-/// table of packets doubles when half of it is in use, so it has two to four times this for each of
-/// the most packets there were.
+/// table of packets doubles when half of it is in use, so it takes two to four times this for each packet
+/// at the peak.
 pub const BYTES_PER_PACKET: usize =
     size_of::<Transit>() + size_of::<Cargo>() + size_of::<SegmentRest>();
 
@@ -155,7 +154,7 @@ impl Slab {
         (Packet { sent: *sent, to: *to, stream: *stream, size, ecn, hop }, payload)
     }
 
-    /// Doubles the room.
+    /// Doubles the number of places.
     #[cold]
     fn grow(&mut self) {
         self.word = self.free.len();
@@ -178,7 +177,7 @@ impl Slab {
         &mut self.packets[handle as usize]
     }
 
-    /// Lets `look` have a packet with what it carries.
+    /// Calls `look` with a packet and its payload; the payload and the size may be changed.
     pub(super) fn with_payload<T>(
         &mut self,
         handle: u32,

@@ -7,15 +7,15 @@ use super::packet::{Payload, Slab};
 use crate::link::{Delivery, DropCause, Dropped, LinkOutput};
 
 /// Thins the pure acknowledgements of TCP that arrive at one instant, as access points and modems do with those
-/// that wait together for the medium: of each connection the last one stays, and before it one in this many.
+/// that wait together for the medium: of each connection, the last one stays, and one in `one_in` of those before it.
 ///
-/// What says more than how far a stream has come stays: payload, SYN, FIN, probes, marks and selective
-/// acknowledgements. So does every datagram, which is encrypted.
+/// Segments that say more than a cumulative acknowledgement stay: those with payload, SYN, FIN, probes, marks or
+/// selective acknowledgements. So does every datagram, which is encrypted.
 #[derive(Debug)]
 pub(super) struct Thinning {
     one_in: u32,
-    /// Of each connection at the present instant, how many acknowledgements were left out behind the last that
-    /// stayed.
+    /// For each connection at the current instant, how many acknowledgements were dropped since the one kept last,
+    /// from the end of the instant backwards.
     left_out: Vec<((PortId, u32), u32)>,
 }
 
@@ -25,7 +25,7 @@ impl Thinning {
         (one_in > 1).then(|| Thinning { one_in, left_out: Vec::new() })
     }
 
-    /// Drops what is to be left out among `outputs`, which are in the order of time.
+    /// Drops the redundant acknowledgements among `outputs`, which are in the order of time.
     pub(super) fn pass(&mut self, outputs: &mut [LinkOutput<u32>], packets: &mut Slab) {
         let mut instant = None;
         for output in outputs.iter_mut().rev() {

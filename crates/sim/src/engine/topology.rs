@@ -38,13 +38,13 @@ pub struct Topology {
     hops: Vec<u32>,
     /// Where in `hops` each route starts.
     routes: Vec<u32>,
-    /// Descriptions seen last: most links of a topology share one of a few.
+    /// Link configurations added last: most links of a topology share one of a few.
     recent: Vec<Arc<LinkConfig>>,
 }
 
 /// Stands behind the last link of a route.
 pub(super) const END: u32 = u32::MAX;
-/// How many descriptions of links are kept for others that have the same.
+/// How many configurations are kept for links that have the same.
 const RECENT: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub(super) struct TopologyLink {
 }
 
 impl Topology {
-    /// Without nodes.
+    /// An empty topology.
     pub fn new() -> Self {
         Topology::default()
     }
@@ -162,7 +162,7 @@ impl Topology {
             .collect()
     }
 
-    /// The name of a node; empty if there is none such.
+    /// The name of a node; empty if the node does not exist.
     pub fn node_name(&self, node: NodeId) -> &str {
         self.nodes.get(node.0 as usize).map_or("", |node| &node.name)
     }
@@ -237,7 +237,7 @@ impl Topology {
     }
 }
 
-/// A topology cannot be as described.
+/// An error in the description of a topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopologyError {
     /// A link starts or ends at a node that does not exist.
@@ -268,7 +268,7 @@ pub enum NoRoute {
     NoLink(LinkId),
     /// A link does not start where the one before it ends.
     Gap {
-        /// The name of the one.
+        /// The name of the first link.
         one: String,
         /// The name of the link behind it.
         next: String,

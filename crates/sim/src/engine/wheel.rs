@@ -9,7 +9,7 @@ const SLOTS: usize = 1 << BITS;
 /// Levels, so that together they look at all 64 bits of a time.
 const LEVELS: usize = 64_usize.div_ceil(BITS as usize);
 
-/// What is due when: at most one entry per source, taken out in the order of (time, order of arming).
+/// A timer wheel: at most one entry per source, taken out in the order of (time, order of arming).
 ///
 /// A hierarchy of wheels at a resolution of one nanosecond (Varghese and Lauck 1987, scheme 7), each
 /// slot a doubly linked list through the entries, which lie with their sources. An entry is at the
@@ -27,7 +27,7 @@ pub(crate) struct Wheel {
     levels: u16,
 }
 
-/// Where the entries lie.
+/// The storage of the entries.
 pub(crate) trait Entries {
     /// The entry of a source, which exists.
     fn entry(&mut self, source: u32) -> &mut Entry;
@@ -43,7 +43,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Of a source that nothing is due for.
+    /// The entry of a source that is not armed.
     pub(crate) const UNARMED: Entry = Entry { time: u64::MAX, next: NONE, previous: NONE };
 }
 
@@ -64,11 +64,11 @@ impl Wheel {
         }
     }
 
-    /// Has `source` come up at `time`, or when it is due already if that is not later. A time in the
-    /// past means now.
+    /// Makes `source` due at `time`, unless it is already due no later than that. A time in the past means
+    /// now.
     #[inline]
     pub(crate) fn arm(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
-        // The last of all times means never.
+        // The largest value means not armed.
         let time = time.as_nanos().max(self.now).min(u64::MAX - 1);
         let entry = entries.entry(source);
         if entry.time <= time {
@@ -80,7 +80,7 @@ impl Wheel {
         self.link(entries, source, time);
     }
 
-    /// The same for a source that is not armed.
+    /// As [`arm`](Self::arm), for a source that is not armed.
     #[inline]
     pub(crate) fn start(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
         self.link(entries, source, time.as_nanos().max(self.now).min(u64::MAX - 1));
@@ -112,7 +112,7 @@ impl Wheel {
         if time > limit.as_nanos() {
             return None;
         }
-        // Nothing else is between the present and this entry, so all others stay in place.
+        // No other entry lies between the current time and this one, so all others stay in place.
         self.now = time;
         entries.entry(first).time = u64::MAX;
         if next == NONE {
@@ -165,7 +165,7 @@ impl Wheel {
         earliest
     }
 
-    /// Where an entry of that time is.
+    /// The slot of an entry that is due at `time`.
     #[inline]
     fn slot_of(&self, time: u64) -> usize {
         let differing = 63 - ((time ^ self.now) | 1).leading_zeros();

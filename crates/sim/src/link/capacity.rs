@@ -7,8 +7,8 @@ use crate::rate::RateProcess;
 /// Integrates erasure capacity, ∫ rate(t)·(1 − loss(t)) dt, piece by piece; where there is a policer, its rate is
 /// the most that a piece can carry.
 ///
-/// It walks its own copies of the rate and of the loss process, so neither traffic nor the times at
-/// which it is asked change its course or its rounding.
+/// The integrator walks its own copies of the rate and of the loss process, so neither traffic nor the times
+/// of the calls change their course or the rounding.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     rate: RateProcess,
@@ -24,8 +24,8 @@ impl Capacity {
         Capacity { rate, loss, policer, bits: 0.0, at: Time::ZERO }
     }
 
-    /// Bits deliverable in `[0, until)`. Times must not fall between calls by more than a piece; an
-    /// earlier time than the last change gives the value at that change.
+    /// Bits deliverable in `[0, until)`. A time before the last change gives the value at that change, so `until`
+    /// must not decrease between calls by more than a piece.
     pub(super) fn until(&mut self, until: Time) -> f64 {
         loop {
             self.rate.advance(self.at);

@@ -23,26 +23,26 @@ pub struct LinkConfig {
     pub fluctuation: Fluctuation,
     /// One-way propagation delay; at most a minute.
     pub delay: Duration,
-    /// Delays that replace it, from times that rise strictly and lie after the epoch: changes of route. A
-    /// packet has the delay of the instant at which its last bit is sent.
+    /// Changes of route: delays that replace `delay`, from times that rise strictly and lie after the epoch. A
+    /// packet has the delay in force when its last bit is sent.
     pub delay_changes: Vec<(Time, Duration)>,
-    /// How the propagation delay varies with time; packets sent at the same instant have the same.
+    /// How the propagation delay varies with time, for all packets sent at one instant alike.
     pub delay_course: DelayCourse,
     /// How the delay varies from packet to packet.
     pub jitter: Jitter,
-    /// Whether packets wait at the far end for those behind them.
+    /// Whether packets wait at the far end and are released in clumps.
     pub clumps: Option<Clumps>,
     /// Random loss after serialisation.
     pub loss: LossConfig,
-    /// What lets packets in before the buffer, if anything does.
+    /// The token bucket that packets pass before the buffer, if any.
     pub policer: Option<Policer>,
     /// The buffer before the transmitter.
     pub queue: QueueConfig,
     /// When the link is dark.
     pub blackouts: Vec<Blackout>,
-    /// The longest packet it takes over time, bytes on the wire; longer ones are dropped without a word.
+    /// The MTU over time, bytes on the wire; longer packets are dropped silently.
     pub mtu: Schedule<u32>,
-    /// What else it does to packets; known to the simulator's engine alone.
+    /// Faults of the link; only the simulator's engine applies them.
     pub faults: FaultConfig,
 }
 
@@ -102,14 +102,14 @@ impl LinkConfig {
         self
     }
 
-    /// This link, dark as `blackout` says.
+    /// This link with `blackout` added.
     pub fn with_blackout(mut self, blackout: Blackout) -> Self {
         self.blackouts.push(blackout);
         self
     }
 
-    /// The opposite direction as most comparisons want it: same rate (a trace is replaced by its mean),
-    /// everything about the delay, blackouts and MTU, a drop-tail buffer, no policer, no random loss and no faults.
+    /// The reverse direction for most comparisons: the same rate (a trace is replaced by its mean), delay settings,
+    /// blackouts and MTU; a drop-tail buffer, no policer, no random loss and no faults.
     pub fn clean_reverse(&self) -> Self {
         let fluctuation = match &self.fluctuation {
             Fluctuation::Trace(_) => Fluctuation::None,
@@ -125,12 +125,12 @@ impl LinkConfig {
         }
     }
 
-    /// The nominal rate over time with the blackouts cut out.
+    /// The nominal rate over time, zero in blackouts.
     pub fn effective_rate(&self) -> Schedule<Bitrate> {
         darken(&self.rate, &self.blackouts)
     }
 
-    /// Everything about the delay.
+    /// All settings of the delay.
     ///
     /// # Errors
     /// When the times of its changes do not rise.
@@ -141,7 +141,7 @@ impl LinkConfig {
         Ok(DelayConfig { schedule, course, jitter, clumps })
     }
 
-    /// Whether the link lets in all packets, has one rate and one delay for them and never goes dark.
+    /// Whether the link has constant rate and delay for all packets, no policer and no blackouts.
     pub fn is_steady(&self) -> bool {
         self.rate.steps().len() == 1
             && self.fluctuation == Fluctuation::None
@@ -153,7 +153,7 @@ impl LinkConfig {
             && self.blackouts.is_empty()
     }
 
-    /// The course of the rate; a random one is called `stream` under `seed`.
+    /// The rate process; its random draws are the substream of `seed` called `stream`.
     pub(super) fn rate_process(
         &self,
         seed: u64,
@@ -163,7 +163,7 @@ impl LinkConfig {
             .map_err(|why| LinkConfigError::new("fluctuation", "the course", why))
     }
 
-    /// The course of the delay; its random draws are called `stream.…` under `seed`.
+    /// The delay process; its random draws are the substreams of `seed` whose names begin with `stream`.
     pub(super) fn delay_process(
         &self,
         seed: u64,
@@ -192,7 +192,7 @@ impl LinkConfig {
     /// Checks every field against the range its documentation states.
     ///
     /// # Errors
-    /// Names the first field that is outside, what it held and what it may hold.
+    /// When a field is out of its range: names the first, its value and the range.
     pub fn validate(&self) -> Result<(), LinkConfigError> {
         for (_, rate) in self.rate.steps() {
             if *rate != Bitrate::ZERO && !(RATE_RANGE.0..=RATE_RANGE.1).contains(rate) {
@@ -228,7 +228,7 @@ impl LinkConfig {
     }
 }
 
-/// A link's description is wrong: which key, what it held, and what is allowed there.
+/// An error in a link's description: the key, the value given, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfigError {
     /// The key, as the text form spells it.
@@ -259,7 +259,7 @@ impl fmt::Display for LinkConfigError {
     }
 }
 
-/// What is given where a key that is needed is left out.
+/// The value given in errors about a missing key.
 pub(super) const MISSING: &str = "nothing";
 
 impl core::error::Error for LinkConfigError {}

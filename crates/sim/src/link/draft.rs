@@ -12,8 +12,8 @@ use crate::delay::{DelayCourse, DelayTrace};
 use crate::queue::{CodelConfig, Discipline, RedConfig};
 use crate::rate::{DeliveryTrace, Fluctuation, Schedule, TraceError};
 
-/// Reads a file that a link or a scenario names, given its path, which in a scenario is relative to it. An error
-/// is one line.
+/// Reads a file that a link or a scenario names, given its path; in a scenario, the path is relative to the
+/// scenario. An error is one line.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
 impl FromStr for LinkConfig {
@@ -22,7 +22,7 @@ impl FromStr for LinkConfig {
     /// As [`LinkConfig::read`], but without files.
     ///
     /// # Errors
-    /// As there; a key that names a file is refused.
+    /// As [`LinkConfig::read`]; a key that names a file is refused.
     fn from_str(text: &str) -> Result<Self, LinkConfigError> {
         LinkConfig::read(text, &mut |_| Err("no files are read here".to_owned()))
     }
@@ -69,7 +69,7 @@ impl LinkConfig {
         draft.finish(&given)
     }
 
-    /// This link with what `text` says of it, in the form of [`read`](Self::read); no key is required.
+    /// This link with the settings of `text`, in the form of [`read`](Self::read); no key is required.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -95,7 +95,7 @@ impl LinkConfig {
 /// What has been read so far.
 struct Draft {
     config: LinkConfig,
-    /// Keys whose course is a file's.
+    /// Keys whose values come from a trace file.
     traced: Vec<&'static str>,
     correlation: Option<(Correlation, String)>,
     ecn: bool,
@@ -104,7 +104,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// Nothing yet, on top of `config`.
+    /// An empty draft on top of `config`.
     fn new(config: LinkConfig) -> Self {
         Draft {
             config,
@@ -116,7 +116,7 @@ impl Draft {
         }
     }
 
-    /// Takes what `text` says, and names the keys in it.
+    /// Applies `text` and returns the keys in it.
     fn read<'a>(
         mut self,
         text: &'a str,
@@ -162,7 +162,7 @@ impl Draft {
         }
     }
 
-    /// Reads the file at `path` as the course of `key`.
+    /// Reads the trace file at `path` for `key`.
     fn trace(
         &mut self,
         key: &str,
@@ -197,7 +197,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The link, if the keys that were `given` go together.
+    /// The link, if the `given` keys are compatible.
     fn finish(self, given: &[&str]) -> Result<LinkConfig, LinkConfigError> {
         if self.ecn && self.red {
             let allowed = "one of ecn (RED that marks) and red (RED that drops)";

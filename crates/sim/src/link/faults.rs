@@ -2,26 +2,25 @@
 
 use anabranch_types::Rng;
 
-/// What may happen to each packet at the end of a link, with chances from 0 to 1, each independent of the
-/// others. A damaged datagram arrives damaged; anything else that is damaged fails its checksum, so it is
-/// dropped.
+/// What may happen to each packet at the end of a link, as probabilities from 0 to 1, each independent of the
+/// others. A damaged datagram arrives damaged; any other damaged packet fails its checksum and is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultConfig {
-    /// One to eight of its bits are flipped.
+    /// One to eight bits of the packet are flipped.
     pub flip: f64,
-    /// It is truncated to a random length.
+    /// The packet is truncated to a random length.
     pub truncate: f64,
-    /// It arrives twice.
+    /// The packet arrives twice.
     pub duplicate: f64,
     /// One of the last 64 packets arrives again.
     pub replay: f64,
-    /// A datagram of up to 1500 random bytes arrives besides, half of them behind the beginning of a real
-    /// one; for half of them the sender's address is another.
+    /// A datagram of up to 1500 random bytes arrives in addition. Half of them start with the beginning of a real
+    /// datagram, and half have another sender address.
     pub inject: f64,
-    /// It arrives right after the next packet.
+    /// The packet arrives right after the next one.
     pub hold: f64,
-    /// Of the pure acknowledgements of a TCP connection that arrive at one instant, one in this many stays, and the
-    /// last. 0 and 1 leave all of them.
+    /// Of the pure acknowledgements of a TCP connection that arrive at one instant, the last stays, and one in this
+    /// many of the others. 0 and 1 keep all of them.
     pub thin_acks: u32,
 }
 
@@ -36,12 +35,12 @@ impl FaultConfig {
         self.only_thins() && self.thin_acks <= 1
     }
 
-    /// Whether nothing happens to any packet but that acknowledgements are left out.
+    /// Whether packets have no fault but the thinning of acknowledgements.
     pub(crate) fn only_thins(&self) -> bool {
         *self == FaultConfig { thin_acks: self.thin_acks, ..FaultConfig::default() }
     }
 
-    /// Damages the bytes of a datagram, or not.
+    /// Truncates a datagram and flips some of its bits, each with its probability.
     pub(crate) fn damage(&self, random: &mut Rng, bytes: &mut Vec<u8>) {
         if random.chance(self.truncate) {
             let len = random.below(bytes.len() as u64 + 1) as usize;
@@ -57,7 +56,7 @@ impl FaultConfig {
         }
     }
 
-    /// Random bytes; half of them behind the beginning of the datagram `like`, so that they get further.
+    /// Random bytes; half of the time they start like the datagram `like`, so that they pass more checks.
     pub(crate) fn garbage(random: &mut Rng, like: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; random.below(LONGEST) as usize];
         random.fill(&mut bytes);

@@ -29,11 +29,11 @@ const BLACKOUT: &str = "a start before its end, such as 10s-15s, several joined 
 const MTU: &str = "68B to 1GiB, such as 1400B, or 1500B/1400B@10s for a change after 10s";
 
 impl LinkConfig {
-    /// Sets what one `key=value` of the text form says, all but `correlation`.
+    /// Sets one `key=value` of the text form; `correlation` is not accepted here.
     ///
     /// # Errors
-    /// When there is no such key, or `value` is not one that it takes. Whether it goes with the others,
-    /// [`validate`](Self::validate) says.
+    /// When the key does not exist or does not accept `value`. [`validate`](Self::validate) checks whether the
+    /// keys are compatible.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), LinkConfigError> {
         let refuse = |allowed| LinkConfigError::new(key, value, allowed);
         match key {
@@ -89,8 +89,8 @@ impl LinkConfig {
         Ok(())
     }
 
-    /// Refuses jitter that does not go with the delay, and words about jitter where there is none; `given`
-    /// tells which keys were there.
+    /// Refuses jitter that is incompatible with the delay, and jitter options without jitter; `given` tells
+    /// whether a key was given.
     pub(crate) fn check_jitter(&self, given: impl Fn(&str) -> bool) -> Result<(), LinkConfigError> {
         for key in ["jitter-law", "jitter-correlation"] {
             if given(key) && !given("jitter") && self.jitter.size.is_zero() {

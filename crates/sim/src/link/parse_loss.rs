@@ -29,7 +29,7 @@ pub(super) struct Correlation {
 }
 
 impl Correlation {
-    /// `base`, shared; `None` if it cannot be.
+    /// `base`, shared in this way; `None` if it cannot be shared.
     pub(super) fn of(self, base: LossConfig) -> Option<LossConfig> {
         let Correlation { group, position, theta, slot } = self;
         let base = Box::new(base);
@@ -100,7 +100,7 @@ fn markov(text: &str) -> Option<MarkovConfig> {
         states.push(MarkovState { loss: percent(level)?, mean_dwell: dwell? });
     }
     states.reverse();
-    // A single state is no chain: plain `loss=5%` says it.
+    // A single state is no chain: write plain `loss=5%` for it.
     (states.len() >= 2).then_some(MarkovConfig { states, jumps: None })
 }
 
@@ -128,7 +128,7 @@ fn gilbert_elliott(text: &str) -> Option<GilbertElliottConfig> {
     }
 }
 
-/// Outcomes packet by packet, over and over.
+/// Outcomes packet by packet, repeated.
 fn pattern(text: &str) -> Option<LossTrace> {
     LossTrace::parse(text, LossTraceForm::Outcomes { repeat: true }).ok()
 }

@@ -33,8 +33,8 @@ impl<T> Pipe<T> {
         }
     }
 
-    /// Sends `packet`, which arrives at `arrival`, or just after the packet before it if that is later and order is
-    /// kept.
+    /// Sends `packet`, which arrives at `arrival`, or together with the packet before it if that is later and
+    /// order is kept.
     pub(super) fn push(&mut self, packet: Packet<T>, arrival: Time, lost: bool) {
         match self {
             Pipe::InOrder(ring) => {
@@ -73,7 +73,7 @@ impl<T> Pipe<T> {
     }
 }
 
-/// Greatest first means earliest first, as `BinaryHeap` wants it.
+/// Reversed order, because `BinaryHeap` yields the greatest first and the earliest is wanted.
 impl<T> Ord for Flying<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.arrival, other.sequence).cmp(&(self.arrival, self.sequence))

@@ -5,13 +5,13 @@ use super::config::RATE_RANGE;
 
 /// A token bucket before a link's buffer: packets beyond its rate are dropped, not delayed.
 ///
-/// So do operators limit what a subscriber sends (the single-rate policing of RFC 2697 without its second bucket). The
-/// bucket is full at first; a packet takes its bytes out of it, or is dropped where they are not there.
+/// Operators limit their subscribers in this way (the single-rate policing of RFC 2697 without its second bucket).
+/// The bucket starts full; a packet takes its bytes out of it, or is dropped if the bucket holds fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policer {
-    /// At which the bucket fills: 1 kb/s to 1 Tb/s.
+    /// Rate at which the bucket fills: 1 kb/s to 1 Tb/s.
     pub rate: Bitrate,
-    /// What the bucket holds: 1500 B to 1 GiB.
+    /// Capacity of the bucket: 1500 B to 1 GiB.
     pub burst: DataSize,
 }
 
@@ -55,13 +55,13 @@ pub(super) struct Bucket {
 const BYTE: u128 = 8_000_000_000;
 
 impl Bucket {
-    /// Full at the epoch.
+    /// A bucket that is full at the epoch.
     pub(super) fn full(policer: Policer) -> Self {
         let most = u128::from(policer.burst.as_bytes()) * BYTE;
         Bucket { rate: policer.rate.as_bps(), level: most, most, filled: Time::ZERO }
     }
 
-    /// Takes the bytes of a packet that comes at `now`, if they are there; times never fall.
+    /// Takes the bytes of a packet at `now`, if the bucket holds them, and tells whether; `now` must not decrease.
     pub(super) fn takes(&mut self, now: Time, size: u32) -> bool {
         let gained = now.since(self.filled).as_nanos() * u128::from(self.rate);
         self.level = self.most.min(self.level + gained);

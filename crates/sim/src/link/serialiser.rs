@@ -1,10 +1,10 @@
 use anabranch_types::Bitrate;
 
-/// Reckons how long packets take on the wire, to the nanosecond and without drift: the part of a nanosecond
-/// that a packet ends early is charged to the next one of the same busy period.
+/// Computes how long packets take on the wire, to the nanosecond and without drift: the fraction of a nanosecond
+/// cut off at the end of a packet is added to the next one of the same busy period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Serialiser {
-    /// What the last packet's end was rounded down by, in units of 1 / `rate` nanoseconds.
+    /// The fraction by which the end of the last packet was rounded down, in units of 1 / `rate` nanoseconds.
     carry: u64,
     /// Bits per second.
     rate: u64,
@@ -20,8 +20,8 @@ impl Serialiser {
         UNITS_PER_BYTE.is_multiple_of(rate).then_some(UNITS_PER_BYTE / rate)
     }
 
-    /// The nanoseconds that a packet of `size` bytes takes at `rate`; a rate of zero counts as 1 b/s. `fresh` says that the packet
-    /// begins a busy period.
+    /// The nanoseconds that a packet of `size` bytes takes at `rate`; a rate of zero counts as 1 b/s. `fresh` tells
+    /// whether the packet begins a busy period.
     #[inline]
     pub(crate) fn nanos(&mut self, size: u32, rate: Bitrate, fresh: bool) -> u64 {
         let rate = rate.as_bps().max(1);
@@ -37,7 +37,7 @@ impl Serialiser {
         units / rate
     }
 
-    /// Forgets what the last packet's end was rounded by.
+    /// Forgets the fraction by which the end of the last packet was rounded down.
     pub(crate) fn reset(&mut self) {
         self.carry = 0;
     }

@@ -6,8 +6,8 @@ use super::{LossConfig, LossConfigError, LossModel, LossProcess};
 
 /// The mean loss probability of `paths` independent paths over each of `windows` consecutive windows.
 ///
-/// Every path has its own course of `config`; the loss is integrated over time exactly, without any
-/// packets. Their standard deviation is the volatility of aggregate loss in MPLOT §IV-A.
+/// Every path has its own realisation of `config`; the loss is integrated over time exactly, without any
+/// packets. The standard deviation of the means is the volatility of aggregate loss in MPLOT §IV-A.
 ///
 /// # Errors
 /// When `config` is not well formed.

@@ -26,7 +26,7 @@ pub enum LossConfig {
     Correlated(CorrelatedConfig),
     /// Losses of a group of links with a given correlation matrix.
     Joint(JointConfig),
-    /// Losses as written down.
+    /// Losses replayed from a trace.
     Trace(LossTrace),
 }
 
@@ -34,7 +34,7 @@ impl LossConfig {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// Says what is wrong with them.
+    /// When the parameters are wrong; says how.
     pub fn validate(&self) -> Result<(), LossConfigError> {
         match self {
             LossConfig::None | LossConfig::Bernoulli(_) | LossConfig::Scheduled(_) => Ok(()),

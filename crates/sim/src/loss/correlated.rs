@@ -28,10 +28,10 @@ pub struct CorrelatedConfig {
     /// How long one draw holds; about the time of one packet, 1 µs to 1 day. Packets of one link that end in
     /// the same slot meet the same draw.
     pub slot: Duration,
-    /// For how long at a time a link's loss probability follows its neighbour's: with probability θ it does,
-    /// else it has a course of its own, so that the states of a Markov loss have the correlation
-    /// θ^|i − j| too. `None` leaves the courses independent. In the range of `slot`; many dwells, since a
-    /// link may change its state where one time ends.
+    /// Period after which it is drawn anew whose loss probability a link follows: with probability θ its
+    /// neighbour's, else a course of its own, so that the states of a Markov loss have the correlation θ^|i − j| too.
+    /// `None` leaves the courses independent. In the range of `slot`; many dwells, since a link may change its
+    /// state at the end of each period.
     pub states: Option<Duration>,
     /// The link's own loss. Not a process that packets move (Gilbert–Elliott, traces), nor another correlated one.
     pub base: Box<LossConfig>,
@@ -66,16 +66,16 @@ pub struct Correlated {
     draws: SlotDraws,
 }
 
-/// How a link's loss probability goes.
+/// How a link's loss probability changes with time.
 #[derive(Clone, Debug)]
 enum Course {
-    /// As nobody else's.
+    /// Independently of all other links.
     Own(Box<LossProcess>),
-    /// As that of one of the places up to its own, drawn anew from time to time.
+    /// As the course of one of the positions up to the link's own, drawn anew every period.
     Followed {
-        /// The course that begins at each place.
+        /// The course that begins at each position.
         courses: Vec<LossProcess>,
-        /// Which of them holds, and when that is drawn again.
+        /// Which course is followed, and when that is drawn again.
         current: usize,
         until: Time,
         draws: SlotDraws,
@@ -159,16 +159,16 @@ pub(super) struct SlotDraws {
 }
 
 impl SlotDraws {
-    /// The draws of `group` under `seed`, `slot` long each.
+    /// The draws of `group` under `seed`, each held for `slot`.
     pub(super) fn new(seed: u64, group: &str, slot: Duration) -> Self {
         let slot_nanos = u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX).max(1);
         SlotDraws { draws: Draws::new(seed, &format!("loss.group.{group}")), slot_nanos }
     }
 
-    /// The place that what holds at `position` comes from, 1 to `position`: each takes over what its
-    /// neighbour has with probability `theta`.
+    /// The position, 1 to `position`, whose value holds at `position`: each position takes over the value of
+    /// the one before it with probability `theta`.
     fn origin(&self, now: Time, position: u32, theta: f64) -> u32 {
-        // The chain from its end: the newest fresh value is the one that has come through.
+        // Walk the chain backwards to the nearest fresh value.
         let mut origin = position;
         while origin > 1 && self.uniform(now, 2 * origin) < theta {
             origin -= 1;
@@ -188,7 +188,7 @@ impl SlotDraws {
     }
 }
 
-/// Whether a slot has a length that makes sense.
+/// Checks that a slot is 1 µs to 1 day long.
 pub(super) fn valid_slot(slot: Duration) -> Result<(), LossConfigError> {
     let range = Duration::from_micros(1)..=Duration::from_secs(86_400);
     if range.contains(&slot) { Ok(()) } else { Err(LossConfigError::Slot(slot)) }

@@ -47,7 +47,7 @@ impl JointConfig {
     /// The Poisson components whose sums Y have P(Yᵢ = 0) = pᵢ and the wanted correlations.
     ///
     /// With q = 1 − p, aᵢᵢ = −ln pᵢ and aᵢⱼ = ln(1 + ρᵢⱼ·√(qᵢqⱼ/(pᵢpⱼ))) are the means that links share; the
-    /// least positive one is taken off the largest set of links that all still share something, until
+    /// least positive mean is subtracted from the largest set of links that all still share something, until
     /// nothing is left.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl JointConfig {
         if valid { Ok(()) } else { Err(LossConfigError::CorrelationMatrix) }
     }
 
-    /// Both lose with at most the chance that the better one loses, so no pair may exceed
+    /// Two links lose together with at most the smaller of their losses, so no pair may exceed
     /// (min − pᵢpⱼ)/√(pᵢqᵢpⱼqⱼ).
     fn validate_pairs(&self) -> Result<(), LossConfigError> {
         for (j, second) in self.losses.iter().enumerate() {

@@ -5,7 +5,7 @@ use anabranch_types::{Probability, Time, parse_duration};
 use super::LossModel;
 use crate::rate::TraceError;
 
-/// Losses as they were recorded or written down, without any chance.
+/// A fixed sequence of losses, recorded or written down, without randomness.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossTrace {
     /// One outcome for each packet in turn, `true` for lost.
@@ -23,10 +23,10 @@ pub enum LossTrace {
     Times(Arc<[Time]>),
 }
 
-/// How the text of a loss trace is meant.
+/// The format of the text of a loss trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossTraceForm {
-    /// `0` for a packet that arrives, `1` for one that is lost; white space means nothing.
+    /// `0` for a packet that arrives, `1` for one that is lost; white space is ignored.
     Outcomes {
         /// As in [`LossTrace::Outcomes`].
         repeat: bool,
@@ -41,7 +41,7 @@ pub enum LossTraceForm {
 const MAX_ENTRIES: usize = 50_000_000;
 
 impl LossTrace {
-    /// Reads `text` as `form`. Blank lines and everything after `#` mean nothing.
+    /// Reads `text` as `form`. Blank lines and everything after `#` are ignored.
     ///
     /// # Errors
     /// Names the first line that is not of the form, and what is allowed there.
@@ -66,8 +66,8 @@ impl LossTrace {
         }
     }
 
-    /// The share of packets that are lost in the long run: of a pattern that repeats its own share, of
-    /// anything that ends zero.
+    /// The share of packets lost in the long run: the share in a pattern that repeats, zero for a trace that
+    /// ends.
     pub fn mean_loss(&self) -> Probability {
         match self {
             LossTrace::Outcomes { lost, repeat: true } => {
@@ -79,7 +79,7 @@ impl LossTrace {
     }
 }
 
-/// The lines of `text` that say something, with their numbers from 1.
+/// The lines of `text` that are neither blank nor comments, with their numbers from 1.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
@@ -124,7 +124,7 @@ pub struct Replay {
     mean: Probability,
     /// Packets seen so far.
     packets: u64,
-    /// Entries of the trace used up; for outcomes the place of the next.
+    /// Entries of the trace used up; for outcomes, the index of the next.
     used: usize,
 }
 
@@ -158,7 +158,7 @@ impl LossModel for Replay {
         lost
     }
 
-    /// The mean: the fate of the next packet is certain, but says nothing about the link.
+    /// The mean: the outcome of the next packet is known in advance, but says nothing about the link.
     fn probability(&mut self, _now: Time) -> Probability {
         self.mean
     }

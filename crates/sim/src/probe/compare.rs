@@ -1,11 +1,11 @@
 //! Figures computed from several values or several runs.
 
-/// The arithmetic mean; zero of nothing.
+/// The arithmetic mean; zero for an empty slice.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The sample standard deviation; zero of fewer than two.
+/// The sample standard deviation; zero for fewer than two values.
 pub fn standard_deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -15,7 +15,7 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// The least value that at least the share `q`, 0 to 1, of all values do not exceed; zero of nothing.
+/// The least value that is not exceeded by at least the share `q`, 0 to 1, of all; zero for an empty slice.
 pub fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -24,7 +24,7 @@ pub fn quantile(values: &[f64], q: f64) -> f64 {
 }
 
 /// Jain's fairness index, (Σx)² / (n Σx²) (Jain, Chiu and Hawe 1984): one if all are equal, 1/n if one
-/// has everything. One of nothing, and where all are zero.
+/// has everything. One for an empty slice, and if all shares are zero.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

@@ -1,25 +1,25 @@
 //! The table of all metrics that a run can report.
 
-/// A figure: its name, whom it is about, in which forms it exists, and its definition.
+/// A figure: its name, its subject, the forms in which it exists, and its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name; the unit stands at the end.
+    /// The name, with the unit at its end.
     pub name: &'static str,
-    /// Whom it is about.
+    /// The kind of subject that the figure describes.
     pub about: About,
     /// Whether runs report it as a single figure.
     pub scalar: bool,
-    /// Whether that figure costs something and is only measured where a probe or an expectation asks.
+    /// Whether the single figure is costly and only measured if a probe or an expectation asks for it.
     pub on_request: bool,
     /// Whether a probe can follow it over time.
     pub series: bool,
     /// Whether a probe can keep every value.
     pub samples: bool,
-    /// What exactly it is. Everything is counted from the end of the warm-up on.
+    /// The definition. Everything is counted from the end of the warm-up on.
     pub what: &'static str,
 }
 
-/// Whom a figure is about.
+/// The kinds of subjects that figures describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// Flows, groups of flows (sums, or means where that is said) and `all` flows together.

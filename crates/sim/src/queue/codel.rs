@@ -46,20 +46,20 @@ pub struct Codel {
     /// Drops since the dropping state was entered.
     count: u32,
     last_count: u32,
-    /// A packet was dropped on schedule: if the delay behind it stands as well, the next drop is set.
+    /// Whether the last packet was dropped on schedule: if the next one's delay is standing too, set the next drop.
     dropped_last: bool,
-    /// The largest packet seen: a queue no larger than this is no standing queue.
+    /// Largest packet seen, bytes: a backlog no larger than this is no standing queue.
     largest: u32,
 }
 
 /// What happens to a packet that has come to the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodelVerdict {
-    /// It leaves unchanged.
+    /// The packet leaves unchanged.
     Pass,
-    /// It leaves, marked.
+    /// The packet leaves, marked.
     Mark,
-    /// It is dropped; the next one is asked about.
+    /// The packet is dropped; the next one is decided on too.
     Drop,
 }
 
@@ -78,7 +78,7 @@ impl Codel {
         }
     }
 
-    /// Takes note of a packet that joins the queue.
+    /// Records the size of a packet that joins the queue.
     pub fn on_arrival(&mut self, size: u32) {
         self.largest = self.largest.max(size);
     }
@@ -116,12 +116,12 @@ impl Codel {
         if mark { CodelVerdict::Mark } else { CodelVerdict::Drop }
     }
 
-    /// Whether it is dropping (or marking) now.
+    /// Whether CoDel is in the dropping (or marking) state.
     pub fn is_dropping(&self) -> bool {
         self.dropping
     }
 
-    /// The transmitter asked for a packet and nobody waits.
+    /// Records that the transmitter asked for a packet while the queue was empty.
     pub fn on_empty(&mut self) {
         self.due = None;
         self.dropping = false;
@@ -143,7 +143,7 @@ impl Codel {
         }
     }
 
-    /// The dropping state begins; if the last one ended lately, near the rate of drops that it had reached.
+    /// Enters the dropping state; if the last one ended recently, near the rate of drops that it had reached.
     fn enter(&mut self, now: Time) {
         self.dropping = true;
         let lately = now.since(self.drop_next) < self.config.interval * 16;
@@ -153,7 +153,7 @@ impl Codel {
         self.drop_next = self.control_law(now);
     }
 
-    /// The next drop follows an interval over the square root of the count.
+    /// The time of the next drop after `from`: an interval over the square root of the count later.
     fn control_law(&self, from: Time) -> Time {
         let nanos = self.config.interval.as_nanos() as f64 / math::sqrt(f64::from(self.count));
         from + Duration::from_nanos(nanos as u64)

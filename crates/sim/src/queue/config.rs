@@ -12,7 +12,7 @@ pub const NOMINAL_PACKET: u32 = 1500;
 pub struct QueueConfig {
     /// How much may wait; `None` for one bandwidth-delay product, and 10 nominal packets at least.
     pub limit: Option<QueueLimit>,
-    /// Who is let in below the limit.
+    /// How packets are treated below the limit.
     pub discipline: Discipline,
 }
 
@@ -44,10 +44,10 @@ impl QueueLimit {
     }
 }
 
-/// Who is let into a queue that is not full.
+/// How a queue treats packets while it is not full.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Discipline {
-    /// Everyone.
+    /// All are admitted.
     #[default]
     DropTail,
     /// Random early detection.
@@ -71,7 +71,7 @@ pub struct RedConfig {
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
     /// The base probability p_b above which ECN-capable packets are dropped all the same; 1 marks wherever RED does not
-    /// drop everyone.
+    /// drop every packet.
     pub mark_limit: Probability,
     /// How marks are spread.
     pub spacing: RedSpacing,
@@ -149,7 +149,7 @@ impl QueueConfig {
     /// Checks every parameter against the range its documentation states.
     ///
     /// # Errors
-    /// Names the first that is outside.
+    /// Names the first parameter that is outside its range.
     pub fn validate(&self) -> Result<(), QueueConfigError> {
         let limit_ok = match self.limit {
             None => true,

@@ -4,7 +4,7 @@ use super::{Idle, QueueLimit, RedConfig, RedSpacing};
 
 /// Random early detection (Floyd and Jacobson 1993, figure 2), with the gentle slope and ECN.
 ///
-/// The average is over packets that wait, and moves on every arrival, dropped ones included.
+/// The average is over the packets in the queue, and is updated on every arrival, dropped ones included.
 #[derive(Clone, Debug)]
 pub struct Red {
     min: f64,
@@ -25,18 +25,18 @@ pub struct Red {
 /// What RED decides about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedVerdict {
-    /// It is let in unchanged.
+    /// The packet is admitted unchanged.
     Admit,
-    /// It is let in and marked.
+    /// The packet is admitted and marked.
     Mark,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop,
 }
 
-/// RED's opinion before it knows whether the packet is ECN-capable.
+/// RED's decision before it is known whether the packet is ECN-capable.
 enum Pressure {
     None,
-    /// Mark or drop with this probability, evened out over the packets since the last.
+    /// Mark or drop with this probability, spread over the packets since the last mark or drop.
     Probability(f64),
     Drop,
 }
@@ -110,7 +110,7 @@ impl Red {
         self.average
     }
 
-    /// The probability p_b at the present average, before it is evened out; one where every packet
+    /// The probability p_b at the current average, before it is spread over arrivals; one where every packet
     /// is dropped.
     pub fn base_probability(&self) -> f64 {
         match self.pressure() {
@@ -127,7 +127,7 @@ impl Red {
 
     fn update_average(&mut self, waiting: f64, idle: Option<Idle>) {
         match idle {
-            // As if the idle time had been filled with small packets that all found nobody waiting.
+            // As if the idle time had been filled with small packets that all found an empty queue.
             Some(Idle { lasted, rate }) => {
                 let m = lasted.as_secs_f64() * rate.as_bps() as f64 / self.idle_packet_bits;
                 self.average *= math::pow(1.0 - self.weight, m);

@@ -138,7 +138,7 @@ fn red_in_the_manner_of_ns2_drops_the_capable_beyond_the_upper_threshold() {
     };
     assert_eq!(with(29.0), (true, false));
     assert_eq!(with(31.0), (false, true));
-    // A standing average says nothing while at most one packet waits.
+    // A high average has no effect while at most one packet waits.
     let mut red = red(RedConfig { weight: 1e-9, ..RedConfig::ns2() });
     let thresholds = RedThresholds::Packets { min: 0.0, max: 1e-6 };
     let mut eager = self::red(RedConfig { thresholds, weight: 1.0, ..RedConfig::ns2() });

@@ -14,7 +14,7 @@ pub enum Fluctuation {
     /// Not at all: the schedule is the rate.
     #[default]
     None,
-    /// A random share of it, anew every period.
+    /// A random share of the nominal rate, drawn anew every period.
     Random(RandomRate),
     /// The link serves by the opportunities of a trace; the nominal rate, which must not change, is their mean
     /// and sizes buffers only.
@@ -25,7 +25,7 @@ impl Fluctuation {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// Says what is wrong with them.
+    /// When the parameters are wrong; says how.
     pub fn validate(&self) -> Result<(), RateError> {
         match self {
             Fluctuation::None | Fluctuation::Trace(_) => Ok(()),
@@ -51,7 +51,7 @@ enum Course {
 }
 
 impl RateProcess {
-    /// The course at the epoch; a random one is called `stream` under `seed`.
+    /// The process at the epoch; its random draws are the substream of `seed` called `stream`.
     ///
     /// # Errors
     /// When the fluctuation's parameters are out of range.
@@ -79,7 +79,7 @@ impl RateProcess {
         self.current
     }
 
-    /// When it next changes; `Time::MAX` for never. It may change to what it is.
+    /// When the rate next changes; `Time::MAX` for never. The new rate may equal the old one.
     #[inline]
     pub fn next_change(&self) -> Time {
         match &self.course {
@@ -88,7 +88,7 @@ impl RateProcess {
         }
     }
 
-    /// Takes the next change.
+    /// Advances to the next change.
     pub fn step(&mut self) {
         let change = self.next_change();
         if change < Time::MAX {
@@ -96,7 +96,7 @@ impl RateProcess {
         }
     }
 
-    /// Takes every change due at or before `now`.
+    /// Applies every change due at or before `now`.
     pub fn advance(&mut self, now: Time) {
         if self.next_change() > now {
             return;
@@ -108,7 +108,7 @@ impl RateProcess {
         self.refresh();
     }
 
-    /// When a packet of `size` bytes has left that the link turns to at `start`, if a trace decides that; `idle`
+    /// When a packet of `size` bytes whose service begins at `start` has left, if a trace decides that; `idle`
     /// as in [`TraceCourse::finish`].
     pub fn opportunity(&mut self, start: Time, size: u32, idle: bool) -> Option<Time> {
         match &mut self.course {
@@ -117,7 +117,7 @@ impl RateProcess {
         }
     }
 
-    /// Bits the link can carry in `(from, to]`, which holds no change of the rate, from now on.
+    /// Bits the link can carry in `(from, to]`, a span from now on in which the rate does not change.
     pub fn bits(&self, from: Time, to: Time) -> f64 {
         match &self.course {
             Course::Trace(course) if self.current > Bitrate::ZERO => {

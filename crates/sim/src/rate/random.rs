@@ -17,7 +17,7 @@ pub struct RandomRate {
     pub least: f64,
     /// Largest share before rounding; at least `least`, at most 10.
     pub most: f64,
-    /// What shares are multiples of; above 0, at most 1. The least share must not round to zero.
+    /// Shares are multiples of this; above 0, at most 1. The least share must not round to zero.
     pub step: f64,
 }
 
@@ -55,7 +55,7 @@ impl RandomRate {
 pub struct RandomCourse {
     config: RandomRate,
     period_nanos: u64,
-    /// Number of the level that holds, from 0.
+    /// Number of the current level, from 0.
     level: u64,
     share: f64,
     draws: Draws,

@@ -40,7 +40,7 @@ pub(super) fn rates(text: &str) -> Result<DeliveryTrace, TraceError> {
 /// When each opportunity comes, nanoseconds; `None` if there are too many.
 fn opportunities(steps: &[(u64, u64)], period: u64) -> Option<Vec<u64>> {
     let mut nanos = Vec::new();
-    // Bytes that the next opportunity still needs.
+    // Billionths of a bit that the next opportunity still needs.
     let mut lacking = OPPORTUNITY;
     let ends = steps.iter().skip(1).map(|(start, _)| *start).chain([period]);
     for ((start, rate), end) in steps.iter().zip(ends) {

@@ -10,7 +10,7 @@ use super::recorded;
 /// tunnel's framing takes 4 from every packet.)
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
-/// The largest file, in opportunities.
+/// Most opportunities in a trace.
 pub(super) const MAX_OPPORTUNITIES: usize = 20_000_000;
 /// The latest time in a trace, milliseconds: 10 days.
 const MAX_MILLIS: u64 = 864_000_000;
@@ -19,7 +19,7 @@ const MAX_MILLIS: u64 = 864_000_000;
 /// (Netravali et al. 2015, after the traces of Winstein, Sivaraman and Balakrishnan 2013).
 ///
 /// Each opportunity carries up to [`OPPORTUNITY_BYTES`] of what waits: a larger packet takes several, and what
-/// a smaller one leaves the next packet may use. An opportunity that finds nobody waiting is lost, and a packet
+/// a smaller one leaves the next packet may use. An opportunity that finds an empty queue is lost, and a packet
 /// that comes at the very instant of one is too late for it. The last instant is the period after which the
 /// trace starts over.
 ///
@@ -28,15 +28,15 @@ const MAX_MILLIS: u64 = 864_000_000;
 /// starts over once its last line has held for as long as the line before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
-    /// Never falling, at least one.
+    /// Times of the opportunities, nanoseconds: never falling, at least one.
     nanos: Arc<[u64]>,
-    /// After this time the trace starts over; above zero, not below the last opportunity.
+    /// Nanoseconds after which the trace starts over; above zero, not below the last opportunity.
     period: u64,
 }
 
 impl DeliveryTrace {
     /// Reads `text`: a whole number of milliseconds on each line, or a time in seconds and Mb/s on each. Blank
-    /// lines and everything after `#` mean nothing.
+    /// lines and everything after `#` are ignored.
     ///
     /// # Errors
     /// Names the first line that is not of the form of the first one or falls below the one before it; an empty
@@ -130,10 +130,10 @@ impl TraceCourse {
         &self.trace
     }
 
-    /// When a packet of `size` bytes has left that the link turns to at `start`.
+    /// When a packet of `size` bytes whose service begins at `start` has left.
     ///
     /// If the link was `idle` before, opportunities up to `start` are gone; if not, it has just finished the
-    /// packet before, and what that opportunity has left serves this one first.
+    /// packet before, and the rest of that opportunity serves this packet first.
     pub fn finish(&mut self, start: Time, size: u32, idle: bool) -> Time {
         if idle {
             self.number = self.trace.count(start);
@@ -152,12 +152,12 @@ impl TraceCourse {
     }
 }
 
-/// A trace file is not what it should be.
+/// An error in a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// The line, counted from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What stands there.
+    /// The text of the line, cut off after 40 characters.
     pub given: String,
     /// What would have been accepted.
     pub allowed: &'static str,

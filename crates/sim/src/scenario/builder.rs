@@ -16,9 +16,9 @@ use crate::link::LinkConfig;
 use crate::probe::Metric;
 use crate::traffic::Traffic;
 
-/// How often a plan of [`Plan::parallel`] looks whether everything has arrived.
+/// How often a plan of [`Plan::parallel`] checks whether everything has arrived.
 const CHECK: Duration = Duration::from_millis(10);
-/// How long it runs at most, unless it is told.
+/// Longest duration of such a plan, unless [`Plan::within`] changes it.
 const MOST: Duration = Duration::from_secs(600);
 
 impl Plan {
@@ -80,8 +80,8 @@ impl Plan {
         plan
     }
 
-    /// The same with these opposite directions, in the order of the links; where one is missing, it
-    /// stays clean.
+    /// Sets the reverse directions, in the order of the links; a link for which none is given keeps its clean
+    /// one.
     #[must_use]
     pub fn with_reverse(mut self, reverse: impl IntoIterator<Item = LinkConfig>) -> Plan {
         for (path, config) in self.paths.iter().zip(reverse) {
@@ -93,21 +93,21 @@ impl Plan {
         self
     }
 
-    /// The same for `duration` at most, from the epoch on.
+    /// Limits the run to `duration`, from the epoch on.
     #[must_use]
     pub fn within(mut self, duration: Duration) -> Plan {
         self.duration = duration;
         self
     }
 
-    /// The same, measured from the end of `warm_up` on.
+    /// Measures from the end of `warm_up` on.
     #[must_use]
     pub fn after(mut self, warm_up: Duration) -> Plan {
         self.warm_up = warm_up;
         self
     }
 
-    /// The same with one more flow. One that names no paths uses all of them, and several are numbered:
+    /// Adds a flow. A flow that names no paths uses all of them; several flows of a group are numbered:
     /// `flow`, `flow.2`, `flow.3`.
     #[must_use]
     pub fn flow(mut self, mut flow: FlowPlan) -> Plan {
@@ -122,7 +122,7 @@ impl Plan {
         self
     }
 
-    /// The same with a change of the `path`-th path.
+    /// Adds a change of the path number `path`, from 0.
     #[must_use]
     pub fn event(mut self, at: Duration, path: usize, change: PathChange) -> Plan {
         if let Some(path) = self.paths.get(path) {
@@ -132,7 +132,7 @@ impl Plan {
         self
     }
 
-    /// The same with a figure followed over time; a name that no metric has is left out.
+    /// Records a figure over time; a name that no metric has is ignored.
     #[must_use]
     pub fn record(mut self, of: &str, metric: &str, interval: Duration) -> Plan {
         let series = Metric::named(metric).into_iter().map(|metric| metric.name).collect();
@@ -174,19 +174,19 @@ impl FlowPlan {
         }
     }
 
-    /// The same, over endpoints that it shares with other flows of this host.
+    /// Lets the flow share its endpoints with other flows of this host.
     #[must_use]
     pub fn at(self, host: &str) -> FlowPlan {
         FlowPlan { host: Some(host.to_owned()), ..self }
     }
 
-    /// The same, sending one transfer of this many bytes.
+    /// Makes the flow send one transfer of this many bytes.
     #[must_use]
     pub fn of(self, bytes: u64) -> FlowPlan {
         FlowPlan { traffic: Traffic::Transfers { size: bytes, repeat: 1 }, ..self }
     }
 
-    /// The same, writing until `stop`.
+    /// Makes the flow write until `stop`.
     #[must_use]
     pub fn until(self, stop: Duration) -> FlowPlan {
         FlowPlan { stop: Some(stop), ..self }

@@ -51,11 +51,11 @@ pub struct Claim {
     pub is_judged: bool,
     /// Whether it shows why other claims fail.
     pub is_ablation: bool,
-    /// The least that it may be.
+    /// The lower bound of the claimed value.
     pub min: Option<f64>,
-    /// The most that it may be.
+    /// The upper bound of the claimed value.
     pub max: Option<f64>,
-    /// What the paper has.
+    /// The value in the paper, as text.
     pub paper: Option<String>,
     /// The reading of the paper that it depends on.
     pub reading: Option<String>,
@@ -70,14 +70,14 @@ pub struct Claim {
     each: Vec<(String, Vec<String>)>,
 }
 
-/// What is made of a quantity.
+/// How a claim evaluates its quantity.
 #[derive(Clone, Debug)]
 enum Form {
-    /// Its mean over the seeds.
+    /// The mean of the quantity over the seeds.
     Value,
-    /// The mean of its ratios to another.
+    /// The mean of its ratios to another quantity.
     Ratio,
-    /// The mean of its differences from another.
+    /// The mean of its differences from another quantity.
     Difference,
     /// The steps from each value along a key to the next.
     Order(Along, Direction),
@@ -98,28 +98,28 @@ enum Direction {
     Falling,
 }
 
-/// What the runs say of one claim or measure at one point.
+/// The result of one claim or measure at one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The published result that it is about.
     pub item: Option<String>,
-    /// Its name in reports.
+    /// The name of the claim or measure in reports.
     pub name: String,
-    /// The values of the sweep's keys that it is about.
+    /// The values of the sweep's keys that the finding is about.
     pub point: Vec<(String, String)>,
     /// Whether it shows why other claims fail.
     pub is_ablation: bool,
-    /// The least that it may be.
+    /// The lower bound of the claimed value.
     pub min: Option<f64>,
-    /// The most that it may be.
+    /// The upper bound of the claimed value.
     pub max: Option<f64>,
-    /// What the paper has.
+    /// The value in the paper, as text.
     pub paper: Option<String>,
     /// The reading of the paper that it depends on.
     pub reading: Option<String>,
-    /// What was measured, with its interval; `None` if something it needs was not.
+    /// The measured value, with its interval; `None` if a figure that it needs was not measured.
     pub estimate: Option<Estimate>,
-    /// What follows; `None` for a measure, which is not judged.
+    /// The verdict; `None` for a measure, which is not judged.
     pub verdict: Option<Verdict>,
 }
 

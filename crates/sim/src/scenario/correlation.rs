@@ -9,7 +9,7 @@ use super::reader::Section;
 use super::topology::Network;
 use crate::loss::{CorrelatedConfig, JointConfig, LossConfig};
 
-/// Gives the links of every group losses that are correlated as it says.
+/// Applies every `[[correlation]]`: makes the losses of its links correlated.
 pub(super) fn apply(file: &Section<'_>, network: &mut Network) {
     for (index, section) in file.tables("correlation").into_iter().enumerate() {
         let links = members(&section, network);
@@ -88,7 +88,7 @@ impl Group {
     }
 }
 
-/// The links that the section names, by themselves or by the paths whose own links they are.
+/// The links that the section names, directly or by the paths that own them.
 fn members(section: &Section<'_>, network: &Network) -> Vec<usize> {
     let mut links = Vec::new();
     for (name, place) in section.names("links").unwrap_or_default() {

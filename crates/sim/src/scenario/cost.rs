@@ -17,13 +17,13 @@ use crate::traffic::Traffic;
 const PACKET: f64 = 1500.0 * 8.0;
 /// CPU time of a packet at both ends of a flow between core endpoints, s.
 const CORE: f64 = 19e-6;
-/// The same of the model of TCP, s.
+/// CPU time of a packet at both ends of a flow of the TCP model, s.
 const TCP: f64 = 0.12e-6;
 /// CPU time of a packet or its acknowledgement on a link, s.
 const HOP: f64 = 0.04e-6;
-/// CPU time of a second in which a station of a mesh has a radio, s.
+/// CPU time of one station of a mesh for one second of virtual time, s.
 const STATION: f64 = 1.5e-3;
-/// What every run costs, s.
+/// Fixed CPU time of every run, s.
 const RUN: f64 = 5e-5;
 
 /// CPU time of a run, s.
@@ -53,7 +53,7 @@ fn sharing(plan: &Plan) -> Vec<f64> {
 struct Shares<'a> {
     plan: &'a Plan,
     sharing: &'a [f64],
-    /// Of the run, s.
+    /// End of the run, s.
     end: f64,
 }
 
@@ -84,8 +84,8 @@ impl Shares<'_> {
         bits / (f64::from(load.packet) * 8.0).max(1.0) * load.path.forward.len() as f64 * HOP
     }
 
-    /// What a path's links leave for one of those that share them, bit/s. Stations of a mesh have no links, and
-    /// cost by themselves.
+    /// The share of a path's slowest link for each flow or load that uses it, bit/s. Stations of a mesh have no links,
+    /// and their cost is added separately.
     fn rate(&self, path: &PathPlan) -> f64 {
         let share = |link: &usize| {
             let (plan, sharing) = (self.plan.links.get(*link)?, self.sharing.get(*link)?);

@@ -20,7 +20,7 @@ impl Bindings {
         self.0.insert(name.to_owned(), Binding::Number(value));
     }
 
-    /// Lets `name` stand for a text; one that reads as a number can be reckoned with.
+    /// Lets `name` stand for a text; one that parses as a number can be used in arithmetic.
     pub(super) fn text(&mut self, name: &str, value: &str) {
         let binding = match value.trim().parse::<f64>() {
             Ok(number) if number.is_finite() => Binding::Number(number),
@@ -81,7 +81,7 @@ impl Bindings {
         Ok(value.to_string())
     }
 
-    /// Lets `name` stand for a text that is never reckoned with.
+    /// Lets `name` stand for a text that is never treated as a number.
     pub(super) fn word(&mut self, name: &str, value: &str) {
         self.0.insert(name.to_owned(), Binding::Text(value.to_owned()));
     }

@@ -53,8 +53,8 @@ pub struct Drawing {
     pub x_label: String,
     /// The ordinate, with its unit.
     pub y_label: String,
-    /// What stands at each place of the abscissa, if these are alternatives and not numbers: points are then
-    /// at 0, 1, ….
+    /// Labels of the places of the abscissa, if it has alternatives and not numbers: points are then at
+    /// 0, 1, ….
     pub categories: Vec<String>,
     /// The curves.
     pub curves: Vec<DrawnCurve>,
@@ -67,7 +67,7 @@ pub struct DrawnCurve {
     pub name: String,
     /// Abscissae and values with their intervals.
     pub points: Vec<(f64, Estimate)>,
-    /// From the paper, not measured here.
+    /// Whether the curve is from the paper, not measured here.
     pub is_published: bool,
 }
 
@@ -180,7 +180,7 @@ impl Figure {
         self.curves.iter().flat_map(of).collect()
     }
 
-    /// Its data.
+    /// The figure with its data.
     pub(super) fn draw(&self, runs: &Runs<'_>, titles: &BTreeMap<String, String>) -> Drawing {
         let labels = match runs.grid.axis(&self.x) {
             Some(axis) => axis.labels.clone(),

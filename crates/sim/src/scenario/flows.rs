@@ -75,7 +75,7 @@ pub(super) fn loads(
     loads
 }
 
-/// The name of a group, if none of `names`, which it joins.
+/// The name of a group, added to `names`; refused if it is among them.
 fn own_name(section: &Section<'_>, names: &mut Vec<String>) -> Option<String> {
     let name = name(section, false)?;
     if names.contains(&name) {
@@ -86,7 +86,7 @@ fn own_name(section: &Section<'_>, names: &mut Vec<String>) -> Option<String> {
     Some(name)
 }
 
-/// A lone member of a group is called like the group, several have their numbers besides.
+/// Numbers the members of a group, if there are several; a lone member keeps the group's name.
 fn number_subjects<T>(members: &mut [T], subject: impl Fn(&mut T) -> &mut String) {
     if members.len() < 2 {
         return;
@@ -137,7 +137,7 @@ fn flow(
     Some(flow)
 }
 
-/// What a flow may use, and the stations of a mesh that it is between.
+/// The paths that a flow may use, and its two stations in a mesh.
 fn ends(
     section: &Section<'_>,
     network: &Network,
@@ -193,7 +193,7 @@ fn paths(section: &Section<'_>, network: &Network) -> Vec<PathPlan> {
 
 /// Limits of core endpoints, and the bytes on the wire beyond the UDP payload.
 fn transport(section: &Section<'_>) -> (TransportConfig, i32, Option<u64>) {
-    // Packets keep their size unless the scenario wants otherwise: figures compare better so.
+    // Packets keep their size unless the scenario wants otherwise, so that figures can be compared.
     let mut config = TransportConfig {
         max_paths: MAX_PATHS as u8,
         mtu_limit: None,
@@ -240,7 +240,7 @@ fn class(section: &Section<'_>) -> Option<TrafficClass> {
     TrafficClass::named(section.word("class")?)
 }
 
-/// Messages, from a table that has keys of their names.
+/// Reads [`Messages`] from a table with the keys of its fields.
 fn messages(table: &Section<'_>) -> Option<Messages> {
     let interval = table.time("interval")?;
     if interval.is_zero() {

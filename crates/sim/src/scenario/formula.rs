@@ -88,7 +88,7 @@ impl Formula {
         })
     }
 
-    /// Shows every name in it to `see`, with the function whose first argument it is, if it is one's.
+    /// Calls `see` with every name, and with the function whose first argument the name is, if it is one.
     pub(super) fn names<'a>(&'a self, see: &mut dyn FnMut(&'a Name, Option<&'static str>)) {
         match self {
             Formula::Number(_) => {}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// A directed graph; nodes come into being with their first link.
+/// A directed graph; nodes are created by their first link.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
     ids: BTreeMap<String, usize>,

@@ -55,7 +55,7 @@ impl Hash {
 
     fn table(&mut self, table: &Table) {
         let mut entries: Vec<_> = table.entries.iter().collect();
-        // Where a key was written first does not matter.
+        // The order of keys in the file does not matter.
         entries.sort_by(|a, b| a.key.cmp(&b.key));
         for entry in entries {
             self.text(&entry.key);

@@ -84,7 +84,7 @@ fn movement(section: &Section<'_>, duration: Duration) -> Option<Movement> {
 }
 
 impl MeshPlan {
-    /// How many stations there are.
+    /// Number of stations.
     pub fn stations(&self) -> usize {
         match &self.movement {
             Movement::Ring { stations, .. } => *stations,
@@ -93,7 +93,7 @@ impl MeshPlan {
         }
     }
 
-    /// The way between the stations that a flow names: the mesh finds it.
+    /// A path without links between the stations that a flow names: the mesh routes its packets.
     pub(super) fn between(&self, section: &Section<'_>) -> Option<(PathPlan, (u32, u32))> {
         let station = |key: &str| {
             let text = section.text(key);
@@ -122,7 +122,7 @@ impl MeshPlan {
         Some((path, (from, to)))
     }
 
-    /// Reports what flows over radio cannot do.
+    /// Reports what flows over a mesh do not support.
     pub(super) fn check(&self, section: &Section<'_>, flow: &FlowPlan) {
         let counts = matches!(self.config.routing.routes, RouteUse::CopiesIfLossy { .. });
         match &flow.protocol {

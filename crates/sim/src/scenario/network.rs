@@ -19,20 +19,20 @@ pub struct NetworkPlan {
     pub links: Vec<LinkPlan>,
     /// The named routes, at least one if it was read from a scenario.
     pub paths: Vec<PathPlan>,
-    /// What happens to them, in the order of time.
+    /// Changes of paths, in the order of time.
     pub events: Vec<EventPlan>,
 }
 
-/// Keys that a scenario must have and a network need not, with values that stand in for them.
+/// Keys that a scenario requires and a network does not, with values for a network without them.
 const SPARED: [(&str, &str); 2] = [("name", "network"), ("duration", "1s")];
 
 impl NetworkPlan {
-    /// Reads the network of a scenario as [`Scenario::load`](super::Scenario::load) does. What the scenario says of
-    /// flows, loads, probes and claims is not looked at, and neither that nor its name and duration need be there.
-    /// Where it differs among the points of sweeps and variants, one of them must be left.
+    /// Reads the network of a scenario as [`Scenario::load`](super::Scenario::load) does. Flows, loads, probes and
+    /// claims of the scenario are ignored; these, its name and its duration may be missing. If the network differs
+    /// among the points of sweeps and variants, assignments have to leave only one of them.
     ///
     /// # Errors
-    /// Every mistake found, in the order of the file, those of assignments behind.
+    /// Every mistake found, in the order of the file, those of assignments last.
     pub fn load(
         text: &str,
         file_name: &str,
@@ -54,7 +54,7 @@ impl NetworkPlan {
         if flaws.is_empty() { Ok(plan) } else { Err(sources.locate(flaws, assignments)) }
     }
 
-    /// Links side by side, and a path over each; of each pair the first leads there, the second back.
+    /// Parallel links, and a path over each; of each pair, the first is the forward link, the second the reverse.
     pub fn parallel(links: impl IntoIterator<Item = (String, [LinkConfig; 2])>) -> NetworkPlan {
         let mut plan = NetworkPlan::default();
         for (name, [there, back]) in links {

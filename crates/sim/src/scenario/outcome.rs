@@ -66,26 +66,26 @@ impl Scenario {
         flows
     }
 
-    /// What its results must show, and what is only reported.
+    /// The claims that results must satisfy, and the measures that are only reported.
     pub fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// What the runs say of every claim and measure: `runs` holds those of each point in the order of the
-    /// seeds, the same seeds everywhere. Claims about points that the sweep has not, because an assignment
+    /// The findings of every claim and measure: `runs` holds the runs of each point in the order of the
+    /// seeds, the same seeds everywhere. Claims about points that the sweep lacks, because an assignment
     /// or `[quick]` changed it, are left out.
     pub fn judge(&self, runs: &[Vec<RunReport>]) -> Vec<Finding> {
         let runs = Runs { grid: &self.grid, runs };
         self.claims.iter().flat_map(|claim| claim.judge(&runs, &self.titles)).collect()
     }
 
-    /// The figures that it asks for, from the same runs.
+    /// The scenario's figures, drawn from the same runs as claims are judged by.
     pub fn draw(&self, runs: &[Vec<RunReport>]) -> Vec<Drawing> {
         let runs = Runs { grid: &self.grid, runs };
         self.figures.iter().map(|figure| figure.draw(&runs, &self.titles)).collect()
     }
 
-    /// What claims and figures look at.
+    /// The series and single figures that claims and figures need.
     pub fn needed(&self) -> Needed {
         let mut needed = Needed::default();
         let claimed = self.claims.iter().flat_map(|claim| claim.series(&self.grid));
@@ -99,13 +99,13 @@ impl Scenario {
         needed
     }
 
-    /// The single figures that claims and figures look at.
+    /// The single figures that claims and figures need.
     fn looked_at(&self) -> impl Iterator<Item = (String, &'static str)> + '_ {
         let claimed = self.claims.iter().flat_map(|claim| claim.figures(&self.grid));
         claimed.chain(self.figures.iter().flat_map(|figure| figure.figures(&self.grid)))
     }
 
-    /// The figures that are measured only on request and that claims or figures look at.
+    /// The figures that are measured only on request and that claims or figures need.
     pub(super) fn wanted(&self) -> Vec<(String, &'static str)> {
         let on_request =
             |(_, metric): &(String, &str)| Metric::named(metric).is_some_and(|m| m.on_request);
@@ -116,7 +116,7 @@ impl Scenario {
     }
 }
 
-/// What claims and figures look at in a run's report; the rest need not be in memory for them.
+/// The parts of a run's report that claims and figures need; the rest need not be in memory for them.
 #[derive(Clone, Debug, Default)]
 pub struct Needed {
     /// Metrics over time, by subject.
@@ -126,13 +126,13 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// Takes out of a report the collections, and the series that are not needed.
+    /// Removes the samples from a report, and the series that are not needed.
     pub fn trim(&self, report: &mut RunReport) {
         report.samples = Vec::new();
         report.series.retain(|series| has(&self.series, &series.subject, &series.metric));
     }
 
-    /// The same, and the single figures that are not needed. It can be judged still, and has no table rows left.
+    /// Also removes the point and the single figures not needed: the report can still be judged, but has no table rows.
     pub fn reduce(&self, report: &mut RunReport) {
         self.trim(report);
         report.point = Vec::new();

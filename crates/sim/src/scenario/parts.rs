@@ -82,7 +82,7 @@ enum Given<T> {
     Trace(T),
 }
 
-/// What `key` holds: a file is a text that begins with `trace:`, or a table's `trace`. Mistakes are reported.
+/// The value of `key`; a text that begins with `trace:`, or a table's `trace`, names a file. Mistakes are reported.
 fn given<T>(
     section: &Section<'_>,
     key: &str,
@@ -98,7 +98,7 @@ fn given<T>(
     trace.map(Given::Trace)
 }
 
-/// What `parse` makes of the file at `path`, which `key` names.
+/// Reads the file at `path`, which `key` names, with `parse`; mistakes are reported.
 fn trace<T>(
     section: &Section<'_>,
     key: &str,
@@ -127,12 +127,12 @@ fn rate(section: &Section<'_>, config: &mut LinkConfig) {
     }
 }
 
-/// Sets what a key of the text form says, if it is there and right; whether it is.
+/// Applies a key of the text form, and tells whether the key is present and valid.
 fn set(section: &Section<'_>, key: &str, config: &mut LinkConfig) -> bool {
     section.text(key).is_some_and(|text| set_to(section, key, &text, config))
 }
 
-/// The same, where the key holds `text`.
+/// As [`set`], for a key that holds `text`.
 fn set_to(section: &Section<'_>, key: &str, text: &str, config: &mut LinkConfig) -> bool {
     let (text, mut alone) = (text.trim(), blank());
     let outcome = if text.contains(',') {
@@ -327,7 +327,7 @@ fn matrix(table: &Section<'_>, key: &str) -> Option<Vec<Vec<f64>>> {
     rows
 }
 
-/// What a link is before its section is read.
+/// The values of a link before its section is read.
 pub(super) fn blank() -> LinkConfig {
     LinkConfig::new(Bitrate::from_bps(1_000_000), core::time::Duration::ZERO)
 }

@@ -19,10 +19,10 @@ use crate::wireless::{RandomWaypoint, Waypoints};
 pub struct Plan {
     /// Virtual time of a run.
     pub duration: Duration,
-    /// Time from the start that measures nothing; below the duration.
+    /// Initial time of the run that is not measured; below the duration.
     pub warm_up: Duration,
-    /// Whether the run ends once every finite transfer is complete, and how often that is looked at
-    /// besides whenever something is recorded.
+    /// If given, the run ends once every finite transfer is complete; checked at this interval, and whenever
+    /// something is recorded.
     pub stop_when_done: Option<Duration>,
     /// The directed links.
     pub links: Vec<LinkPlan>,
@@ -47,7 +47,7 @@ pub struct MeshPlan {
     pub config: MeshConfig,
     /// Where the stations are.
     pub movement: Movement,
-    /// Which of several runs with the same movements, from 1: each has other draws of everything else.
+    /// Number of this run among those with the same movements, from 1: each has other draws of everything else.
     pub run: u64,
 }
 
@@ -58,7 +58,7 @@ pub enum Movement {
     Ring {
         /// How many stations.
         stations: usize,
-        /// Of the circle, metres.
+        /// Radius of the circle, metres.
         radius: f64,
     },
     /// As a movement file of ns-2 says.
@@ -67,7 +67,7 @@ pub enum Movement {
     Random {
         /// The area, the speeds and the pauses.
         model: RandomWaypoint,
-        /// With this seed; the run's if there is none.
+        /// Seed of the movements; the run's if there is none.
         seed: Option<u64>,
     },
 }
@@ -81,7 +81,7 @@ pub struct LinkPlan {
     pub from: String,
     /// Node where it ends.
     pub to: String,
-    /// What it does to packets.
+    /// What the link does to packets.
     pub config: LinkConfig,
 }
 
@@ -92,9 +92,9 @@ pub struct PathPlan {
     pub name: String,
     /// The group it was written in, such as `p`.
     pub group: String,
-    /// Links of the way there, by index.
+    /// Links of the forward direction, by index.
     pub forward: Vec<usize>,
-    /// Links of the way back, by index.
+    /// Links of the reverse direction, by index.
     pub back: Vec<usize>,
     /// Congestion control of TCP flows on it, where it is not the flow's own.
     pub congestion: Option<PolicySpec>,
@@ -113,9 +113,9 @@ pub struct FlowPlan {
     pub transport: TransportConfig,
     /// Bytes that a core endpoint's packets have on the wire beyond their UDP payload.
     pub overhead: i32,
-    /// What it may use, at least one.
+    /// Paths that the flow may use, at least one.
     pub paths: Vec<PathPlan>,
-    /// The stations of a mesh that it is between.
+    /// First and last station, in a mesh.
     pub stations: Option<(u32, u32)>,
     /// When it begins, jitter not included.
     pub start: Duration,
@@ -123,13 +123,13 @@ pub struct FlowPlan {
     pub start_jitter: Duration,
     /// What the application sends.
     pub traffic: Traffic,
-    /// Messages beside that, between core endpoints.
+    /// Messages in addition to the traffic, between core endpoints.
     pub messages: Option<Messages>,
-    /// How urgent a core endpoint's streams are.
+    /// Traffic class of a core endpoint's streams.
     pub class: TrafficClass,
     /// When the application stops writing; what was written by then is delivered.
     pub stop: Option<Duration>,
-    /// Packets that one key of a core endpoint seals, if fewer than it may.
+    /// Packets that one key of a core endpoint seals before it is changed; `None` for no limit.
     pub key_limit: Option<u64>,
     /// Core flows of one host share an endpoint at either end, whose limits are those of the first of them;
     /// they use the same paths. What arrives over a path is then counted for all of them.
@@ -141,7 +141,7 @@ pub struct FlowPlan {
 pub struct EventPlan {
     /// The time.
     pub at: Duration,
-    /// Of the path of this name, for every flow that uses it.
+    /// Name of the path that changes, for every flow that uses it.
     pub path: String,
     /// The kind.
     pub change: PathChange,
@@ -154,11 +154,11 @@ pub struct LoadPlan {
     pub group: String,
     /// Its name in reports.
     pub subject: String,
-    /// Where its packets go.
+    /// Path of the source's packets.
     pub path: PathPlan,
-    /// The stations of a mesh that it is between.
+    /// First and last station, in a mesh.
     pub stations: Option<(u32, u32)>,
-    /// Sent while on, headers included.
+    /// Rate while sending, headers included.
     pub rate: Bitrate,
     /// Bytes of a packet on the wire.
     pub packet: u32,
@@ -179,11 +179,11 @@ pub struct ProbePlan {
     pub series: Vec<&'static str>,
     /// Metrics of which every value is kept.
     pub samples: Vec<&'static str>,
-    /// Figures to measure besides those that every run has.
+    /// Figures to measure in addition to those that every run has.
     pub figures: Vec<&'static str>,
     /// Time between two points of a series.
     pub interval: Duration,
-    /// Length of the stream slices that block delays are about.
+    /// Length of the stream slices whose delays are measured as blocks.
     pub slice: DataSize,
     /// Whether blocks of flows that code are their coding blocks, not slices.
     pub coding_blocks: bool,

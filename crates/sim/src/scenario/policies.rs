@@ -30,7 +30,7 @@ impl OwnPolicies {
         &self.registry
     }
 
-    /// What tells them from policies of the same names that decide otherwise.
+    /// The version that tells these policies from others of the same names.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -44,7 +44,7 @@ impl OwnPolicies {
         names.into_iter().chain(version)
     }
 
-    /// What a scenario with these policies is read with.
+    /// The context in which a scenario with these policies is read.
     pub(super) fn context<'a>(
         &'a self,
         flaws: &'a RefCell<Vec<Flaw>>,
@@ -55,11 +55,11 @@ impl OwnPolicies {
 }
 
 impl Scenario {
-    /// As [`load`](Self::load), where flows and paths may also name `policies`. What is made of the
-    /// scenario later has them as well.
+    /// As [`load`](Self::load), where flows and paths may also name `policies`. Scenarios derived from this
+    /// one keep them.
     ///
     /// # Errors
-    /// Every mistake found, in the order of the file, those of assignments behind.
+    /// Every mistake found, in the order of the file, those of assignments last.
     pub fn load_with(
         text: &str,
         file_name: &str,
@@ -70,7 +70,7 @@ impl Scenario {
         Scenario::read(Sources::new(file_name, text), assignments, false, policies, read)
     }
 
-    /// The policies that a program has brought to it.
+    /// The policies that a program has brought to the scenario.
     pub fn policies(&self) -> &OwnPolicies {
         &self.policies
     }

@@ -26,12 +26,12 @@ impl ScenarioSource {
     /// Reads the scenario.
     ///
     /// # Errors
-    /// Every mistake found, in the order of the file, those of assignments behind.
+    /// Every mistake found, in the order of the file, those of assignments last.
     pub fn read(&self) -> Result<Scenario, Vec<ScenarioError>> {
         self.read_with(OwnPolicies::default())
     }
 
-    /// The same, where flows and paths may also name `policies`, which are no part of the source.
+    /// As [`read`](Self::read), but flows and paths may also name `policies`, which are no part of the source.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -46,7 +46,7 @@ impl ScenarioSource {
 }
 
 impl Scenario {
-    /// What it was read from.
+    /// The source that this scenario was read from.
     pub fn to_source(&self) -> ScenarioSource {
         ScenarioSource {
             file: self.sources.name().to_owned(),

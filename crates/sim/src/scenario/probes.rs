@@ -20,7 +20,7 @@ pub(super) struct Subjects {
     mesh: Option<String>,
 }
 
-/// What results call all stations of a radio network.
+/// The subject of figures about all stations of a radio network.
 pub(super) const MESH: &str = "mesh";
 
 impl Subjects {
@@ -135,7 +135,7 @@ fn metrics(
     found
 }
 
-/// Whom the probe watches: those it names, or everyone that a metric of it is about.
+/// The subjects of a probe: those that it names, or all flows and the mesh to which one of its metrics applies.
 fn targets<'a>(
     section: &Section<'_>,
     subjects: &Subjects,

@@ -24,10 +24,10 @@ pub(super) struct Section<'a> {
     context: Context<'a>,
 }
 
-/// What all tables of a scenario are read with.
+/// What all tables of a scenario share while they are read.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
-    /// Where mistakes go.
+    /// Collects the mistakes.
     pub flaws: &'a RefCell<Vec<Flaw>>,
     pub files: &'a dyn Files,
     /// The policies that can be named.
@@ -112,7 +112,7 @@ impl<'a> Section<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Where the value of `key` stands, or the table if there is none.
+    /// The place of the value of `key`, or of the table if there is none.
     pub(super) fn place_of(&self, key: &str) -> Place {
         self.table.find(key).map_or(self.place, |entry| entry.node.place)
     }
@@ -121,7 +121,7 @@ impl<'a> Section<'a> {
         self.table.find(key).is_some()
     }
 
-    /// Whether any of this table's own keys is given.
+    /// The keys that this table holds.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> {
         self.table.entries.iter().map(|entry| entry.key.as_str())
     }
@@ -130,7 +130,7 @@ impl<'a> Section<'a> {
         self.table.find(key).map(|entry| &entry.node)
     }
 
-    /// A text as it is written, its braces too.
+    /// A text as it is written, with its braces not expanded.
     pub(super) fn raw(&self, key: &str) -> Option<&'a str> {
         let node = self.node(key)?;
         let Value::Text(text) = &node.value else {
@@ -207,7 +207,7 @@ impl<'a> Section<'a> {
         self.parsed(key, |text| words.iter().copied().find(|word| *word == text))
     }
 
-    /// A name or a list of names, each with where it stands.
+    /// A name or a list of names, each with its place.
     pub(super) fn names(&self, key: &str) -> Option<Vec<(String, Place)>> {
         let node = self.node(key)?;
         let items = match &node.value {

@@ -6,7 +6,7 @@ use super::keys;
 use super::spec::{KeySpec, Kind};
 use crate::probe::{About, METRICS};
 
-/// Where each table of keys is described, in the order of the page.
+/// Title and keys of each table, in the order of the page.
 const TABLES: &[(&str, &[KeySpec])] = &[
     ("The file", keys::SCENARIO),
     ("`[[link]]`", keys::LINK),

@@ -2,7 +2,7 @@
 
 use super::reader::Section;
 
-/// A published result, described for somebody who does not know the paper.
+/// A published result, described for readers who do not know the paper.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Published {
     /// Its identifier in the catalogue, such as `mplot-fig11`.

@@ -29,17 +29,17 @@ use build::Live;
 use flow::LiveFlow;
 use series::Recorder;
 
-/// What a caller may want of a run besides its report.
+/// Options of a run: what a caller may want in addition to its report.
 #[derive(Default)]
 pub struct RunOptions<'a> {
-    /// Told now and then which share of the virtual time has passed, 0 to 1.
+    /// Called from time to time with the share of the virtual time that has passed, 0 to 1.
     pub progress: Option<&'a mut dyn FnMut(f64)>,
-    /// Looked at now and then; once true, the run ends with [`RunError::Cancelled`].
+    /// Checked from time to time; once true, the run ends with [`RunError::Cancelled`].
     pub cancel: Option<&'a AtomicBool>,
     /// Sees every packet on every link. Links are numbered as in [`Plan::links`].
     pub observer: Option<&'a mut dyn Observer>,
-    /// Asked once for every flow between core endpoints, by its subject, for someone who takes down
-    /// what the sender decides.
+    /// Called once with the subject of every flow between core endpoints; may return an observer of the
+    /// sender's decisions.
     pub decisions: Option<&'a mut DecisionObservers<'a>>,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for RunError {
 
 impl core::error::Error for RunError {}
 
-/// How often the caller's progress and flag are looked at, at least, per run.
+/// Least number of times in a run that progress is reported and the caller's flag is checked.
 const TICKS: u32 = 100;
 /// Time between two samples of the queues whose mean is asked for.
 const LOOK: Duration = Duration::from_millis(10);
@@ -121,10 +121,10 @@ impl Scenario {
 }
 
 impl Plan {
-    /// Runs this with `seed`. The same plan and seed give the same report on every machine.
+    /// Runs the plan with `seed`. The same plan and seed give the same report on every machine.
     ///
     /// # Errors
-    /// When it cannot be built, or a receiver read something else than was written.
+    /// When the plan cannot be built, or a receiver read something else than was written.
     pub fn run(&self, seed: u64) -> Result<RunReport, RunError> {
         self.run_with(seed, &mut RunOptions::default())
     }
@@ -215,7 +215,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Lets the events happen that are due.
+    /// Applies the events that are due.
     fn change_paths(&mut self, now: Time) {
         let Live { engine, flows, .. } = &mut self.live;
         let due = |event: &&EventPlan| Time::ZERO + event.at <= now;
@@ -229,7 +229,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the receiver of a flow read wrong, if anything: no figure of such a run is worth having.
+    /// The error of a receiver that read wrong data, if there is one: such a run gives no valid figures.
     fn corruption(&self) -> Option<RunError> {
         self.live.flows.iter().zip(&self.plan.flows).find_map(|(flow, plan)| {
             match flow.failure(&self.live.engine)? {
@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Takes up what has been measured until `now`.
+    /// Records what has been measured until `now`.
     fn step(&mut self, now: Time) {
         let measured_from = Time::ZERO + self.plan.warm_up;
         let Live { engine, flows, .. } = &mut self.live;

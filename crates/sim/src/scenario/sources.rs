@@ -70,11 +70,11 @@ impl Sources {
         flaws.into_iter().map(locate).collect()
     }
 
-    /// The tree of everything that is read, shortened if `is_quick`, with the assignments on top, and the mistakes in
-    /// these.
+    /// The tree of everything that is read, shortened if `is_quick`, with the assignments applied, and the mistakes in
+    /// the assignments.
     ///
     /// # Errors
-    /// When the files make no tree.
+    /// When the files cannot be read or merged into a tree.
     pub(super) fn assigned(
         &mut self,
         assignments: &[String],
@@ -96,7 +96,7 @@ impl Sources {
     /// Reads the scenario's text and everything that it starts from into one tree.
     ///
     /// # Errors
-    /// What is not TOML, and bases that cannot be read or lead in a circle.
+    /// Text that is not TOML, and bases that cannot be read or lead in a circle.
     pub(super) fn merge(&mut self, files: &dyn Files) -> Result<Merged, Vec<Flaw>> {
         let (own, flaws) = Table::parse(self.text());
         let mut chain = vec![own];
@@ -114,7 +114,7 @@ impl Sources {
             }
         }
         if !flaws.is_empty() {
-            // Half a file would only give misleading mistakes.
+            // A partial file would only cause misleading messages.
             return Err(flaws);
         }
         let mut merged = Merged::default();
@@ -153,7 +153,7 @@ impl Sources {
 }
 
 impl Merged {
-    /// Lets `table` start from what is here: its keys replace those of the same name, then its `set` is
+    /// Puts `table` on top of this tree: its keys replace those of the same name, then its `set` is
     /// applied.
     fn overlay(&mut self, mut table: Table) -> Result<(), Flaw> {
         let changes = table.take(CHANGES);

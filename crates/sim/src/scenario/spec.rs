@@ -7,7 +7,7 @@ pub struct KeySpec {
     pub key: &'static str,
     /// What it may hold.
     pub kind: Kind,
-    /// What holds when it is left out, in words or as a value; `None` if it is required.
+    /// The value when the key is left out, in words or literally; `None` if the key is required.
     pub default: Option<&'static str>,
     /// What it means.
     pub what: &'static str,

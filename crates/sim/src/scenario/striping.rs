@@ -15,7 +15,7 @@ const SOCKETS: &[&str] = &["initial-persist", "max-persist", "window-updates"];
 /// Keys of applications that stripe.
 const STRIPING: &[&str] =
     &["resequencing-buffer", "low-water", "path-receive-buffer", "path-send-buffer"];
-/// Keys of those that stripe by rates.
+/// Keys of applications that stripe by rates.
 const BY_RATE: &[&str] = &["estimator", "estimate-interval", "estimate-within-buffers"];
 /// Profiles of applications that stripe.
 const PROFILES: &str = "tcp:unaware, tcp:smart";
@@ -91,7 +91,7 @@ fn sizes(table: &Section<'_>, key: &str, paths: &[PathPlan], mss: u64) -> Vec<(u
     sizes
 }
 
-/// Where the estimates of rates come from; which rates the application is told, if it is.
+/// Reads the source of rate estimates; returns which rates the application is told, if any.
 fn estimator(
     table: &Section<'_>,
     estimate: &mut Estimate,
@@ -107,7 +107,7 @@ fn estimator(
     if let Some(within) = table.flag("estimate-within-buffers") {
         estimate.within_buffers = within;
     }
-    // The rates themselves are known once the links are.
+    // The rates themselves are filled in once the links are known.
     let unknown = RateSource::Told(Arc::default());
     let (source, told) = match table.word("estimator") {
         Some("link") => (unknown, Some(ToldRates::BlackoutsUnseen)),

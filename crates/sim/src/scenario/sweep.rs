@@ -10,7 +10,7 @@ use super::variant;
 pub struct Point {
     /// Position in [`Scenario::points`](super::Scenario::points), from 0.
     pub index: usize,
-    /// What results call each axis, and its value here, in the order of the file.
+    /// Name of each axis in results, and its value here, in the order of the file.
     pub labels: Vec<(String, String)>,
     /// The keys to set, with their values.
     pub(super) settings: Vec<(String, Node)>,
@@ -20,14 +20,14 @@ pub struct Point {
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub name: String,
-    /// What results call each value.
+    /// Name of each value in results.
     pub labels: Vec<String>,
     /// The keys that each value sets.
     settings: Vec<Vec<(String, Node)>>,
     pub zip: Option<String>,
 }
 
-/// More points than this are surely a mistake.
+/// More points than this are treated as a mistake.
 const MAX_POINTS: usize = 100_000;
 
 /// Reads `[[sweep]]` and `[[variant]]`; the variants vary fastest.

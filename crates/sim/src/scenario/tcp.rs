@@ -13,7 +13,7 @@ use super::reader::Section;
 use super::striping;
 use crate::endpoint::TcpProtocol;
 
-/// What the receive buffer begins with where it is tuned: half of the memory that tcp_rmem gives it, 128 KiB.
+/// Initial receive buffer with autotuning: half of the memory that tcp_rmem gives it, 128 KiB.
 pub(super) const INITIAL_RECEIVE_BUFFER: u64 = 64 << 10;
 
 /// Keys of protocols that put one stream on several paths.
@@ -87,7 +87,7 @@ pub(super) fn read(
     protocol
 }
 
-/// Subflows that share a bottleneck can be coupled only by a control that reads of the others.
+/// Checks that subflows that share a bottleneck are coupled only by controls that read the other subflows.
 fn coupling(table: &Section<'_>, protocol: &TcpProtocol, paths: &[PathPlan]) {
     let couples = |spec: &PolicySpec| {
         let mss = u64::from(protocol.config.mss);
@@ -105,7 +105,7 @@ fn coupling(table: &Section<'_>, protocol: &TcpProtocol, paths: &[PathPlan]) {
     }
 }
 
-/// The places of the paths that `key` names, by bit.
+/// The paths that `key` names, as a bit mask of their places.
 fn chosen(table: &Section<'_>, key: &str, paths: &[PathPlan]) -> Option<u16> {
     let mut chosen = 0;
     for (name, place) in table.names(key)? {
@@ -121,7 +121,7 @@ fn chosen(table: &Section<'_>, key: &str, paths: &[PathPlan]) -> Option<u16> {
     Some(chosen)
 }
 
-/// Whether the buffers grow, and from where.
+/// Reads whether the buffers grow, and their initial size.
 fn autotune(table: &Section<'_>, meta: &mut MetaConfig) {
     match table.flag("autotune") {
         Some(true) => meta.autotune = meta.autotune.or(Some(INITIAL_RECEIVE_BUFFER)),

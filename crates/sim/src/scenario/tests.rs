@@ -10,7 +10,7 @@ mod ptcp;
 mod runs;
 mod striping;
 
-/// A small scenario that is right; tests break it in one place.
+/// A small scenario without mistakes; tests break it in one place.
 pub(super) const GOOD: &str = r#"name = "small"
 duration = "10s"
 
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str) -> Scenario {
     })
 }
 
-/// What runs at the first point.
+/// The plan of the first point.
 pub(super) fn plan(text: &str) -> Plan {
     let scenario = parse(text);
     scenario.plan(&scenario.points()[0]).expect("checked already")

@@ -14,7 +14,7 @@ use super::reader::Section;
 pub(super) const SENDER: &str = "sender";
 pub(super) const RECEIVER: &str = "receiver";
 
-/// Everything packets can cross.
+/// The links and paths that packets can use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Network {
     pub links: Vec<LinkPlan>,

@@ -102,7 +102,7 @@ impl Table {
         flat
     }
 
-    /// Lets everything stand `by` bytes later.
+    /// Shifts all places by `by` bytes.
     pub(super) fn shift(&mut self, by: usize) {
         for entry in &mut self.entries {
             entry.key_place.offset += by;
@@ -195,7 +195,7 @@ impl Node {
         read
     }
 
-    /// Lets this node and all below it stand at `place`.
+    /// Sets the place of this node and of everything below it.
     pub(super) fn move_to(&mut self, place: Place) {
         self.place = place;
         match &mut self.value {

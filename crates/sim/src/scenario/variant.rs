@@ -4,14 +4,14 @@ use super::error::Flaw;
 use super::reader::Section;
 use super::tree::{Node, Value};
 
-/// What results call the axis of the variants.
+/// The name in results of the axis of the variants.
 pub(super) const AXIS: &str = "variant";
 
 /// One alternative.
 #[derive(Clone, Debug)]
 pub(super) struct Variant {
     pub name: String,
-    /// What people call it.
+    /// The name in figures and claims.
     pub title: String,
     /// The keys it sets, with their values.
     pub settings: Vec<(String, Node)>,

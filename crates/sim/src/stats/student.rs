@@ -7,7 +7,7 @@ pub fn student_cdf(t: f64, freedom: usize) -> f64 {
     0.5 + 0.5 * within(t, freedom.max(1))
 }
 
-/// The value that is not exceeded with chance `p` in `(0, 1)`, at `freedom` ≥ 1 degrees of freedom.
+/// The quantile at probability `p` in `(0, 1)`, for `freedom` ≥ 1 degrees of freedom.
 pub fn student_quantile(p: f64, freedom: usize) -> f64 {
     if !(0.0..1.0).contains(&p) || p == 0.0 {
         return if p == 0.0 {

@@ -4,23 +4,23 @@ use serde::{Deserialize, Serialize};
 
 use super::{Estimate, student_quantile};
 
-/// What an estimate says of the bounds on it.
+/// Whether an estimate satisfies the bounds on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The whole interval is within them.
+    /// The whole interval is within the bounds.
     Holds,
-    /// The mean is within them, the interval is not.
+    /// The mean is within the bounds, the interval is not.
     Open {
-        /// Seeds with which the interval would be, if mean and spread stay as they are; none if no number
-        /// would do, or if a single run tells no spread.
+        /// Number of seeds at which the interval would be within, if mean and spread stay the same; `None` if no
+        /// number suffices, or if there is only a single run.
         seeds: Option<usize>,
     },
     /// The mean is outside, or nothing was measured.
     Fails,
 }
 
-/// More seeds than this are not worth naming.
+/// Largest number of seeds that is reported.
 const MOST_SEEDS: f64 = 100_000.0;
 
 impl Verdict {
@@ -54,7 +54,7 @@ fn seeds_to_settle(estimate: &Estimate, min: Option<f64>, max: Option<f64>) -> O
     }
     let room = [min.map(|min| estimate.mean - min), max.map(|max| max - estimate.mean)];
     let room = room.into_iter().flatten().reduce(f64::min).filter(|room| *room > 0.0)?;
-    // The normal quantile is below every one of Student's, so this is too few by a little.
+    // The normal quantile is below every Student quantile, so this is a lower bound.
     let least = libm::ceil((1.96 * estimate.std / room) * (1.96 * estimate.std / room));
     if least > MOST_SEEDS {
         return None;

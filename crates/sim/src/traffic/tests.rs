@@ -50,7 +50,7 @@ fn poisson_transfers_come_at_their_rate_and_pile_up() {
     });
     // 10 000 expected; five standard deviations are 500.
     assert!((9500..10_500).contains(&times.len()), "{}", times.len());
-    // The gaps of a Poisson process vary as much as they last.
+    // The gaps of a Poisson process have a standard deviation equal to their mean.
     let gaps: Vec<f64> =
         times.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64()).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;

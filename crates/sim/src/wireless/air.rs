@@ -44,12 +44,12 @@ pub struct Air {
     motion: Box<dyn Motion>,
     /// Metres within which a station can be sensed.
     sense_range: f64,
-    /// For how long a list of stations near another is right: two cannot have come `MARGIN` closer, rounding included.
+    /// How long a `near` list stays valid: in this time no two stations come `MARGIN` closer, rounding included.
     near_for: Duration,
     stations: Vec<Station>,
     flights: Vec<Flight>,
     wheel: Wheel,
-    /// Of each station the timer, then of each the front of its frame's beginning, then that of the end.
+    /// Event sources: every station's timer, then every station's frame start, then every station's frame end.
     entries: Vec<Entry>,
     notices: Vec<Notice>,
     reports: VecDeque<Report>,
@@ -68,26 +68,26 @@ struct Station {
     loss: Rng,
 }
 
-/// The frame that a station has put on the air last, and how far its beginning and its end have come.
+/// A station's latest frame on the air, and how many stations its start and its end have reached.
 #[derive(Debug)]
 struct Flight {
     frame: Frame,
     start: u64,
-    /// How many ears have heard its beginning, and its end.
+    /// How many ears its start has reached, and how many its end.
     begun: usize,
     ended: usize,
     /// A broadcast that will have been sent when every ear has heard its end.
     broadcast: Option<u32>,
-    /// Who hears the station, the nearest first.
+    /// The stations that sense this one, the nearest first.
     ears: Vec<Ear>,
-    /// Until when `ears` is right.
+    /// Time until which `ears` is valid.
     steady_until: Time,
     /// Others that can be within sensing range before `near_until`, in the order of their numbers.
     near: Vec<u32>,
     near_until: Time,
 }
 
-/// How much farther than it can be sensed another station may be to be counted as near, metres.
+/// Metres beyond sensing range up to which another station is listed as near.
 const MARGIN: f64 = 50.0;
 
 /// A station within sensing range of another.
@@ -140,8 +140,8 @@ impl Air {
         })
     }
 
-    /// Hands a message to the MAC of a station at `now`, no earlier than what was polled last; whether its
-    /// queue had room. If not, there will be no report of it. A station that does not exist has no room.
+    /// Hands a message to a station's MAC at `now`, no earlier than what was polled last. Returns whether its queue had
+    /// room; if not, no report follows. A station that does not exist has no room.
     pub fn send(&mut self, now: Time, from: u32, message: Message) -> bool {
         self.now = self.now.max(now.as_nanos());
         let Some(station) = self.stations.get_mut(from as usize) else { return false };
@@ -150,8 +150,8 @@ impl Air {
         taken
     }
 
-    /// Has every station report the messages for others that it can decode ([`Report::Overheard`]), each repetition
-    /// too, or no longer. Loss above the MAC does not hit them: they never get there.
+    /// Turns reports of decoded messages for other stations ([`Report::Overheard`]) on or off; repetitions are reported
+    /// too. Loss above the MAC does not apply to them.
     pub fn listen(&mut self, listening: bool) {
         self.listening = listening;
     }
@@ -164,8 +164,8 @@ impl Air {
         }
     }
 
-    /// Lets time pass until there is something to report, but not beyond `limit`; call again until there
-    /// is nothing. The report is of [`now`](Self::now).
+    /// Advances time to the next report, but not beyond `limit`; returns `None` if there is none until then. The report
+    /// happened at [`now`](Self::now).
     pub fn poll(&mut self, limit: Time) -> Option<Report> {
         loop {
             if let Some(report) = self.reports.pop_front() {
@@ -183,12 +183,12 @@ impl Air {
         }
     }
 
-    /// When something happens next. Not before then need [`poll`](Self::poll) be called.
+    /// Time of the next event; [`poll`](Self::poll) need not be called earlier.
     pub fn next_event(&mut self) -> Option<Time> {
         if self.reports.is_empty() { self.wheel.next(&mut self.entries) } else { Some(self.now()) }
     }
 
-    /// When what was polled last has happened, or a message was sent last.
+    /// Time of the event polled last or the message sent last, whichever is later.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.now)
     }
@@ -203,7 +203,7 @@ impl Air {
         self.counters
     }
 
-    /// What a station has done so far; all zero if there is none such.
+    /// Counters of a station; all zero if there is no such station.
     pub fn station(&self, station: u32) -> MacCounters {
         self.stations.get(station as usize).map_or_else(Default::default, |it| it.mac.counters)
     }
@@ -213,7 +213,7 @@ impl Air {
         self.stations.get(station as usize).map_or(0, |it| it.mac.backlog())
     }
 
-    /// A station's timer has run down, unless it was put off since.
+    /// Handles a station's timer, unless it was postponed in the meantime.
     fn run_timer(&mut self, id: u32) {
         let Station { mac, receiver, .. } = &mut self.stations[id as usize];
         if mac.next_timer(&self.timing).is_some_and(|due| due <= self.now) {
@@ -343,7 +343,7 @@ impl Air {
         }
     }
 
-    /// Turns what a MAC has noted into reports.
+    /// Turns a MAC's notices into reports.
     fn relay(&mut self, id: u32) {
         let above = self.loss.above.get();
         for notice in self.notices.drain(..) {
@@ -372,7 +372,7 @@ impl Air {
         }
     }
 
-    /// Takes up a station's timer.
+    /// Schedules a station's timer.
     fn arm(&mut self, id: u32) {
         if let Some(due) = self.stations[id as usize].mac.next_timer(&self.timing) {
             self.wheel.arm(&mut self.entries, id, Time::from_nanos(due));

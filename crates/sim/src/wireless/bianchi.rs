@@ -47,17 +47,17 @@ pub struct Channel {
     pub stages: u32,
     /// Attempts after which a packet is given up (at least 1); `None` for never, as in the paper.
     pub attempts: Option<u32>,
-    /// How long a collision keeps the channel.
+    /// How long a collision keeps the channel busy beyond the frame.
     pub collision: CollisionCost,
 }
 
-/// How long a collision keeps the channel beyond the frame itself.
+/// How long a collision keeps the channel busy beyond the frame itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollisionCost {
     /// A DIFS, as in the paper.
     Difs,
-    /// An EIFS, SIFS + ACK + DIFS, which stations wait that could not decode the frame: what the standard
-    /// says and event simulators do.
+    /// An EIFS, SIFS + ACK + DIFS, during which stations that could not decode the frame wait: what the standard says
+    /// and event simulators do.
     Eifs,
 }
 
@@ -81,16 +81,16 @@ pub enum Access {
     Tdma,
 }
 
-/// Where the model settles.
+/// The fixed point of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contention {
     /// τ: the chance that a station transmits in a slot.
     pub transmit: f64,
-    /// p: the probability that a transmission of it collides.
+    /// p: the probability that a transmission of this station collides.
     pub collide: f64,
 }
 
-/// The most stations the model is asked about.
+/// Larger numbers of stations are clamped to this.
 const MAX_STATIONS: u32 = 100_000;
 
 impl Channel {
@@ -134,16 +134,16 @@ impl Channel {
         }
     }
 
-    /// τ and p of `stations` stations (eqs 7 and 9 of the paper; with a finite number of attempts after Wu et
-    /// al. 2002). Of none, all zero.
+    /// τ and p of `stations` stations (eqs 7 and 9 of the paper; with a finite number of attempts after Wu et al.
+    /// 2002); both 0 without stations.
     pub fn contention(&self, stations: u32) -> Contention {
         if stations == 0 {
             return Contention { transmit: 0.0, collide: 0.0 };
         }
         let others = f64::from(stations.min(MAX_STATIONS) - 1);
         let implied = |p: f64| 1.0 - math::pow(1.0 - self.transmit(p), others);
-        // More collisions mean less transmitting, so the implied p falls as p rises, and halving finds where
-        // they meet.
+        // More collisions mean fewer transmissions, so the implied p falls as p rises; bisection finds their
+        // intersection.
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
             let middle = (low + high) / 2.0;

@@ -26,7 +26,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell of this many stations beside the receiver, whose messages have `bytes` bytes.
+    /// A cell of this many stations besides the receiver, whose messages have `bytes` bytes.
     ///
     /// # Errors
     /// As those of [`Air::new`]; also without stations.
@@ -75,7 +75,7 @@ impl Cell {
         &self.air
     }
 
-    /// One more message behind the one on the air.
+    /// Queues one more message behind the one on the air.
     fn refill(&mut self, station: u32) {
         let to = Destination::Station(self.stations);
         let message = Message { token: 0, to, bytes: self.bytes, priority: Priority::Data };

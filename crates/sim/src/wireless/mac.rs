@@ -22,7 +22,7 @@ pub enum Destination {
 /// What a station's network layer hands to its MAC (an MSDU).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The caller's name for it; reports tell it.
+    /// The caller's identifier of the message; reports return it.
     pub token: u32,
     /// Where it goes.
     pub to: Destination,
@@ -49,7 +49,7 @@ pub struct MacCounters {
     pub sent: u64,
     /// Messages handed to the layer above.
     pub received: u64,
-    /// Data frames that repeated one that was there already.
+    /// Data frames received that repeat one received before.
     pub duplicates: u64,
     /// Frames heard but not decoded, each followed by an EIFS.
     pub garbled: u64,
@@ -65,9 +65,9 @@ pub(super) struct Frame {
     pub(super) airtime: u64,
     /// For how long after its end the exchange that it belongs to needs the channel, nanoseconds.
     pub(super) reserves: u64,
-    /// Of a data frame: its number among its sender's.
+    /// Sequence number of a data frame.
     pub(super) sequence: u32,
-    /// Of a data frame: the message.
+    /// Token of a data frame's message.
     pub(super) token: u32,
 }
 
@@ -82,9 +82,9 @@ pub(super) enum FrameKind {
 /// What the MAC tells the layer above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// A message has come, for the first time.
+    /// A message has arrived for the first time.
     Received { from: u32, token: u32 },
-    /// The message was acknowledged; of a broadcast, its last bit has been sent.
+    /// The message was acknowledged or, as a broadcast, sent to its last bit.
     Sent { token: u32 },
     /// The message was given up at a retry limit.
     GaveUp { token: u32, to: u32 },

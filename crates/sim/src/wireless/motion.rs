@@ -32,10 +32,10 @@ pub trait Motion: Debug + Send {
     /// Where a station, counted from 0, is at `now`.
     fn position(&self, station: usize, now: Time) -> Position;
 
-    /// Until when, at the earliest, no station is elsewhere than at `now`. [`Time::MAX`] if for ever.
+    /// A time until which every station stays where it is at `now`; [`Time::MAX`] if for ever.
     fn steady_until(&self, now: Time) -> Time;
 
-    /// How fast the fastest ever is, metres per second, or more; infinite if that is not known.
+    /// An upper bound on the speed of every station, metres per second; infinite if it is not known.
     fn top_speed(&self) -> f64 {
         f64::INFINITY
     }
@@ -46,8 +46,7 @@ pub trait Motion: Debug + Send {
 pub struct Fixed(pub Vec<Position>);
 
 impl Fixed {
-    /// `stations` places on a circle around the origin, evenly, the first in the east, counted
-    /// anticlockwise.
+    /// Places `stations` stations evenly on a circle around the origin, the first in the east, counted anticlockwise.
     pub fn circle(stations: usize, radius: f64) -> Self {
         let turn = 2.0 * core::f64::consts::PI / stations as f64;
         let place = |at: usize| {

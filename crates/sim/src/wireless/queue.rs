@@ -27,7 +27,7 @@ impl InterfaceQueue {
         InterfaceQueue { lines: [line(), line(), line()], limit }
     }
 
-    /// Whether the message has found room.
+    /// Queues a message; returns whether there was room.
     pub(super) fn push(&mut self, message: Message) -> bool {
         let line = &mut self.lines[message.priority as usize];
         let room = line.len() < self.limit;

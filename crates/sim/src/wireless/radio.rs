@@ -82,7 +82,7 @@ impl Radio {
         4.0 * core::f64::consts::PI * self.height * self.height / self.wavelength()
     }
 
-    /// At what distance the received power is `threshold`.
+    /// Distance at which the received power is `threshold`, metres.
     fn range(&self, threshold: f64) -> f64 {
         let far = self.height * math::pow(self.power / threshold, 0.25);
         if far > self.crossover() {

@@ -16,23 +16,23 @@ struct Held {
     from: u32,
     power: f64,
     end: u64,
-    /// Strong enough, and nothing has damaged it so far.
+    /// Whether the frame is strong enough and undamaged so far.
     clean: bool,
 }
 
 /// How a frame has ended for a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// It could be decoded.
+    /// The frame was decoded.
     Clean,
-    /// It was too weak, or damaged by another.
+    /// The frame was too weak, or damaged by another.
     Garbled,
-    /// The station was transmitting at its end, so that it has not noticed.
+    /// The station was transmitting when the frame ended, and has not noticed it.
     Nothing,
 }
 
 impl Receiver {
-    /// A frame's first bit arrives, its last will at `end`. Whether the channel was quiet before.
+    /// The first bit of a frame arrives; its last will at `end`. Returns whether the channel was idle before.
     pub(super) fn start(
         &mut self,
         frame: (u32, u64),
@@ -72,7 +72,7 @@ impl Receiver {
         }
     }
 
-    /// The station's own frame starts: what it was receiving is lost.
+    /// The station's own frame starts: the frame being received is lost.
     pub(super) fn transmit(&mut self) {
         self.transmitting = true;
         if let Some(held) = &mut self.held {

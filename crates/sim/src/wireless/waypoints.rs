@@ -10,7 +10,7 @@ pub use random::{RandomWaypoint, RandomWaypointError};
 
 /// Stations that move in straight lines from one place to the next.
 ///
-/// It is read from the movement files of ns-2, as its program `setdest` writes them:
+/// Read from the movement files of ns-2, as its program `setdest` writes them:
 ///
 /// ```
 /// use anabranch_sim::wireless::{Motion, Position, Waypoints};
@@ -31,14 +31,14 @@ pub struct Waypoints {
     stations: Vec<Vec<Leg>>,
 }
 
-/// From a moment on, the way to the next place.
+/// A straight way to the next place, then a wait there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Leg {
     /// Seconds.
     start: f64,
     from: Position,
     to: Position,
-    /// Seconds on the way; then the station waits.
+    /// Seconds on the way; afterwards the station waits.
     lasting: f64,
 }
 
@@ -132,7 +132,7 @@ impl Waypoints {
         let from = last.at(start);
         let leg = match from.distance(to) / speed {
             lasting if lasting.is_finite() => Leg { start, from, to, lasting },
-            // Without speed it stays.
+            // At speed 0 the station stays.
             _ => Leg { start, from, to: from, lasting: 0.0 },
         };
         legs.push(leg);
@@ -178,7 +178,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A line of a movement file says nothing that is understood.
+/// A line of a movement file that cannot be read or is out of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaypointsError {
     /// The line, counted from 1.

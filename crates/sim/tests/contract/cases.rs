@@ -14,9 +14,9 @@ pub struct Case {
     pub setting: Setting,
     pub recovery: &'static str,
     pub answer: fn(&mut Notes, PathId, &SchedulerView<'_>, &mut Vec<Pick>) -> Pull,
-    /// What happens, and what is expected.
+    /// Plays the case and checks what is expected.
     pub play: fn(&mut dyn Rig, &Shared),
-    /// Symbols that it writes.
+    /// Symbols that the case writes.
     pub writes: u64,
 }
 
@@ -225,7 +225,7 @@ fn woken_once(rig: &mut dyn Rig, shared: &Shared) {
     shared.notes().wakeup = Some(rig.now() + ms(20));
     rig.run(19);
     assert_eq!(shared.count(SchedulerEvent::Wakeup), 0);
-    // It goes on asking for the same time.
+    // The scheduler keeps asking for the same time.
     rig.run(50);
     assert_eq!(shared.count(SchedulerEvent::Wakeup), 1);
     shared.notes().wakeup = Some(rig.now() + ms(5));
@@ -285,7 +285,7 @@ fn two_ahead(
             picks.push(pick(Work::Fresh, 1, 1));
             Pull::Send("after two")
         }
-        // By itself, it sends nothing, and the path asks again.
+        // Work ahead by itself sends nothing, and the path asks again.
         (PathId(1), None) if view.fresh.symbols == 1 => {
             picks.push(pick(Work::Ahead, 1, 1));
             Pull::Send("left to the other")
@@ -372,7 +372,7 @@ fn recovered(rig: &mut dyn Rig, shared: &Shared) {
     assert!((1..5).all(|i| !recovered[..i].contains(&recovered[i])));
 }
 
-/// All that path 1's window admits, then nothing but what is due, on path 0.
+/// Path 1 sends all that its window admits; then path 0 sends only what is due.
 fn fill_path_1_then_0(
     notes: &mut Notes,
     path: PathId,

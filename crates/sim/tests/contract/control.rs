@@ -8,7 +8,7 @@ use anabranch_policy::view::PathView;
 pub struct Fixed {
     packet: u64,
     bytes: u64,
-    /// Losses and timeouts leave it as it is.
+    /// Whether losses and timeouts leave the window as it is.
     still: bool,
     cut: bool,
 }

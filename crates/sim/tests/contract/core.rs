@@ -20,7 +20,7 @@ use core::time::Duration;
 use crate::control::Fixed;
 use crate::rig::{Departure, MakeScheduler, Rig, Setting};
 
-/// Bytes of a stream that fill a symbol less than wholly, headers included.
+/// Bytes of a stream that nearly fill a symbol, headers included.
 pub const SYMBOL: u64 = 1100;
 
 /// Packets of the sender from this size on carry a symbol.
@@ -55,7 +55,7 @@ impl Observer for Log {
     }
 }
 
-/// What the cases bring is called so.
+/// The name under which the cases register their policies.
 pub const CASE: Entry = Entry { name: "case", summary: "", source: "", options: &[] };
 
 pub fn make(setting: Setting, scheduler: MakeScheduler, recovery: &PolicySpec) -> Box<dyn Rig> {
@@ -68,7 +68,7 @@ pub fn make(setting: Setting, scheduler: MakeScheduler, recovery: &PolicySpec) -
 }
 
 impl Core {
-    /// A connection by `profile`, but that nothing cuts its congestion windows, and all paths up.
+    /// A connection by `profile` with all paths up, whose congestion windows nothing cuts.
     pub fn new(setting: Setting, profile: &Profile) -> Self {
         Core::with(setting, profile.clone(), Fixed::still)
     }

@@ -18,7 +18,7 @@ use anabranch_policy::scheduler::{self, Scheduler};
 use crate::rig::{ENGINES, Make, Rig};
 use crate::script::{Script, Shared};
 
-/// An engine whose scheduler is a case's script, and what that hears.
+/// An engine whose scheduler is a case's script, and the notes of that script.
 fn start(make: Make, case: &cases::Case) -> (Box<dyn Rig>, Shared) {
     let shared = Shared::default();
     let (notes, answer) = (shared.clone(), case.answer);
@@ -28,7 +28,7 @@ fn start(make: Make, case: &cases::Case) -> (Box<dyn Rig>, Shared) {
     (make(case.setting, Arc::new(script), &recovery), shared)
 }
 
-/// Whatever a case did, everything that was written arrives once a scheduler sends it.
+/// Checks that, whatever a case did, everything written arrives once a scheduler sends it.
 fn finish(name: &str, rig: &mut dyn Rig, shared: &Shared, written: u64) {
     shared.notes().finishing = true;
     for path in 0..2 {
@@ -54,7 +54,7 @@ fn every_engine_keeps_the_contract() {
     }
 }
 
-/// A scheduler has moved what it could, 90 symbols being written, and a path died and came back meanwhile.
+/// An engine to which 90 symbols were written, while a path died and came back; the scheduler has sent what it could.
 fn past_a_dark_spell(make: Make, scheduler: &str, recovery: &str) -> Box<dyn rig::Rig> {
     let spec = PolicySpec::new(scheduler);
     let scheduler = move || scheduler::build(&spec).expect("it has defaults");
@@ -70,7 +70,7 @@ fn past_a_dark_spell(make: Make, scheduler: &str, recovery: &str) -> Box<dyn rig
     rig
 }
 
-/// The registry's schedulers move everything on every engine, though a path dies and comes back.
+/// The registry's schedulers move everything on every engine, even if a path dies and comes back.
 #[test]
 fn every_scheduler_moves_everything_on_every_engine() {
     for (entry, _) in scheduler::TABLE {
@@ -82,7 +82,7 @@ fn every_scheduler_moves_everything_on_every_engine() {
     }
 }
 
-/// Milliseconds until eight symbols are delivered that leave on a path which has fallen silent.
+/// Milliseconds until eight symbols are delivered that were sent on a path which is silent.
 fn time_to_finish(make: Make, recovery: &str) -> u64 {
     let min_rtt = PolicySpec::new("min-rtt");
     let scheduler = move || scheduler::build(&min_rtt).expect("it has defaults");
@@ -98,7 +98,7 @@ fn time_to_finish(make: Make, recovery: &str) -> u64 {
     rig.now().since(start).as_millis() as u64
 }
 
-/// Where one path stalls, XLINK's copies arrive before a timeout would have said so.
+/// If one path stalls, XLINK's copies arrive before a timeout would have detected the stall.
 #[test]
 fn copies_bridge_a_stall_on_every_engine() {
     for (engine, make) in ENGINES {
@@ -108,7 +108,7 @@ fn copies_bridge_a_stall_on_every_engine() {
     }
 }
 
-/// Copies are all there is of it: without losses everything arrives once, and the scheduler goes on.
+/// Copies do no harm: everything arrives with every scheduler, even if a path dies and comes back.
 #[test]
 fn copies_harm_nothing_on_any_engine() {
     for (entry, _) in scheduler::TABLE {

@@ -64,7 +64,7 @@ fn a_copy_that_is_no_longer_needed_does_not_leave() {
     });
 }
 
-/// Symbols on each of three paths once 40 have left.
+/// Checks which symbols each of three paths carries of data worth 20 symbols, once round trips are known.
 fn spread(spec: &str, check: impl Fn(&str, [Vec<u64>; 3])) {
     on_each(Setting::new(&[30, 5, 20], 30), spec, |engine, rig| {
         // Round trips become known.
@@ -81,7 +81,7 @@ fn spread(spec: &str, check: impl Fn(&str, [Vec<u64>; 3])) {
 
 #[test]
 fn of_more_paths_those_carry_copies_that_deliver_first() {
-    // What is written fills nineteen symbols or twenty, by the length of their heads.
+    // What is written fills nineteen symbols or twenty, depending on the length of their headers.
     spread("redundant:paths=2", |engine, [far, near, middle]| {
         assert!(far.is_empty() && near.len() >= 19 && near == middle, "{engine}: {far:?} {near:?}");
     });

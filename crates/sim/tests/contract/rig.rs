@@ -6,7 +6,7 @@ use anabranch_policy::PolicySpec;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_types::Time;
 
-/// A symbol that left because the scheduler, or what a subflow retransmits by itself, said so.
+/// A symbol that was sent by decision of the scheduler, or retransmitted by a subflow itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     pub path: u32,
@@ -22,9 +22,9 @@ pub struct Setting {
     /// Congestion window of every path, full packets. The first loss leaves a quarter of it, a timeout
     /// one packet, a penalty half.
     pub cwnd: u64,
-    /// Symbols that the receiver grants beyond those read, where not thousands.
+    /// Symbols that the receiver grants beyond those read; `None` for thousands.
     pub receive: Option<u64>,
-    /// The receiving application reads what there is.
+    /// Whether the receiving application reads.
     pub reads: bool,
 }
 
@@ -42,16 +42,16 @@ pub trait Rig {
     fn write(&mut self, symbols: u64);
     /// A millisecond passes.
     fn step(&mut self);
-    /// Everything on the path is lost from now on, or is not.
+    /// Sets whether everything on the path is lost from now on.
     fn darken(&mut self, path: u32, dark: bool);
-    /// What has left, oldest first.
+    /// What has been sent, oldest first.
     fn departures(&self) -> Vec<Departure>;
     /// Symbols' worth of bytes that the receiver has in order.
     fn delivered(&self) -> u64;
     /// The congestion window of a path, full packets.
     fn cwnd(&mut self, path: u32) -> u64;
 
-    /// This many milliseconds pass.
+    /// Runs for this many milliseconds.
     fn run(&mut self, millis: u64) {
         for _ in 0..millis {
             self.step();

@@ -6,7 +6,7 @@ use anabranch_policy::scheduler::{Pick, Pull, Scheduler, SchedulerAction, Schedu
 use anabranch_policy::view::{BlockView, PathView, SchedulerView};
 use anabranch_types::{PathId, Time};
 
-/// What a scheduler heard and was shown, and what the case wants of it meanwhile.
+/// The events and views that a scheduler got, and what the case wants it to do.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub heard: Vec<(Time, SchedulerEvent)>,
@@ -17,7 +17,7 @@ pub struct Notes {
     /// Actions for the next event.
     pub actions: Vec<SchedulerAction>,
     pub wakeup: Option<Time>,
-    /// The case is over: everything left is to be sent.
+    /// Whether the case is over, and everything left is to be sent.
     pub finishing: bool,
     /// A number for the case's own use.
     pub stage: u64,
@@ -32,7 +32,7 @@ impl Shared {
         self.0.lock().expect("no case goes on after a panic")
     }
 
-    /// How often this was told.
+    /// How often this event was reported.
     pub fn count(&self, event: SchedulerEvent) -> usize {
         self.notes().heard.iter().filter(|(_, heard)| *heard == event).count()
     }
@@ -97,7 +97,7 @@ pub fn greedy(
     }
 }
 
-/// Nothing for any path, ever: what leaves was assigned or is the engine's own.
+/// Never sends anything for any path: what leaves was assigned or is the engine's own.
 pub fn idle(_: &mut Notes, _: PathId, _: &SchedulerView<'_>, _: &mut Vec<Pick>) -> Pull {
     Pull::Idle("told to")
 }

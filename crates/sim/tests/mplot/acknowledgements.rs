@@ -50,7 +50,7 @@ fn acknowledgements_may_go_by_the_best_or_by_all_paths_instead() {
     assert!(all.iter().all(|share| *share > 0.9), "{all:?}");
 }
 
-/// Windows of each path whenever they changed.
+/// The congestion windows of each path at every change.
 #[derive(Clone, Debug, Default)]
 struct Windows(Arc<Mutex<Vec<(u32, u64)>>>);
 

@@ -20,7 +20,7 @@ pub fn go(plan: &Plan) -> RunReport {
 pub fn set(plan: &mut Plan, axis: Axis, policy: &str) {
     if let Protocol::Core(profile) = &mut flow(plan).protocol {
         profile.set(axis, policy).unwrap();
-        // Asked for by name, the built-in profile would bring its own.
+        // Under its built-in name, the receiver would use the built-in profile.
         profile.name = "changed".to_owned();
     }
 }

@@ -1,4 +1,4 @@
-//! What tests of whole transfers share.
+//! Helpers for tests of whole transfers.
 
 #![allow(dead_code, reason = "every test program uses a part of it")]
 

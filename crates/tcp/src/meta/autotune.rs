@@ -7,9 +7,9 @@
 //! above a gap. The receiver takes round-trip times from the timestamps that data echoes, smoothed by an eighth.
 //!
 //! **Sending** (`tcp_sndbuf_expand`, `__mptcp_propagate_sndbuf`): each subflow gives room for two of its congestion
-//! windows, of ten segments at least, and grows it on acknowledgements that leave the window unfilled; the buffer is the sum.
-//! A segment of 1448 bytes is reckoned as 4352 there, the memory of one in a buffer of its own; data that waits lies in
-//! large pieces and takes little more than its bytes. So of payload there is room for six windows.
+//! windows, of ten segments at least, and grows it on acknowledgements that leave the window unfilled; the buffer is
+//! the sum. A segment of 1448 bytes counts as 4352 there, the memory of one in a buffer of its own; data that waits
+//! lies in large pieces and takes little more than its bytes. So there is room for six windows of payload.
 //!
 //! Neither shrinks. Linux counts memory, of which on the receiving side payload is about half; here everything is payload.
 
@@ -20,10 +20,10 @@ use core::time::Duration;
 
 use crate::segment::Segment;
 
-/// Segments of a subflow's congestion window that both sides reckon with at least (TCP_INIT_CWND).
+/// Least congestion window of a subflow that both sides assume, segments (TCP_INIT_CWND).
 const INITIAL_SEGMENTS: u64 = LEAST_WINDOW;
 
-/// The receiver's side.
+/// Tunes the receive buffer.
 #[derive(Clone, Debug)]
 pub(super) struct ReceiveTuner {
     /// The buffer, bytes, and the most that it may become.
@@ -49,7 +49,7 @@ impl ReceiveTuner {
         ReceiveTuner { buffer: initial.min(most), most, mss, rtts, since, read: 0, space }
     }
 
-    /// Full segments that echo a timestamp anew give a sample of the round-trip time.
+    /// Takes a sample of the round-trip time from a full segment that echoes a new timestamp.
     pub(super) fn on_segment(&mut self, now: Time, subflow: usize, segment: &Segment) {
         let Some(echo) = segment.timestamps.map(|stamps| stamps.echo) else { return };
         let Some((smoothed, last)) = self.rtts.get_mut(subflow) else { return };
@@ -82,12 +82,12 @@ impl ReceiveTuner {
     }
 }
 
-/// The sender's side.
+/// Tunes the send buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendTuner {
     most: u64,
     mss: u64,
-    /// What each subflow gives.
+    /// Room that each subflow gives, bytes.
     given: [u64; MAX_PATHS],
 }
 
@@ -103,7 +103,7 @@ impl SendTuner {
         sum.max(WINDOWS * INITIAL_SEGMENTS * self.mss).min(self.most)
     }
 
-    /// An acknowledgement on a subflow that is open has left its window of `cwnd` bytes with this many in flight.
+    /// An acknowledgement on an open subflow has left `in_flight` bytes in flight, in a window of `cwnd` bytes.
     pub(super) fn on_ack(&mut self, subflow: usize, cwnd: u64, in_flight: u64) {
         if let Some(given) = self.given.get_mut(subflow)
             && in_flight < cwnd

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// One segment's worth of data: a chunk of the data stream, which keeps its boundaries for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
-    /// Its ordinal: 0 for the first one cut.
+    /// Ordinal of the chunk: 0 for the first one cut.
     pub(super) id: u64,
     /// First data sequence number.
     pub(super) data: u64,
@@ -90,7 +90,7 @@ impl Bindings {
         self.runs.iter().filter_map(|run| run.chunk)
     }
 
-    /// Whether every byte of the stream stands for that of the data with the same number, as far as bindings are kept.
+    /// Whether, as far as bindings are kept, every offset of the stream equals its data sequence number.
     pub(super) fn are_in_order(&self) -> bool {
         self.runs.iter().all(|run| run.chunk.is_some_and(|chunk| chunk.data == run.offset))
     }

@@ -16,16 +16,17 @@ const OLDEST_SHOWN: usize = 64;
 struct Entry {
     data: u64,
     len: u64,
-    /// Bit i: the stream of the subflow in slot i has it and is not acknowledged that far.
+    /// Bit i: the stream of the subflow in slot i has the chunk and is not acknowledged that far.
     bound: u16,
-    /// Bit i: of those, the subflow in slot i has only a copy. It timed out, and another is to bring the chunk.
+    /// Bit i: of those, the subflow in slot i keeps only a copy. It timed out, and another is responsible for the
+    /// chunk.
     kept: u16,
-    /// Bit i: it waits in the queue of the subflow in slot i.
+    /// Bit i: the chunk waits in the queue of the subflow in slot i.
     queued: u16,
 }
 
 impl Entry {
-    /// The slots whose subflows have it to bring, now or once they are asked.
+    /// The slots whose subflows are responsible for the chunk, in their stream or in their queue.
     fn holders(&self) -> u16 {
         self.bound & !self.kept | self.queued
     }
@@ -46,7 +47,7 @@ pub(super) struct Chunks {
     first: u64,
     /// Due chunks.
     due: BTreeSet<u64>,
-    /// The same by length, then ordinal.
+    /// Due chunks by length, then ordinal.
     due_by_len: BTreeSet<(u64, u64)>,
     /// Chunks that are in flight and have not arrived.
     flying: BTreeSet<u64>,
@@ -54,7 +55,7 @@ pub(super) struct Chunks {
     copied: [u64; MAX_PATHS],
     /// By slot: how many chunks wait in the stream or the queue of the subflow there.
     waiting: [u64; MAX_PATHS],
-    /// A selection of views.
+    /// Views that are shown where they differ from `views`: of a long table, or with a subflow's own due chunks hidden.
     shown: Vec<BlockView>,
 }
 
@@ -89,8 +90,8 @@ impl Chunks {
         Chunk { id, data, len }
     }
 
-    /// All of them, oldest first; of many the oldest, the oldest that is due, and the oldest of which the
-    /// subflow in slot `puller` could take a copy.
+    /// The views of all chunks, oldest first; of a long table the oldest, the oldest due one, and the oldest of
+    /// which the subflow in slot `puller` could take a copy.
     pub(super) fn show(&mut self, puller: Option<u8>) -> &[BlockView] {
         let mut oldest_due = self.due.iter().take(OLDEST_SHOWN);
         let own = puller.is_some_and(|slot| oldest_due.any(|id| self.is_on(*id, slot)));
@@ -108,7 +109,7 @@ impl Chunks {
         &self.shown
     }
 
-    /// A subflow is not offered what it has to retransmit by itself.
+    /// Shows what the subflow in `slot` has to retransmit by itself as not due.
     fn hide_own(&mut self, slot: u8) {
         let mut shown = core::mem::take(&mut self.shown);
         for view in shown.iter_mut().filter(|view| view.due > 0) {
@@ -138,14 +139,15 @@ impl Chunks {
         }
     }
 
-    /// The oldest chunk of which the subflow in `slot` could take a copy: it is in flight, and not on that one.
+    /// The oldest chunk of which the subflow in `slot` could take a copy: one in flight that this subflow does not
+    /// have.
     fn oldest_uncopied(&mut self, slot: u8) -> Option<u64> {
         let at = usize::from(slot) % MAX_PATHS;
         let from = self.copied.get(at).map_or(self.first, |from| self.first.max(*from));
         let found = self.flying.range(from..).copied().find(|id| !self.is_on(*id, slot));
         let SymbolId(next) = self.next();
         if let Some(copied) = self.copied.get_mut(at) {
-            // What was passed over is on this subflow: the next search begins behind it.
+            // Chunks that were passed over are on this subflow: the next search begins behind them.
             *copied = found.unwrap_or(next);
         }
         found
@@ -173,28 +175,28 @@ impl Chunks {
         entry.is_some_and(|entry| (entry.bound | entry.queued) & bit(slot) != 0)
     }
 
-    /// Whether a subflow has reported that it arrived, or it is released.
+    /// Whether a subflow has reported that the chunk arrived, or the chunk is released.
     pub(super) fn has_arrived(&self, id: u64) -> bool {
         let view = self.index(id).and_then(|index| self.views.get(index));
         view.is_none_or(|view| view.received > 0)
     }
 
-    /// It waits in the queue of the subflow in `slot`.
+    /// The chunk waits in the queue of the subflow in `slot`.
     pub(super) fn on_queued(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |entry, _| entry.queued |= bit(slot));
     }
 
-    /// It does not wait there any more.
+    /// The chunk no longer waits in the queue of the subflow in `slot`.
     pub(super) fn on_unqueued(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |entry, _| entry.queued &= !bit(slot));
     }
 
-    /// The stream of the subflow in `slot` carries it from now on.
+    /// The stream of the subflow in `slot` carries the chunk from now on.
     pub(super) fn on_bound(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |entry, _| entry.bound |= bit(slot));
     }
 
-    /// A segment with it left on the subflow in `slot`. False if one was in flight there already.
+    /// A segment with the chunk left on the subflow in `slot`. False if one was in flight there already.
     pub(super) fn on_sent(&mut self, id: u64, slot: u8, now: Time) -> bool {
         let mut fresh = true;
         self.change(id, slot, |_, view| {
@@ -207,7 +209,7 @@ impl Chunks {
         fresh
     }
 
-    /// The segment of it in flight on `slot` was lost there.
+    /// The chunk's segment in flight on the subflow in `slot` was lost.
     pub(super) fn on_lost(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |_, view| {
             set(&mut view.in_flight_on, slot, 0);
@@ -215,7 +217,7 @@ impl Chunks {
         });
     }
 
-    /// The subflow in `slot` reports that it arrived.
+    /// The subflow in `slot` reports that the chunk arrived.
     pub(super) fn on_delivered(&mut self, id: u64, slot: u8) {
         self.take_due(id);
         self.change(id, slot, |_, view| {
@@ -224,7 +226,7 @@ impl Chunks {
         });
     }
 
-    /// The stream of the subflow in `slot` has been acknowledged beyond it, or has given it up.
+    /// The stream of the subflow in `slot` has been acknowledged beyond the chunk, or has given the chunk up.
     pub(super) fn on_unbound(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |entry, view| {
             entry.bound &= !bit(slot);
@@ -233,7 +235,7 @@ impl Chunks {
         });
     }
 
-    /// The subflow in `slot` timed out with it: what it has is a copy from now on.
+    /// The subflow in `slot` timed out with the chunk, and keeps only a copy from now on.
     pub(super) fn leave_copy(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |entry, _| entry.kept |= entry.bound & bit(slot));
     }
@@ -243,7 +245,7 @@ impl Chunks {
         self.waiting.get(usize::from(slot)).copied().unwrap_or(0)
     }
 
-    /// Whether one is due that the subflow in `slot` does not have, among the oldest.
+    /// Whether the subflow in `slot` lacks one of the oldest due chunks.
     pub(super) fn any_due_for(&self, slot: u8) -> bool {
         self.due.iter().take(OLDEST_SHOWN).any(|id| !self.is_on(*id, slot))
     }
@@ -258,7 +260,7 @@ impl Chunks {
         let waited = set(&mut view.queued_on, slot, u16::from(waits)) > 0;
         settle(view);
         let flying = view.in_flight > 0;
-        // Those who do not have it could take a copy.
+        // Subflows without the chunk could take a copy.
         let without = if flying { !(entry.bound | entry.queued) } else { 0 };
         match flying {
             true => self.flying.insert(id),
@@ -272,7 +274,7 @@ impl Chunks {
         }
     }
 
-    /// Makes it due, unless it has arrived or one of the subflows in `others` has it, and not as a copy only.
+    /// Makes the chunk due, unless it has arrived or a subflow in `others` is responsible for it.
     /// True if it is due now and was not before.
     pub(super) fn make_due(&mut self, id: u64, others: u16) -> bool {
         let Some((entry, view)) = self.at(id) else { return false };
@@ -286,7 +288,7 @@ impl Chunks {
         self.due.insert(id)
     }
 
-    /// The chunk that is due under this ordinal, which then is so no longer.
+    /// Takes the chunk of this ordinal if it is due; it then is not any more.
     pub(super) fn take_due(&mut self, id: u64) -> Option<Chunk> {
         let chunk = self.get(id)?;
         let (_, view) = self.at(id)?;
@@ -319,7 +321,7 @@ impl Chunks {
 
     /// The oldest due chunk of exactly `len` bytes that the subflow in `slot` does not have.
     pub(super) fn due_of(&self, len: u64, slot: u8) -> Option<u64> {
-        // Only what this subflow itself has lost is skipped: a few, or there is nothing for it.
+        // Only chunks that this subflow itself has lost are skipped: they are few, or there is nothing else for it.
         let due = self.due_by_len.range((len, 0)..=(len, u64::MAX)).map(|(_, id)| *id);
         due.take(OLDEST_SHOWN).find(|id| !self.is_on(*id, slot))
     }
@@ -345,7 +347,7 @@ impl Chunks {
         from..self.first
     }
 
-    /// The oldest chunk is about to be released: it waits nowhere any more.
+    /// Takes the oldest chunk, which is about to be released, out of the counts of waiting chunks.
     fn forget_waiting(&mut self) {
         let Some(view) = self.views.get(self.start) else { return };
         for (count, waits) in self.waiting.iter_mut().zip(&view.queued_on) {
@@ -370,7 +372,7 @@ impl Chunks {
         made
     }
 
-    /// Another subflow takes `slot`: the masks say nothing about the one before.
+    /// Another subflow takes `slot`: clears what the table holds about the one before.
     pub(super) fn clear_slot(&mut self, slot: u8) {
         for id in self.first..self.first + (self.views.len() - self.start) as u64 {
             self.change(id, slot, |entry, view| {

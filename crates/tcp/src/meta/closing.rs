@@ -52,7 +52,7 @@ impl MetaSender {
         self.is_drained() && (!self.config.close || self.state() == State::Closed)
     }
 
-    /// The receiver has acknowledged that the data ends where it does.
+    /// Whether the receiver has acknowledged the end of the data.
     pub fn is_end_acknowledged(&self) -> bool {
         self.shared.ended
     }
@@ -67,7 +67,7 @@ impl MetaSender {
         if !self.closes() || !self.is_drained() {
             return;
         }
-        // Who else would tell the other side?
+        // Whether no subflow has told the peer of the end, and none that is open and heard can.
         let alone = self.peer != Peer::Unknown
             && self.statistics.closed_subflows == 0
             && !self
@@ -79,7 +79,7 @@ impl MetaSender {
                 // What is bound leaves first, so that a FIN stands alone.
                 Membership::Joined if own.sender.sent() < own.sender.written() => {}
                 Membership::Joined if alone || own.sender.is_open() => own.sender.close(),
-                // Nobody answers to its SYN any more (RFC 9293 §3.10.4, SYN-SENT).
+                // A subflow that is not established is dropped (RFC 9293 §3.10.4, SYN-SENT).
                 Membership::Joined | Membership::Waiting => own.membership = Membership::Gone,
                 Membership::Gone => {}
             }
@@ -99,7 +99,7 @@ impl MetaSender {
         self.closes() && end == self.shared.written
     }
 
-    /// A FIN tells where the data ends.
+    /// Writes the end of the data into a FIN.
     pub(super) fn mark_fin(&self, segment: Segment) -> Segment {
         if self.is_plain() {
             return segment;
@@ -108,7 +108,7 @@ impl MetaSender {
         Segment { flags, data: self.shared.written, ..segment }
     }
 
-    /// A segment without data of ours still has the option, which maps nothing.
+    /// Adds the option, which maps nothing, to a segment without data.
     pub(super) fn mark_header(&self, segment: Segment) -> Segment {
         if self.is_plain() {
             return segment;
@@ -116,7 +116,7 @@ impl MetaSender {
         Segment { flags: segment.flags.with(Flags::MULTIPATH), ..segment }
     }
 
-    /// A SYN says how many subflows the connection would like.
+    /// Writes into a SYN how many subflows the connection would like.
     pub(super) fn mark_syn(&self, segment: Segment) -> Segment {
         let wanted = self.subflows.iter().filter(|own| own.membership != Membership::Gone).count();
         let subflows = u8::try_from(wanted).unwrap_or(u8::MAX);

@@ -1,9 +1,9 @@
 //! Fallback where options are missing, of a connection or a single subflow (RFC 8684 §3.7, §3.2).
 //!
-//! A host that does not know it, or a middlebox that removes options it does not know, leaves the answer to the first SYN
-//! without it. The connection then is plain TCP over that one subflow: its stream is the data, its acknowledgements are the
-//! data acknowledgements, no other subflow joins, and nothing is moved or taken back. If the first has the option and a later
-//! subflow's answer does not, only that one is given up.
+//! If the host does not know the option, or a middlebox removes it, the answer to the first SYN comes without it. The
+//! connection then is plain TCP over that one subflow: its stream is the data, its acknowledgements are the data
+//! acknowledgements, no other subflow joins, and nothing is moved or taken back. If the first answer has the option and
+//! a later subflow's answer does not, only that subflow is given up.
 //!
 //! A path may also lose the options later, when its route changes. As long as the data of one subflow is all that there is,
 //! and none of it has been acknowledged with the option, the connection still becomes plain TCP. After that the subflow is
@@ -22,7 +22,7 @@ pub(super) enum Peer {
     Unknown,
     /// The first answer had the option.
     Capable,
-    /// It had not.
+    /// The first answer did not have the option.
     Plain,
 }
 
@@ -97,7 +97,7 @@ impl MetaSender {
         self.peer == Peer::Plain
     }
 
-    /// What an acknowledgement on `subflow` says of the data.
+    /// The data acknowledgement that an acknowledgement on `subflow` carries.
     pub(super) fn data_ack(&self, subflow: usize, segment: &Segment) -> Option<u64> {
         let plain = self.is_plain() && self.has_joined(subflow);
         let known = segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::SYN);

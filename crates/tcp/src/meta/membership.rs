@@ -10,9 +10,9 @@ use super::sender::MetaSender;
 use super::subflow::{Membership, Subflow};
 
 impl MetaSender {
-    /// One more subflow (pTCP's `open`), which opens as [`MetaConfig::join`](super::MetaConfig::join) says. Returns its
-    /// index, or `None` if there are [`MAX_PATHS`] of them, the connection is plain TCP, or it closes and all its data has been
-    /// acknowledged.
+    /// Adds a subflow (pTCP's `open`), which opens as [`MetaConfig::join`](super::MetaConfig::join) says. Returns its
+    /// index, or `None` if there are [`MAX_PATHS`] of them, the connection is plain TCP, or it closes and all its
+    /// data has been acknowledged.
     pub fn join(&mut self, controller: Box<dyn CongestionController>) -> Option<usize> {
         let index = self.subflows.len();
         if index >= MAX_PATHS || !self.takes_subflows() {
@@ -27,8 +27,8 @@ impl MetaSender {
         Some(index)
     }
 
-    /// A new subflow in the place of one that is gone, over the same path: its stream begins beyond the
-    /// old one's, so that stragglers mean nothing. False if there is no such subflow, it is not gone, the connection is
+    /// Adds a subflow in the place of one that is gone, over the same path: its stream begins beyond the
+    /// old one's, so that stragglers are ignored. False if there is no such subflow, it is not gone, the connection is
     /// plain TCP, or it closes and all its data has been acknowledged.
     pub fn rejoin(&mut self, index: usize, controller: Box<dyn CongestionController>) -> bool {
         let config = self.config.unbounded_subflow();
@@ -54,8 +54,8 @@ impl MetaSender {
         true
     }
 
-    /// A subflow leaves: what it had goes to the others, and what arrives on it counts no more. Plain TCP has no others:
-    /// it waits for its interface.
+    /// A subflow leaves: what it had goes to the others, and what arrives on it is ignored. A plain TCP connection
+    /// has no others, so that its subflow stays and waits for its interface.
     pub fn leave(&mut self, now: Time, index: usize) {
         if !self.is_plain() {
             self.remove(now, index);
@@ -67,7 +67,7 @@ impl MetaSender {
         !self.is_plain() && (!self.closes() || !self.is_drained())
     }
 
-    /// A subflow is gone for whatever reason.
+    /// Takes a subflow out of the connection, for whatever reason.
     pub(super) fn remove(&mut self, now: Time, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if subflow.membership == Membership::Gone {
@@ -85,7 +85,7 @@ impl MetaSender {
         self.changed();
     }
 
-    /// Whether a subflow is used only when no other is usable (MPTCP's backup flag, RFC 8684 §3.3.8).
+    /// Sets whether a subflow is used only when no other is usable (MPTCP's backup flag, RFC 8684 §3.3.8).
     pub fn set_backup(&mut self, index: usize, backup: bool) {
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.backup = backup;
@@ -93,7 +93,7 @@ impl MetaSender {
         self.changed();
     }
 
-    /// The send buffer grows with the number of subflows, if it is for each of them.
+    /// Grows the send buffer with the number of subflows, if its size is for each of them.
     fn widen(&mut self) {
         if self.config.buffers_per_subflow {
             let joined = self.subflows.iter().filter(|own| own.is_joined()).count();

@@ -8,7 +8,7 @@ use super::binding::Chunk;
 use super::sender::MetaSender;
 use crate::segment::{Flags, Segment};
 
-/// Times in a row that a subflow asks for data while nothing of it may leave yet.
+/// Most times in a row that a subflow asks for data while nothing may leave yet.
 const MOST_PULLS: usize = 64;
 
 impl MetaSender {
@@ -114,7 +114,7 @@ impl MetaSender {
         // Without data to put there the subflow's stream goes on with bytes that mean nothing.
         let Some((chunk, data)) = bound else { return self.mark_header(segment) };
         if !self.chunks.on_sent(chunk.id, slot, now) {
-            // Sent again without having been declared lost, as the first simulations do.
+            // Sent again without having been declared lost, as the first simulations do: it counts as lost now.
             self.resolve(now, index, 0, 1);
         }
         if self.is_plain() {
@@ -141,7 +141,8 @@ impl MetaSender {
         chunk
     }
 
-    /// Asks the scheduler for a subflow that has window (pTCP's `send`; with nothing assigned, `freeze`). True if anything may have been assigned.
+    /// Asks the scheduler for a subflow that has window (pTCP's `send`; with nothing assigned, `freeze`). True if
+    /// anything may have been assigned.
     fn pull(&mut self, now: Time, index: usize) -> bool {
         let acted = self.note_limits(now);
         self.refresh_views(now);
@@ -236,7 +237,7 @@ impl MetaSender {
                 let len = self.shared.next_len();
                 return (len > 0).then(|| self.cut(len));
             }
-            // What it has to retransmit by itself is not given to a subflow once more.
+            // A subflow is not given again what it has to retransmit by itself.
             Work::Block(id) if self.chunks.is_on(id.0, slot) => return None,
             Work::Block(id) => self.chunks.take_due(id.0)?,
             Work::Copy(id) => self.chunks.take_copy(id.0, slot)?,

@@ -11,12 +11,12 @@ use super::binding::Chunk;
 /// that has waited is put back into its place among those that need not.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// Those that may leave, by number.
+    /// Chunks that may leave, by number.
     ready: VecDeque<(u64, Chunk)>,
-    /// Those that must wait, by their times, and their times by number.
+    /// Chunks that must wait, by their times, and their times by number.
     later: BTreeMap<(Time, u64), Chunk>,
     times: BTreeMap<u64, Time>,
-    /// Number of the next one.
+    /// Number of the next chunk.
     next: u64,
     bytes: u64,
 }
@@ -45,13 +45,13 @@ impl Queue {
         }
     }
 
-    /// Whether one may leave now.
+    /// Whether a chunk may leave now.
     pub(super) fn has_ripe(&self, now: Time) -> bool {
         let ripens = || self.later.first_key_value().is_some_and(|((at, _), _)| *at <= now);
         !self.ready.is_empty() || ripens()
     }
 
-    /// When the next one may leave, if none may now.
+    /// When the next chunk may leave, if none may now.
     pub(super) fn ripens(&self, now: Time) -> Option<Time> {
         let next = self.later.first_key_value().map(|((at, _), _)| *at);
         next.filter(|_| !self.has_ripe(now))
@@ -85,8 +85,7 @@ impl Queue {
         Some(chunk)
     }
 
-    /// Where its last chunk ends, if the first begins at `data`, each of the others where the one before it ends, and none
-    /// has to wait.
+    /// Where the last chunk ends, if the chunks are consecutive from `data` on and none has to wait.
     pub(super) fn continues(&self, data: u64) -> Option<u64> {
         let mut chunks = self.ready.iter().map(|(_, chunk)| chunk);
         let end = chunks.try_fold(data, |at, chunk| (chunk.data == at).then(|| chunk.end()));

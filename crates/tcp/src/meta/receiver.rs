@@ -38,7 +38,7 @@ pub struct MetaReceiver {
     end: Option<u64>,
     /// Right end of the shared window as last announced.
     announced: u64,
-    /// Sees to the size of the buffer, if that changes.
+    /// Tunes the size of the buffer, if that changes.
     tuner: Option<ReceiveTuner>,
     /// Latest time seen.
     now: Time,
@@ -128,7 +128,8 @@ impl MetaReceiver {
         }
     }
 
-    /// A segment says that the data ends after its payload. What was said first holds, unless more has come already.
+    /// A segment says that the data ends after its payload. The first such segment counts, unless data beyond that end
+    /// has arrived already.
     fn note_end(&mut self, data: Option<u64>, len: u64) {
         let end = data.map(|data| data.saturating_add(len));
         let arrived = self.waiting.last().map_or(self.next, |(_, end)| end);
@@ -137,7 +138,7 @@ impl MetaReceiver {
         }
     }
 
-    /// All data has arrived, and that it ends there: said at the data level, or by the FIN of a plain connection.
+    /// Whether all data has arrived, and its end, signalled at the data level or by the FIN of a plain connection.
     pub fn is_finished(&self) -> bool {
         let plain = (0_usize..)
             .zip(&self.subflows)
@@ -150,7 +151,7 @@ impl MetaReceiver {
         self.read.saturating_add(self.buffer())
     }
 
-    /// Most bytes that it holds now.
+    /// Most bytes that the receiver holds now.
     pub fn buffer(&self) -> u64 {
         match &self.tuner {
             Some(tuner) => tuner.buffer,
@@ -209,7 +210,7 @@ impl MetaReceiver {
         None
     }
 
-    /// An acknowledgement of a subflow with what it says of the stream.
+    /// Adds the data acknowledgement, the window and options to a subflow's acknowledgement.
     fn answer(&mut self, index: usize, segment: Segment) -> Segment {
         let right = self.right();
         self.announced = right;
@@ -234,16 +235,16 @@ impl MetaReceiver {
         Segment { flags, window, data, subflows, ..segment }
     }
 
-    /// A SYN has come on a subflow, with the option or without (RFC 8684 §3.7). A sender gives up a subflow that would join
-    /// and is answered without, so that only the first one carries data in this way.
+    /// A SYN has come on a subflow, with the option or without it (RFC 8684 §3.7). A sender gives up a joining
+    /// subflow whose SYN is answered without the option, so that only the first subflow can carry data as plain TCP.
     fn note_option(&mut self, subflow: usize, present: bool) {
         let own = super::chunks::bit(subflow as u8);
         self.plain = if present { self.plain & !own } else { self.plain | own };
         self.broken &= !own;
     }
 
-    /// New data has come without a mapping on a subflow that had the option: a middlebox on its path removes options by
-    /// now. Stragglers of an earlier subflow are not new.
+    /// Whether new data has come without a mapping on a subflow that had the option: a middlebox on its path now
+    /// removes options. Stragglers of an earlier subflow are not new.
     fn misses_mapping(&self, subflow: usize, segment: &Segment) -> bool {
         let known = self.subflows.get(subflow).map_or(0, Receiver::delivered);
         let has_option =
@@ -260,7 +261,7 @@ impl MetaReceiver {
         self.plain & super::chunks::bit(subflow as u8) != 0
     }
 
-    /// The application has read: the buffer may grow.
+    /// Lets the buffer grow after the application has read.
     fn tune(&mut self) {
         if let Some(tuner) = &mut self.tuner {
             let above_gap = self.waiting.last().map_or(0, |(_, end)| end - self.next);

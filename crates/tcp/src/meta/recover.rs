@@ -10,7 +10,7 @@ use super::chunks::bit;
 use super::sender::MetaSender;
 
 impl MetaSender {
-    /// Asks the recovery policy about `event`, does what it says, and returns that.
+    /// Asks the recovery policy about `event`, carries out its answer, and returns it.
     pub(super) fn recover(&mut self, now: Time, event: RecoveryEvent) -> RecoveryAction {
         // Plain TCP has nowhere to move anything, and its stream stays as it is.
         if self.is_plain() {

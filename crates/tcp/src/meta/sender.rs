@@ -50,11 +50,11 @@ pub struct MetaSender {
     pub(super) shared: Shared,
     pub(super) persist: Persist,
     pub(super) peer: Peer,
-    /// Which subflows share a bottleneck, if that is asked.
+    /// Finds out which subflows share a bottleneck, if that is configured.
     pub(super) sharing: Option<Box<Sharing>>,
     /// The most subflows that the receiving side has agreed to, if it has said so.
     pub(super) most_subflows: Option<u8>,
-    /// Sees to the size of the send buffer, if that changes.
+    /// Tunes the size of the send buffer, if that changes.
     pub(super) tuner: Option<SendTuner>,
     /// Latest time seen.
     pub(super) now: Time,
@@ -62,13 +62,13 @@ pub struct MetaSender {
     pub(super) woken: Option<Time>,
     /// The scheduler knows that the receiver's buffer limits the sender.
     pub(super) receiver_limited: bool,
-    /// The same of the application, blocked on the send buffer.
+    /// The scheduler knows that the application is blocked on the send buffer.
     pub(super) sender_limited: bool,
     /// The subflows that data waits for have been established.
     pub(super) may_send: bool,
-    /// Counts whatever may let a scheduler answer otherwise than before.
+    /// Counts all changes after which a scheduler may answer differently.
     pub(super) changes: u64,
-    /// Snapshots of the subflows, and for which time they hold, if they do.
+    /// Snapshots of the subflows, and the time for which they are valid; `None` if they are outdated.
     pub(super) views: Vec<PathView>,
     pub(super) views_at: Option<Time>,
     pub(super) picks: Vec<Pick>,
@@ -89,7 +89,7 @@ impl MetaSender {
         MetaSender::from_registry(&Registry::new(), config, controls)
     }
 
-    /// The same with the policies of `registry`.
+    /// [`new`](Self::new) with the policies of `registry`.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -107,8 +107,8 @@ impl MetaSender {
         Ok(MetaSender::assemble(config, controls?, scheduler, recovery, Some(loss)))
     }
 
-    /// The same with policies that were built elsewhere. Only the loss estimator is still named by
-    /// `config`; if it cannot be built, no loss is shown.
+    /// [`new`](Self::new) with policies that were built elsewhere. Only the loss estimator is still named by
+    /// `config`; if it cannot be built, schedulers see no loss.
     pub fn with_policies(
         config: &MetaConfig,
         controls: Vec<Box<dyn CongestionController>>,
@@ -214,7 +214,7 @@ impl MetaSender {
         }
     }
 
-    /// A notice from the network, of a segment at an offset of a subflow's stream: see [`Sender::handle_loss_notice`].
+    /// Takes in a loss notice for the segment at an offset of a subflow's stream: see [`Sender::handle_loss_notice`].
     pub fn handle_loss_notice(&mut self, now: Time, subflow: usize, offset: u64) {
         self.now = now;
         let Some(own) = self.subflows.get_mut(subflow).filter(|own| own.is_joined()) else {
@@ -225,7 +225,7 @@ impl MetaSender {
         self.digest(now, subflow);
     }
 
-    /// An acknowledgement has come on a subflow: the send buffer may grow.
+    /// Lets the send buffer grow after an acknowledgement on a subflow.
     fn tune(&mut self, index: usize) {
         let own = self.subflows.get(index).filter(|own| own.is_open());
         if let (Some(tuner), Some(own)) = (&mut self.tuner, own) {
@@ -234,7 +234,7 @@ impl MetaSender {
         }
     }
 
-    /// What an acknowledgement or a timer did to a subflow, and what follows for the stream.
+    /// Processes what an acknowledgement or a timer did to a subflow.
     fn digest(&mut self, now: Time, index: usize) {
         let path = PathId(index as u32);
         let (acked, lost) = self.take_fates(index);
@@ -341,7 +341,7 @@ impl MetaSender {
         self.shared.una
     }
 
-    /// Most bytes written and not acknowledged that it keeps now.
+    /// Most bytes written and not acknowledged that the sender keeps now.
     pub fn send_buffer(&self) -> u64 {
         self.shared.send_buffer
     }

@@ -17,7 +17,7 @@ use super::sender::MetaSender;
 use super::subflow::Subflow;
 use crate::segment::Segment;
 
-/// The way forward of one subflow.
+/// Forward delays of one subflow, up to the offset of the clocks.
 #[derive(Clone, Copy, Debug)]
 struct Forward {
     latest: Duration,
@@ -34,7 +34,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// Nothing is known yet; `rng` tosses the coins.
+    /// Nothing is known yet; `rng` gives the seed of the coins.
     pub(super) fn new(rng: Rng) -> Self {
         let forward = [None; MAX_PATHS];
         Sharing { bottlenecks: Bottlenecks::new(rng), forward, group: Vec::new() }
@@ -66,8 +66,8 @@ impl Sharing {
 }
 
 impl MetaSender {
-    /// Tosses the coins of [`MetaConfig::couple_shared`](super::MetaConfig::couple_shared) with `rng`: no two connections
-    /// that may meet should have the same. To be called before anything is sent.
+    /// Tosses the coins of [`MetaConfig::couple_shared`](super::MetaConfig::couple_shared) with `rng`. Connections
+    /// that may share a bottleneck should have different seeds. To be called before anything is sent.
     pub fn toss_with(&mut self, rng: Rng) {
         if self.sharing.is_some() {
             self.sharing = Some(Box::new(Sharing::new(rng)));
@@ -80,7 +80,7 @@ impl MetaSender {
         self.sharing.as_ref().map_or(0, |sharing| sharing.bottlenecks.shares(slot))
     }
 
-    /// An acknowledgement has been taken in on a subflow: what its timestamps say of the way forward.
+    /// Updates a subflow's forward delay from the timestamps of an acknowledgement, then the sharing and the swings.
     pub(super) fn watch_sharing(&mut self, now: Time, index: usize, segment: &Segment) {
         let Some(stamps) = segment.timestamps.filter(|stamps| stamps.echo != Time::MAX) else {
             return;

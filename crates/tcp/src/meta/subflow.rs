@@ -12,11 +12,11 @@ use crate::sender::Sender;
 /// Whether a subflow takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Membership {
-    /// Its SYN waits until the first subflow is established.
+    /// The SYN waits until the first subflow is established, or for a place within the receiving side's limit.
     Waiting,
-    /// It opens or is open.
+    /// The subflow opens or is open.
     Joined,
-    /// It was removed, or given up after too many timeouts.
+    /// The subflow was removed, or given up after too many timeouts.
     Gone,
 }
 
@@ -25,20 +25,20 @@ pub(super) enum Membership {
 pub(super) struct Subflow {
     pub(super) sender: Sender,
     pub(super) membership: Membership,
-    /// The policies have been told that it is usable.
+    /// Whether the policies have been told that the subflow is usable.
     pub(super) up: bool,
-    /// Timeouts have moved its load, and nothing has been heard since.
+    /// Whether timeouts have moved the subflow's load, and nothing has been heard since.
     pub(super) suspect: bool,
     /// Used only when no other subflow is usable.
     pub(super) backup: bool,
     pub(super) bindings: Bindings,
-    /// Chunks assigned to it that are not in its stream yet.
+    /// Chunks assigned to the subflow that are not in its stream yet.
     pub(super) queue: Queue,
-    /// It asked for data to send and was given none; nothing has changed since.
+    /// The count of changes when the subflow last asked for data to send and was given none.
     pub(super) frozen_at: Option<u64>,
-    /// The scheduler is not asked before.
+    /// Time before which the scheduler is not asked for this subflow.
     pub(super) hold_until: Option<Time>,
-    /// It had nothing for this subflow when this many changes had been counted.
+    /// The count of changes when the scheduler last had nothing for this subflow.
     pub(super) idle_at: u64,
 }
 
@@ -65,17 +65,17 @@ impl Subflow {
         }
     }
 
-    /// It opens or is open.
+    /// Whether the subflow opens or is open.
     pub(super) fn is_joined(&self) -> bool {
         self.membership == Membership::Joined
     }
 
-    /// It takes part and is established.
+    /// Whether the subflow takes part and is established.
     pub(super) fn is_open(&self) -> bool {
         self.is_joined() && self.sender.is_open()
     }
 
-    /// The same, and it is heard.
+    /// Whether the subflow is open and heard.
     pub(super) fn is_usable(&self) -> bool {
         self.is_open() && !self.suspect
     }
@@ -89,7 +89,7 @@ impl Subflow {
         }
     }
 
-    /// What schedulers and coupled congestion controllers see of it.
+    /// What schedulers and coupled congestion controllers see of the subflow.
     pub(super) fn view(&self, slot: u8, now: Time) -> anabranch_policy::view::PathView {
         let mut view = self.sender.view(PathId(u32::from(slot)), slot, now);
         view.state = self.state();
@@ -99,8 +99,7 @@ impl Subflow {
         view
     }
 
-    /// Whether the scheduler may be asked what to send on it, this many changes having been
-    /// counted.
+    /// Whether the scheduler may be asked what to send on the subflow, at this count of changes.
     pub(super) fn may_pull(&self, now: Time, changes: u64) -> bool {
         self.is_joined()
             && self.idle_at != changes
@@ -108,12 +107,12 @@ impl Subflow {
             && self.sender.wants_data(now)
     }
 
-    /// When something has to be done for it after `now`.
+    /// When something has to be done for the subflow after `now`.
     pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
         if !self.is_joined() {
             return None;
         }
-        // While an entry may leave, it is the window that is awaited, not a time.
+        // An entry that may leave now waits for the window, not for a time.
         let ripens = self.queue.ripens(now);
         let held = self.hold_until.filter(|until| *until > now);
         [self.sender.next_timeout(), ripens, held].into_iter().flatten().min()

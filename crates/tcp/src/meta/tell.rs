@@ -83,13 +83,14 @@ impl MetaSender {
         }
     }
 
-    /// When the scheduler wants to be told, unless that lies before the last time that it was.
+    /// When the scheduler wants to be woken, if that is after the last time that it was.
     pub(super) fn wakeup(&self) -> Option<Time> {
         self.scheduler.wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
     }
 
-    /// A subflow has room: is it a full buffer that leaves it empty? The scheduler is told once of each,
-    /// until chunks can be cut again. True if it did something about it, which may have to leave now.
+    /// A subflow has room: tells the scheduler if the receiver's or the sender's full buffer leaves it empty, once
+    /// of each, until chunks can be cut again. Returns whether the scheduler acted, so that something may have to
+    /// leave.
     pub(super) fn note_limits(&mut self, now: Time) -> bool {
         let before = self.changes;
         if !self.receiver_limited && self.shared.is_shut() {

@@ -24,7 +24,7 @@ struct Path {
     delay: Duration,
     loss: f64,
     busy_until: Time,
-    /// Nothing passes from then on.
+    /// Time from which on nothing passes.
     dies: Time,
     /// A middlebox removes the options of multipath connections.
     strips: bool,
@@ -43,7 +43,7 @@ struct Run {
     rng: Rng,
     underway: Underway,
     now: Time,
-    /// How many steps there have been, and after how many the sender is looked at.
+    /// How many steps there have been, and after how many the sender is checked.
     steps: u64,
     check_every: u64,
 }
@@ -95,7 +95,7 @@ impl Run {
         }
     }
 
-    /// Lets what may leave go, and what comes next happen; false if nothing ever will.
+    /// Sends what may leave and processes the next event; false if there is none.
     fn step(&mut self) -> bool {
         self.drain();
         let timers = [self.sender.next_timeout(), self.receiver.next_timeout()];
@@ -111,7 +111,7 @@ impl Run {
         }
         self.sender.handle_timeout(self.now);
         self.receiver.handle_timeout(self.now);
-        // The check walks everything: while much is outstanding, now and then.
+        // The check walks everything, so it is made only now and then while much is outstanding.
         self.steps += 1;
         if self.steps.is_multiple_of(self.check_every) {
             self.sender.check();
@@ -119,7 +119,7 @@ impl Run {
         true
     }
 
-    /// Lets everything happen that does before `end`.
+    /// Processes all events before `end`.
     fn run_until(&mut self, end: Time) {
         while self.now < end && self.step() {}
         self.drain();

@@ -18,7 +18,7 @@ pub(super) struct Shared {
     pub(super) limit: u64,
     /// Nothing more will be written.
     pub(super) finished: bool,
-    /// The receiver knows that.
+    /// The receiver has acknowledged the end of the data.
     pub(super) ended: bool,
     /// The last write was more than the buffer took.
     pub(super) blocked: bool,
@@ -51,13 +51,13 @@ impl Shared {
         self.send_buffer.saturating_sub(self.written - self.una)
     }
 
-    /// The application is blocked on the send buffer.
+    /// Whether the send buffer is full and the application may have more.
     fn is_full(&self) -> bool {
         !self.finished && self.room() == 0
     }
 
-    /// Nothing is left that may be sent, and the application waits for room in the send buffer: less than half as
-    /// much is free as is outstanding (Linux, `sk_stream_min_wspace`).
+    /// Whether nothing is left that may be sent and the application waits for room in the send buffer: less than half
+    /// as much is free as is outstanding (Linux, `sk_stream_min_wspace`).
     pub(super) fn is_held_up(&self) -> bool {
         let held = self.blocked && !self.finished && 2 * self.room() < self.written - self.una;
         held && self.symbols() == 0 && !self.is_shut()
@@ -83,9 +83,9 @@ impl Shared {
         if len == self.mss || self.may_be_short(len, self.next > self.una) { len } else { 0 }
     }
 
-    /// Whether a chunk of `len` bytes, less than a segment, may be cut. What keeps it short is either the
-    /// window, then it goes only if it is half the window and nothing is outstanding; or the data, then it
-    /// goes unless the application is held up and will fill it.
+    /// Whether a chunk of `len` bytes, less than a segment, may be cut. If the window keeps it short, it must be
+    /// half the window and nothing may be outstanding. If the data does, it may be cut unless something is
+    /// outstanding and the application, blocked on a full buffer, will fill it.
     fn may_be_short(&self, len: u64, outstanding: bool) -> bool {
         if self.waiting() > self.usable() {
             !outstanding && len > 0 && len >= self.mss.min(self.receive_buffer / 2)
@@ -102,7 +102,7 @@ impl Shared {
         full + u64::from(rest > 0 && self.may_be_short(rest, outstanding))
     }
 
-    /// Data waits, and the receiver's window admits none of it.
+    /// Whether data waits and the receiver's window admits none of it.
     pub(super) fn is_shut(&self) -> bool {
         self.waiting() > self.usable() && self.symbols() == 0
     }
@@ -137,7 +137,7 @@ pub(super) struct Persist {
 }
 
 impl Persist {
-    /// The window has opened.
+    /// The window has opened: stops the timer.
     pub(super) fn reset(&mut self) {
         *self = Persist::default();
     }
@@ -150,7 +150,7 @@ impl Persist {
 }
 
 impl MetaSender {
-    /// Takes in a data acknowledgement and the window from there on. Returns what it released.
+    /// Takes in a data acknowledgement and the window from there on. Returns the ordinals of the chunks released.
     pub(super) fn take_data_ack(
         &mut self,
         acknowledged: u64,
@@ -178,7 +178,7 @@ impl MetaSender {
         self.chunks.release(shared.una)
     }
 
-    /// The shared window is shut and nothing is on its way that would open it: probe for it.
+    /// Probes the shared window if it is shut and nothing is in flight that would open it.
     pub(super) fn watch_window(&mut self, now: Time) -> Option<(usize, Segment)> {
         if !self.shared.is_shut() || self.shared.una < self.shared.next {
             return None;

@@ -42,7 +42,7 @@ impl Slot {
         self.is(EVER_RESENT)
     }
 
-    /// Bytes it counts in the pipe (RFC 6675 §4, SetPipe).
+    /// Bytes that the segment counts in the pipe (RFC 6675 §4, SetPipe).
     pub(super) fn in_pipe(&self) -> u64 {
         if self.is(SACKED) {
             return 0;

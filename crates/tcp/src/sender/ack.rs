@@ -16,7 +16,7 @@ impl Sender {
         self.handle_segment_among(now, segment, &[]);
     }
 
-    /// The same for a subflow of several, whose views coupled congestion controllers read.
+    /// [`handle_segment`](Self::handle_segment) for one of several subflows, whose views coupled controllers read.
     pub fn handle_segment_among(&mut self, now: Time, segment: &Segment, siblings: &[PathView]) {
         if !self.is_acknowledgement(now, segment) {
             return;
@@ -89,7 +89,7 @@ impl Sender {
 
     fn connected(&mut self, now: Time, segment: &Segment) {
         self.state = State::Open;
-        // With a mapping the window is one of the data sequence space, which is not ours to keep.
+        // With a mapping, the window is of the data sequence space, which the meta sender keeps.
         let mapped = segment.flags.has(Flags::MAPPED);
         self.limit = if mapped { u64::MAX / 2 } else { self.una.saturating_add(segment.window) };
         self.rto_at = None;
@@ -292,8 +292,8 @@ impl Sender {
         }
     }
 
-    /// What must follow the controller's answer: proportional rate reduction works towards the
-    /// threshold that the cut has set.
+    /// Follows the controller's answer, since proportional rate reduction works towards the threshold
+    /// that the cut has set.
     fn settle_recovery(&mut self, now: Time, digest: &Digest) {
         let pipe = self.board.pipe();
         let entered = digest.signal == Signal::Loss;

@@ -17,7 +17,7 @@ pub(super) enum Signal {
     Mark,
 }
 
-/// What an acknowledgement amounted to.
+/// Summary of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Digest {
     pub(super) delivered: Delivered,
@@ -26,13 +26,13 @@ pub(super) struct Digest {
     pub(super) newly_lost: u32,
     pub(super) prior_in_flight: u64,
     pub(super) signal: Signal,
-    /// The window must not grow: fast recovery was under way when it came, though it may have ended
-    /// it, or it echoes a mark.
+    /// The window must not grow: fast recovery was under way when the acknowledgement came, even if that
+    /// ended it, or the acknowledgement echoes a mark.
     pub(super) no_growth: bool,
 }
 
 impl Sender {
-    /// Hands the acknowledgement on. The sender itself keeps to one cut per window, so the
+    /// Hands the acknowledgement to the controller. The sender itself keeps to one cut per window, so the
     /// controller is told times that no earlier cut has answered; during fast recovery, and where
     /// nothing new was acknowledged cumulatively, the window must not grow (RFC 5681 §3.2).
     pub(super) fn tell_ack(&mut self, now: Time, digest: &Digest, siblings: &[PathView]) {

@@ -55,7 +55,7 @@ impl RateSampler {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
-    /// Bytes delivered so far, above a gap or not: what [`RateSample::prior_delivered`] was when a segment left.
+    /// Bytes delivered so far, above a gap or not; [`RateSample::prior_delivered`] is its value when a segment left.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
     }

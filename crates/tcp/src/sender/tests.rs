@@ -375,7 +375,7 @@ fn rate_reduction_leaves_the_window_to_a_controller_that_governs_recovery() {
     assert_eq!(bbr.cwnd(), bbr.controller.cwnd());
 }
 
-/// Takes down what it is told was delivered.
+/// Records the total that it is told was delivered.
 #[derive(Debug)]
 struct Deliveries(std::sync::Arc<std::sync::atomic::AtomicU64>);
 
@@ -397,8 +397,8 @@ impl congestion::CongestionController for Deliveries {
     }
 }
 
-/// Rounds are counted by it and by what was delivered when a segment left. Without what is above a gap every acknowledgement
-/// that meets a gap would begin one.
+/// Controllers count rounds by the total delivered, now and when a segment left. If the total left out what is above a
+/// gap, every acknowledgement that meets a gap would begin a round.
 #[test]
 fn what_was_delivered_above_a_gap_counts_for_rounds() {
     let told = std::sync::Arc::default();

@@ -66,7 +66,7 @@ impl Sender {
     }
 
     /// The timer fired although nothing is outstanding: the window had kept the sender from sending.
-    /// It restarts at one segment, and the threshold stays.
+    /// The sender restarts at one segment, and the threshold stays.
     fn restart(&mut self, now: Time) {
         self.rto_at = None;
         if self.is_starved() {
@@ -89,7 +89,7 @@ impl Sender {
         self.persist_at = Some(now + self.persist_interval());
     }
 
-    /// As configured, or as the retransmission timeout; doubled from probe to probe up to its limit.
+    /// The interval as configured, else the retransmission timeout; doubled from probe to probe up to its limit.
     fn persist_interval(&self) -> Duration {
         let timers = &self.config.timers;
         let (initial, most) = match timers.persist {
@@ -99,7 +99,7 @@ impl Sender {
         initial.saturating_mul(self.persist_backoff).min(most)
     }
 
-    /// The receiver's window is shut: the persist timer runs, unless it does already.
+    /// Starts the persist timer, unless it runs already: the receiver's window is shut.
     pub(super) fn enter_persist(&mut self, now: Time) {
         if self.persist_at.is_none() {
             self.persist_at = Some(now + self.persist_interval());
@@ -107,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// The window has opened.
+    /// Stops the persist timer: the window has opened.
     pub(super) fn leave_persist(&mut self, now: Time) {
         self.statistics.persist_time += now.since(self.persist_since);
         self.persist_at = None;

@@ -45,7 +45,7 @@ impl Sender {
     pub(crate) fn probe(&mut self, now: Time) -> Segment {
         self.statistics.window_probes += 1;
         let segment = blank(now, self.peer_timestamp, self.config.timestamps);
-        // An offset that has been acknowledged: it can only be answered.
+        // An offset that has been acknowledged, so that the peer only answers.
         Segment { seq: self.una.saturating_sub(1), flags: Flags::PROBE, ..segment }
     }
 
@@ -74,8 +74,8 @@ impl Sender {
         (first || self.admits(len)).then_some(start)
     }
 
-    /// There is nothing to send in the place of the next retransmission. What has been sent and is in flight keeps the
-    /// timer running; with nothing in flight there is nothing whose loss it could tell of.
+    /// There is nothing to send in the place of the next retransmission. The timer keeps running for what is in flight;
+    /// with nothing in flight it is stopped, since there is nothing whose loss it could show.
     pub(crate) fn freeze(&mut self) {
         self.note_out_of_data();
         self.starve();
@@ -91,7 +91,7 @@ impl Sender {
         (in_flight == 0 && !self.is_starved()) || in_flight + len <= self.cwnd()
     }
 
-    /// In the first simulations any hole counts, once each recovery; else what is declared lost.
+    /// The next segment to retransmit: one declared lost or, in the first simulations, any hole, once each recovery.
     fn next_to_resend(&mut self) -> Option<usize> {
         let declared = self.board.next_waiting();
         let sequential = self.config.recovery == LossRecovery::FallFloyd
@@ -207,15 +207,15 @@ impl Sender {
     }
 
     fn note_out_of_data(&mut self) {
-        // What was sent last may have filled the window all the same.
+        // The data sent last may have filled the window nevertheless.
         self.cwnd_limited = !self.can_use_cwnd();
         if self.path.is_none() {
             self.starve();
         }
     }
 
-    /// There is nothing to send although the window admits it: what is measured now is the application's rate. A
-    /// subflow never has data before it asks for some, so that only its connection can tell.
+    /// There is nothing to send although the window admits it: the rate measured now is the application's. A subflow
+    /// gets data only when it asks, so only the connection that it belongs to can tell.
     pub(crate) fn starve(&mut self) {
         let in_flight = self.board.pipe();
         if in_flight < self.cwnd()

@@ -20,7 +20,7 @@ pub struct StripingReceiver {
     sockets: Vec<Socket>,
     /// The next sequence number, bytes.
     next: u64,
-    /// Packets beyond it, their lengths by sequence number, and what they take up.
+    /// Packets beyond it, their lengths by sequence number, and the bytes that they take up.
     held: BTreeMap<u64, u64>,
     held_bytes: u64,
     buffer: u64,
@@ -49,7 +49,7 @@ impl Socket {
         Socket { receiver, mss, packets: VecDeque::new(), read: 0, most }
     }
 
-    /// The sequence number of the packet in a segment.
+    /// Notes the sequence number of the packet in a segment.
     fn note(&mut self, segment: &Segment) {
         let Some(sequence) = segment.data_sequence() else { return };
         let place = (segment.seq / self.mss).checked_sub(self.read).filter(|at| *at < self.most);
@@ -175,7 +175,7 @@ impl StripingReceiver {
         self.out_of_order
     }
 
-    /// Bytes that the sockets had already when they arrived.
+    /// Bytes that arrived at a socket that had them already.
     pub fn duplicate_bytes(&self) -> u64 {
         self.sockets.iter().map(|socket| socket.receiver.statistics().duplicate_bytes).sum()
     }

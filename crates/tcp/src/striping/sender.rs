@@ -27,7 +27,8 @@ pub struct StripingSender {
     turn: Turn,
     /// Bytes of a full packet.
     mss: u64,
-    /// The sequence number of the next packet, bytes from the stream's first one, and how many wait beyond it.
+    /// The sequence number of the next packet, bytes from the stream's first one, and how many bytes wait from
+    /// there on.
     next: u64,
     waiting: u64,
     finished: bool,
@@ -74,8 +75,8 @@ impl StripingSender {
         }
     }
 
-    /// The application has `bytes` more to send; what no socket has room for waits with it. Returns how many it
-    /// could take on.
+    /// The application has `bytes` more to send; what no socket has room for waits in the application. Returns how
+    /// many bytes it took on.
     pub fn write(&mut self, bytes: u64) -> u64 {
         if self.finished {
             return 0;
@@ -200,7 +201,7 @@ impl StripingSender {
         self.sockets.get(path).map(|socket| &socket.sender)
     }
 
-    /// A notice from the network, as for [`Sender::handle_loss_notice`].
+    /// Takes in a loss notice, as [`Sender::handle_loss_notice`] does.
     pub fn handle_loss_notice(&mut self, now: Time, path: usize, offset: u64) {
         if let Some(socket) = self.sockets.get_mut(path) {
             socket.sender.handle_loss_notice(now, offset);

@@ -14,7 +14,7 @@ pub(super) struct Socket {
     /// Application sequence numbers of the packets, oldest first, and how many were delivered before them.
     packets: VecDeque<u64>,
     delivered: u64,
-    /// Free bytes at which it is written to again once it was full, and whether it was full.
+    /// Free bytes at which the socket is written to again once it was full, and whether it was full.
     low_water: u64,
     is_full: bool,
 }

@@ -97,7 +97,7 @@ impl Run {
         }
     }
 
-    /// Lets what may leave go, and what comes next happen; false if nothing ever will.
+    /// Sends what may leave and processes the next event; false if there is none.
     fn step(&mut self) -> bool {
         self.drain();
         let timers = [self.sender.next_timeout(), self.receiver.next_timeout()];
@@ -116,7 +116,7 @@ impl Run {
         true
     }
 
-    /// Lets everything happen that does before `end`.
+    /// Processes all events before `end`.
     fn run_until(&mut self, end: Time) {
         while self.now < end && self.step() {}
         self.drain();
@@ -225,7 +225,7 @@ fn a_dark_path_stalls_the_smart_application() {
     run.goodput(s(10), s(24));
     run.sent[1] = (run.now, Duration::ZERO);
     run.goodput(s(30), s(70));
-    // From a little after the dark began until it ended and the timer found out.
+    // From a little after the outage began until it ended and the timer fired.
     let pause = run.sent[1].1.as_secs_f64();
     assert!((24.0..40.0).contains(&pause), "{pause}");
 }

@@ -27,7 +27,7 @@ impl UntilFull {
 #[derive(Debug)]
 pub(super) struct ByRate {
     rates: Vec<Bitrate>,
-    /// When the path is through with what it was given, ns of an imagined clock that starts with the rates.
+    /// When each path is through with what it was given, ns of a virtual clock that starts with the rates.
     through: Vec<u128>,
 }
 
@@ -37,7 +37,7 @@ impl ByRate {
         ByRate { rates: vec![Bitrate::from_bps(1); paths], through: vec![0; paths] }
     }
 
-    /// New rates: the round begins anew. A path of rate zero has no turn; where all are zero, the rates stay.
+    /// Sets new rates and begins the round anew. A path of rate zero has no turn; where all are zero, the rates stay.
     pub(super) fn set_rates(&mut self, rates: impl Iterator<Item = Bitrate>) {
         let rates: Vec<Bitrate> = rates.take(self.rates.len()).collect();
         if rates.len() < self.rates.len() || rates.iter().all(|rate| *rate == Bitrate::ZERO) {
@@ -57,7 +57,7 @@ impl ByRate {
         due.min().map(|(_, path)| path)
     }
 
-    /// The packet goes there.
+    /// Gives the packet to a path.
     pub(super) fn take(&mut self, path: usize, len: u64) {
         if let (Some(rate), Some(through)) = (self.rates.get(path), self.through.get_mut(path)) {
             *through += time(len, *rate).unwrap_or_default();
@@ -65,7 +65,7 @@ impl ByRate {
     }
 }
 
-/// How long `len` bytes take, ns; `None` for ever.
+/// How long `len` bytes take, ns; `None` at a rate of zero.
 fn time(len: u64, rate: Bitrate) -> Option<u128> {
     (u128::from(len) * 8_000_000_000).checked_div(u128::from(rate.as_bps()))
 }

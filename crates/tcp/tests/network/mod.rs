@@ -73,7 +73,7 @@ impl Run {
         while self.departures.front().is_some_and(|at| *at <= self.now) {
             self.departures.pop_front();
         }
-        // The one being sent does not wait.
+        // The segment being sent does not count as waiting.
         if self.departures.len() > self.path.queue {
             return;
         }

@@ -31,7 +31,7 @@ pub struct Sample {
     pub encode: f64,
     /// Seconds that the receiver spent.
     pub decode: f64,
-    /// Seconds that it spent on the last symbol.
+    /// Seconds that the receiver spent on the last symbol.
     pub last: f64,
     /// Seconds of copying the block.
     pub copy: f64,
@@ -170,8 +170,8 @@ impl Trial {
         Some((seconds, made.collect()))
     }
 
-    /// What a repair covers that leaves before source `end`: the block, or as many sources as may be. Those are the newest,
-    /// or those from the first that the receiver is known to miss.
+    /// Coverage of a repair that is sent before source `end`: the block, or, if the code slides, as many sources as
+    /// allowed: the newest, or those from the first that the receiver is known to miss.
     fn coverage(&self, missing: Option<u64>, end: u16) -> Coverage {
         let limits = self.code.limits();
         if limits.slides.is_none() {

@@ -9,17 +9,17 @@ use crate::machine::is_private;
 const ETHERNET: u32 = 1500;
 /// Loss from which a link is worth a note, and from which it is a problem.
 const LOSS: (f64, f64) = (0.01, 0.2);
-/// Packets without which nothing is said about loss: fewer lost ones say nothing.
+/// Least number of packets from which loss is judged.
 const ENOUGH: u64 = 20;
 /// Marks by which ECN is judged (as RFC 9000 §13.4.2 counts ten).
 const ENOUGH_MARKS: u64 = 10;
 /// Share of the marks that has to arrive.
 const MARKS: f64 = 0.9;
-/// A queue that stands on a link, ms: nearly idle, and filled.
+/// Queueing delay from which a link is worth a note, ms: nearly idle, and filled.
 const QUEUE_MS: (f64, f64) = (100.0, 200.0);
-/// Loss of a filled link without a queue that looks like a policer.
+/// Excess loss of a filled link from which, without a queue, it looks policed.
 const POLICED: f64 = 0.03;
-/// A queue below it is none, ms.
+/// Queueing delay below which there is no queue, ms.
 const NO_QUEUE_MS: f64 = 20.0;
 
 impl Peer {
@@ -211,7 +211,7 @@ fn size(name: &str, measured: &Measured) -> Finding {
     )
 }
 
-/// What the addresses say about translation; the protocol does not tell more.
+/// What the addresses tell about NAT; the protocol does not tell more.
 fn translation(path: &Path) -> Option<Finding> {
     if path.local.is_loopback() {
         return None;

@@ -1,4 +1,4 @@
-//! Recognises a policer: what comes faster than its rate is dropped, and no queue tells.
+//! Recognises a policer, which drops what exceeds its rate without a queue.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use super::record::{Record, STEP};
 
 /// Steps over which a rate is taken: a policer lets bursts pass, and then nothing for a while.
 const WINDOW: usize = 10;
-/// Of the steps in which the link was kept full, so many had an empty queue at some moment.
+/// Least share of the steps with a full link in which the queue was empty at some moment.
 const EMPTY: f64 = 0.9;
-/// More is lost than twice what single packets lose by this share.
+/// Least loss beyond twice that of single packets, as a share.
 const LOST: f64 = 0.03;
-/// The rate of one window in ten is at most this multiple of that which nine in ten have.
+/// Largest ratio of the 90th to the 10th percentile of the windows' rates.
 const STEADY: f64 = 1.3;
 
 /// The delivered rate over time, if a policer limits the link: start of each window, seconds, and Mb/s. `loss` is the
@@ -33,7 +33,7 @@ pub(super) fn rates(
     for (number, window) in whole.chunks(WINDOW).enumerate() {
         let full: Vec<u64> =
             window.iter().filter(|step| !step.blind).map(|step| step.bytes).collect();
-        // Of few steps a burst would be much.
+        // In few steps, a burst would weigh too much.
         if 2 * full.len() < WINDOW {
             continue;
         }

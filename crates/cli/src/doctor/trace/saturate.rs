@@ -142,7 +142,7 @@ impl Saturate {
         let queue = round.trip.map_or(Duration::ZERO, |trip| trip.saturating_sub(self.base));
         if self.phase == Phase::Start {
             let long = self.since.is_some_and(|since| event.now.since(since) >= START);
-            // Of few packets the acknowledgement may have been delayed.
+            // With few packets, the acknowledgement may have been delayed.
             let is_known = round.acked >= 10 * self.packet;
             if is_known && queue > self.goal || overflows || long {
                 self.empty(event);

@@ -78,7 +78,7 @@ fn scenarios_take_what_was_written() {
         measured: Some(Measured { peer_sent: 200, peer_lost: 1, ..Measured::default() }),
     };
     let recording = recording();
-    // Two become the same name, and one is what a namespace's loopback is called.
+    // Two are shortened to the same name, and one is the name of a namespace's loopback interface.
     let paths = [path("enp0s31f6.4094a"), path("enp0s31f6:4094b"), path("lo")];
     let links: Vec<_> = paths.iter().map(|path| (path, &recording)).collect();
     let scenario = write(directory.path(), "home.example:4433", &links).unwrap();
@@ -92,7 +92,7 @@ fn scenarios_take_what_was_written() {
     assert!(delay.ends_with("\n10000 30.000\n15000 30.000\n17500 30.000\n"), "{delay}");
     let text = fs::read_to_string(&scenario).unwrap();
     assert!(text.contains("loss = \"0%/0%@5s/") && text.contains("reverse = { loss = \"0.5%\" }"));
-    // Once is enough.
+    // A directory holds one recording only.
     assert!(check(directory.path()).is_err());
 }
 

@@ -23,7 +23,7 @@ fn planted_links_are_not_written_through() {
         symlink(&victim, place.path(&format!("{stem}.{ending}"))).unwrap();
         interrupted(&place, &entry, &[1; 5000], 3000);
         assert_eq!(fs::read(&victim).unwrap(), b"untouched", "{ending}");
-        // What was received in spite of it is gone on from.
+        // What was received in spite of it is resumed.
         let mut store = place.store(std::slice::from_ref(&entry));
         assert_eq!(fill(&mut store).unwrap(), [check(3000), fetch(3000)]);
         assert_eq!(tell(&mut store, 3000, &[1; 3000]).unwrap(), []);

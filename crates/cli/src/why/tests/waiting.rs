@@ -13,7 +13,7 @@ use crate::qlog::Qlogs;
 /// What is different about a connection.
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    /// One way, of a link of 100 Mb/s.
+    /// One-way delay of a link of 100 Mb/s.
     delay: &'static str,
     /// Bytes that the receiver grants.
     grant: u64,

@@ -24,8 +24,8 @@ const OPERATIONS: usize = 1000;
 const FRESH_KEY: u32 = 1 << 16;
 
 /// A sender of blocks, by the code, the sizes and the events that `data` names. While it is honest each symbol is
-/// delivered once and as it was written, nothing closes the connection, and repairs alone complete what is missing. When
-/// it has lied, memory and work are bounded all the same.
+/// delivered once and as it was written, nothing closes the connection, and repairs alone complete what is missing.
+/// When it has lied, memory and work are bounded all the same.
 pub fn block(data: &[u8]) {
     let mut script = Reader::new(data);
     let Some(mut machine) = Machine::new(&mut script) else { return };
@@ -69,7 +69,7 @@ impl Block {
 
 struct Machine {
     code: Box<dyn ErasureCode>,
-    /// By first symbol: what a block's repairs have in common is worked out once.
+    /// Encoder of each block, by first symbol, so that work which its repairs share is done once.
     encoders: BTreeMap<u64, Box<dyn Encoder>>,
     blocks: ReceiveBlocks,
     sizes: [u64; SIZES],
@@ -130,7 +130,7 @@ impl Machine {
         unreachable!("the sizes add up to the period")
     }
 
-    /// One of the blocks from the first that misses something on.
+    /// The block `ahead` places after the first one that misses a symbol.
     fn near(&self, ahead: u8) -> Block {
         let mut block = self.block_of(self.blocks.first_missing().0);
         for _ in 0..ahead {
@@ -163,7 +163,7 @@ impl Machine {
                 self.repair(self.near(ahead), key)
             }
             2 => {
-                // Some of a block's sources, bit by bit.
+                // The sources of a block whose bits are set in `kept`.
                 let (block, kept) = (self.near(ahead), script.u64().ok()?);
                 let ids =
                     (block.first..block.end()).filter(|id| kept >> (id - block.first) & 1 != 0);
@@ -204,7 +204,7 @@ impl Machine {
         }
     }
 
-    /// A packet with this many bytes for the receiver's budget.
+    /// Adds a packet of `bytes` bytes to the receiver's decoding budget.
     fn packet(&mut self, bytes: usize) {
         self.blocks.on_packet(bytes);
         self.packets += 1;
@@ -315,7 +315,7 @@ impl Machine {
         assert!(attempts <= self.packets, "{attempts} attempts in {} packets", self.packets);
     }
 
-    /// Repairs that have not been sent yet complete every block that has begun.
+    /// Completes every block that has begun: with fresh repairs where possible, else with its sources.
     fn complete(&mut self) {
         let reached = self.blocks.reached().0;
         while self.blocks.first_missing().0 < reached {

@@ -53,7 +53,7 @@ impl Delivered {
         assert!(self.ids.insert(id), "symbol {id} came twice");
     }
 
-    /// The sender says that symbols are not coming any more: all below `id`, or a run from `id` on, as `kind` has it.
+    /// Tells the receiver that symbols are given up: all below `id`, or a run from `id` on, depending on `kind`.
     pub(super) fn give_up(&mut self, blocks: &mut ReceiveBlocks, kind: u8, id: u64) {
         let sink = &mut |bytes: &[u8]| self.take(bytes);
         if kind & 2 != 0 {

@@ -18,9 +18,9 @@ const CREDIT: u64 = 100;
 const OPERATIONS: usize = 120;
 const LONGEST: u64 = 100;
 
-/// A sender whose repairs cover any runs of symbols. While it is honest each symbol is delivered once and as it was written,
-/// nothing closes the connection, all is recovered that elimination over everything recovers, and repairs alone complete
-/// what is missing. When it has lied, memory is bounded all the same.
+/// Plays a sender whose repairs cover arbitrary runs of symbols. While it is honest, each symbol is delivered
+/// once and unchanged, nothing closes the connection, everything is recovered that elimination over all
+/// repairs recovers, and repairs alone complete what is missing. After a lie, memory is still bounded.
 pub fn sliding(data: &[u8]) {
     let mut script = Reader::new(data);
     let mut machine = Machine::new();
@@ -50,7 +50,7 @@ struct Machine {
     /// Symbols that were given up, and those of them that were missing.
     given_up: BTreeSet<u64>,
     lost: BTreeSet<u64>,
-    /// Coverages and keys of repairs that arrived with every source at hand or missing.
+    /// Coverages and keys of the repairs that arrived while no source of theirs was forgotten or given up.
     repairs: Vec<(Coverage, u32)>,
 }
 
@@ -137,7 +137,7 @@ impl Machine {
             return Ok(());
         }
         let coverage = Coverage { first: SymbolId(first), count: (end - first) as u16 };
-        // A repair that needs a source which nobody holds any more is of no use.
+        // A repair that covers a forgotten or given-up source is of no use.
         if first >= self.blocks.first_missing().0.saturating_sub(LONGEST - 1)
             && self.given_up.range(first..end).next().is_none()
         {
@@ -223,7 +223,7 @@ impl Machine {
         rows.iter().filter_map(alone).filter(|id| !self.lost.contains(id)).collect()
     }
 
-    /// Repairs of all that is missing, or where something was given up the symbols themselves, complete everything.
+    /// Completes everything: with repairs of all that is missing, or with the sources if any was given up.
     fn complete(&mut self) {
         let reached = self.blocks.reached().0;
         let first = self.blocks.first_missing().0;

@@ -5,7 +5,7 @@ use anabranch_policy::view::{SymbolId, SymbolSpace};
 use super::ReceiveBlocks;
 
 impl ReceiveBlocks {
-    /// The same for symbols of another space. Nothing may have arrived.
+    /// Moves the receiver to another symbol space. Nothing may have arrived.
     #[must_use]
     pub fn in_space(mut self, space: SymbolSpace) -> Self {
         self.base = space.symbol(0).0;
@@ -14,12 +14,12 @@ impl ReceiveBlocks {
         self
     }
 
-    /// Holds at most `credit` symbols from now on, which are no fewer than before.
+    /// Raises the number of symbols held at most to `credit`; it never falls.
     pub fn raise_credit(&mut self, credit: u64) {
         self.credit = self.credit.max(credit);
     }
 
-    /// A new limit worth announcing, an ordinal: a quarter of the credit has been freed.
+    /// A new limit, an ordinal, once at least a quarter of the credit has been freed; `None` before that.
     pub fn new_limit(&mut self) -> Option<u64> {
         let limit = self.base + self.credit;
         (limit >= self.limit + (self.credit / 4).max(1)).then(|| {

@@ -100,7 +100,7 @@ impl ReceiveBlocks {
         for (_, bytes) in follower.repairs.drain(..) {
             self.pool.put(bytes);
         }
-        // Else every recycled block would in time have the capacity of the largest.
+        // Shrink the list; otherwise every recycled one would in time have the capacity of the largest.
         follower.repairs.shrink_to(SPARE_REPAIRS);
         self.spare.push(follower);
         self.note_recovered(coverage);
@@ -111,7 +111,7 @@ impl ReceiveBlocks {
         true
     }
 
-    /// The sender is told of the block, lest it go on sending repairs.
+    /// Remembers a recovered block for reports, so that the sender stops sending repairs of it.
     pub(super) fn note_recovered(&mut self, coverage: Coverage) {
         if self.limits.any_symbols_suffice || coverage.end() <= self.first_missing {
             return;
@@ -127,7 +127,7 @@ impl ReceiveBlocks {
     /// each other (possible only with a peer that does not follow the code): it then waits for more.
     fn decode(&mut self, first: u64, sink: &mut dyn SymbolSink) -> bool {
         let Some(group) = self.groups.get(&first) else { return false };
-        // Long lists of symbols would take longer to clear than a short block to decode.
+        // Use short lists for short blocks: clearing long ones would take longer than the decoding.
         let symbols = usize::from(group.coverage.count + self.limits.surplus);
         if symbols <= USUAL_BLOCK {
             self.decode_up_to::<USUAL_BLOCK>(first, sink)
@@ -148,7 +148,7 @@ impl ReceiveBlocks {
             if let Slot::Held(held) = slot
                 && let Some(entry) = known.get_mut(known_count)
             {
-                // A source longer than the repairs contradicts them; cut, it at least cannot do harm.
+                // A source longer than the repairs contradicts them; cut it, so that it can do no harm.
                 let bytes = held.payload();
                 let bytes = bytes.get(..length).unwrap_or(bytes);
                 *entry = HeldSource { index: i as u16, bytes };

@@ -2,21 +2,21 @@
 
 use anabranch_policy::view::SymbolId;
 
-/// Takes source symbols. One that arrived is held by the blocks for a while, so that what it carries can stay in
-/// it until it is read: nothing need be copied aside.
+/// Takes source symbols. The blocks hold an arrived symbol for a while, so that its data can be
+/// read in place instead of being copied.
 pub trait SymbolSink {
     /// A new source symbol arrived, and is held from now on. Returns how many pieces of it stay in their place,
     /// until each has been [read](super::ReceiveBlocks::read_piece).
     fn arrived(&mut self, id: SymbolId, payload: &[u8]) -> u16;
 
-    /// A source symbol was recovered. It is gone after this.
+    /// A source symbol was recovered. It cannot be read again after this call.
     fn recovered(&mut self, payload: &[u8]);
 
     /// A symbol is not held any longer, although not all of its pieces have been read.
     fn forgotten(&mut self, id: SymbolId, payload: &[u8]);
 }
 
-/// What leaves nothing in its place.
+/// A closure takes each symbol at once and leaves no pieces in place.
 impl<F: FnMut(&[u8])> SymbolSink for F {
     fn arrived(&mut self, _id: SymbolId, payload: &[u8]) -> u16 {
         self(payload);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::pool::{Buffer, Pool};
 use super::{Held, ReceiveBlocks, Slot, SymbolSink};
 
-/// Most ends of blocks that are remembered. A block whose end is not is delivered with the next one whose end is.
+/// Most block ends remembered. A block whose end was not is delivered with the next one whose end was.
 const MOST_ENDS: usize = 1 << 16;
 
 /// Where blocks end.
@@ -43,8 +43,8 @@ impl Whole {
 }
 
 impl ReceiveBlocks {
-    /// The same with blocks delivered as a whole, in order, and nothing of a block before all of it is there (MPLOT
-    /// §II-A). Codes that slide have no such blocks and deliver as ever.
+    /// Delivers blocks only as a whole and in order, nothing of a block before all of it is there
+    /// (MPLOT §II-A). Changes nothing for codes that slide, which have no such blocks.
     #[must_use]
     pub fn in_whole_blocks(mut self) -> Self {
         self.whole = self.sliding.is_none().then(Whole::default);

@@ -1,15 +1,15 @@
 //! A budget for the work of decoding blocks. It grows with the packets that arrive, so that a peer cannot make a
 //! receiver solve large blocks of short symbols all the time.
 
-/// Work that each byte of a packet earns. A solve of RaptorQ takes 1500 units and one for each byte of a symbol's length,
-/// so that symbols of 64 bytes earn their own solving even where packets are full of them, and those of 1400 ten times
-/// as much.
+/// Units of work that each byte of a packet earns. A RaptorQ solve takes 1500 units and one for
+/// each byte of a symbol, so that symbols of 64 bytes earn their own solving even where packets are
+/// full of them, and those of 1400 ten times as much.
 const FOR_EACH_BYTE: u64 = 24;
-/// Bytes that the network adds to a packet (UDP and IPv6 headers are 48): with them, a symbol of one byte that comes alone
-/// in its packet earns its solving, too.
+/// Bytes that the network adds to a packet (UDP and IPv6 headers are 48). Counting them, a symbol
+/// of one byte that comes alone in its packet earns its solving, too.
 const OVERHEAD: u64 = 40;
-/// Work that a connection may begin with: it solves a block of a hundred short symbols whose first attempt failed, and is
-/// what a handshake takes, about a millisecond.
+/// Units of work that a connection begins with: enough to solve a block of a hundred short symbols
+/// after a failed attempt, and about what a handshake takes, a millisecond.
 const AT_FIRST: u64 = 1 << 18;
 
 /// The work that may still be done, in units of about 16 instructions.
@@ -20,7 +20,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// At most what the dearest recovery takes is saved up.
+    /// Starts a budget that saves up at most the work of the `dearest` recovery.
     pub(super) fn new(dearest: u64) -> Self {
         Budget { left: AT_FIRST.min(dearest), most: dearest }
     }

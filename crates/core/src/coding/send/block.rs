@@ -32,7 +32,7 @@ pub(super) struct SymbolState {
 }
 
 impl SymbolState {
-    /// It waits in a queue and is not in flight as well: what the view counts as queued.
+    /// Whether the symbol waits in a queue and is not in flight; the view counts it as queued.
     pub(super) fn waits(&self) -> bool {
         self.queued != 0 && self.copies == 0 && !self.received
     }
@@ -77,9 +77,9 @@ pub(super) struct Block {
     pub(super) reported: u16,
     /// Acknowledged symbols beyond the rank reported: they told the receiver nothing new.
     pub(super) dependent: u16,
-    /// As many symbols as sources need not suffice.
+    /// As many symbols as there are sources may not suffice to decode.
     pub(super) doubtful: bool,
-    /// For a code that slides: lost sources that repairs, of whatever blocks, make good.
+    /// For a code that slides: lost sources that repairs of any block make good.
     pub(super) matched: u16,
     /// The receiver said that it has recovered the block.
     pub(super) recovered: bool,
@@ -139,9 +139,9 @@ impl Block {
         self.round_ends = Time::ZERO;
     }
 
-    /// Whether the receiver is known to have all `sources` of a closed block. Any code gives that to one
-    /// that holds the sources themselves, and those of which any symbols suffice to one that holds as many
-    /// symbols; of others, only the receiver knows when its symbols do.
+    /// Whether the receiver is known to have all `sources` of a closed block: it holds the sources
+    /// themselves or, if any symbols suffice for the code, as many symbols. With other codes, only
+    /// the receiver knows when its symbols suffice.
     pub(super) fn is_recovered(&self, sources: u16, any_symbols_suffice: bool) -> bool {
         self.recovered
             || self.sources_acknowledged >= sources
@@ -153,7 +153,7 @@ impl Block {
         self.acknowledged.saturating_sub(self.dependent).max(self.reported)
     }
 
-    /// The same, but less than `sources` as long as the block may not be recovered.
+    /// The rank, but less than `sources` while the block may not be recovered.
     pub(super) fn received(&self, sources: u16, any_symbols_suffice: bool) -> u16 {
         if !self.doubtful || self.is_recovered(sources, any_symbols_suffice) {
             self.rank()

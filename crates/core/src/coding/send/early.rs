@@ -59,7 +59,7 @@ impl Early {
 pub(super) struct Undecided(VecDeque<(SymbolId, Early)>);
 
 impl Undecided {
-    /// The symbol's block is gone.
+    /// Remembers a symbol whose block is gone, if its loss before repair is undecided.
     pub(super) fn keep(&mut self, symbol: SymbolId, early: Early) {
         if !early.is_undecided() {
             return;

@@ -15,8 +15,8 @@ impl SendBlocks {
         }
     }
 
-    /// The packet that the symbol was written to left on the path in `slot`. Nothing may have changed between. Returns
-    /// whether the copy is early, so that its [fate](Self::on_fate) has to be told.
+    /// The packet that the symbol was written to left on the path in `slot`; nothing may have changed since
+    /// the write. Returns whether the copy is early, so that its [fate](Self::on_fate) must be reported.
     #[inline]
     pub fn on_written(&mut self, written: Written, slot: u8) -> bool {
         let Written { index, symbol } = written;
@@ -28,7 +28,7 @@ impl SendBlocks {
         };
         let Some(state) = block.state(symbol) else { return false };
         let fresh = state.carried == 0;
-        // One that was taken before its arrival became known brings no news any more.
+        // A symbol that is known to have arrived since it was taken does not count as in flight.
         if state.copies == 0 && !state.received {
             view.in_flight += 1;
             view.queued -= u16::from(state.waits());
@@ -189,8 +189,8 @@ impl SendBlocks {
         }
     }
 
-    /// The receiver misses `missing` independent symbols of the block that starts at `first`; none if it has
-    /// recovered it. Returns the block if that is more than was thought, so that it needs more.
+    /// The receiver misses `missing` independent symbols of the block that starts at `first`, 0 if
+    /// it has recovered it. Returns the block if it needs more symbols than was assumed.
     pub fn on_rank(&mut self, first: SymbolId, missing: u16) -> Option<BlockId> {
         let index = self.views.binary_search_by_key(&first, |view| view.first).ok()?;
         let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
@@ -263,7 +263,7 @@ impl SendBlocks {
         self.recycle(block);
     }
 
-    /// The fates of a block's packets still count although the block is gone.
+    /// Remembers how many first packets of a block that is gone are open: their fates still count.
     pub(super) fn trail(&mut self, id: BlockId, block: &Block) {
         if block.first_open > 0 && !block.first_reported {
             self.trailing.push_back((id, block.first_open));

@@ -1,5 +1,5 @@
-//! What the repairs of a code that slides make good. They cover symbols of several blocks, so that how many of a block's own
-//! have arrived says little about it.
+//! Determines which lost symbols the repairs of a code that slides make good. Repairs cover symbols
+//! of several blocks, so the number of a block's own repairs that arrived says little about it.
 
 use core::ops::Range;
 
@@ -14,14 +14,14 @@ use super::block::{Symbol, SymbolState};
 pub(super) struct Matching {
     /// The repairs that may still be of use, by the first symbol that they cover.
     repairs: Vec<Repair>,
-    /// The first symbol that the receiver misses, and how many independent ones it misses for that and all that repairs
-    /// speak of.
+    /// From the receiver's report: the first symbol that it misses, and how many independent
+    /// symbols it needs to recover that one and all that its repairs cover.
     unfinished: Option<(SymbolId, u16)>,
     /// Something has changed since the repairs were matched.
     is_stale: bool,
     /// There may be lost symbols. Without any, there is nothing to match.
     any_lost: bool,
-    /// By number, the symbols that were lost, and those on their way that repairs may cover.
+    /// Symbols that were lost, and those on their way that repairs may cover, by rising id.
     missing: Vec<Missing>,
     /// For [`Self::assign`]; reused.
     free: Free,
@@ -41,7 +41,7 @@ struct Repair {
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     id: u64,
-    /// It is not on its way.
+    /// The symbol was lost and is not on its way again.
     is_lost: bool,
     /// A repair covers it.
     is_covered: bool,
@@ -64,7 +64,7 @@ impl Matching {
         (self.is_stale, self.any_lost) = (true, true);
     }
 
-    /// No repair covers symbols from here on.
+    /// The end of the highest coverage: no repair covers symbols from here on.
     fn end(&self) -> u64 {
         self.repairs.iter().map(|repair| repair.coverage.end()).max().unwrap_or(0)
     }
@@ -75,8 +75,8 @@ impl Matching {
         place(coverage.first.0)..place(coverage.end())
     }
 
-    /// Forgets repairs that cover no missing symbol. A receiver need not keep more than `most` repairs, nor a new one if more
-    /// than `most` missing symbols are covered then: those are forgotten too.
+    /// Forgets repairs that cover no missing symbol, and those that a receiver need not keep: repairs
+    /// beyond `most`, and new ones if more than `most` missing symbols are covered with them.
     fn forget(&mut self, most: usize) {
         let missing = &self.missing;
         self.repairs.retain(|one| !Self::covered(missing, &one.coverage).is_empty());
@@ -91,7 +91,7 @@ impl Matching {
 
     fn mark_covered(&mut self) {
         self.missing.iter_mut().for_each(|one| one.is_covered = false);
-        // Those below this were looked at for an earlier repair, or lie before all that are left.
+        // Symbols below this were handled for an earlier repair, or lie before all remaining coverages.
         let mut next = 0;
         for Repair { coverage, .. } in &self.repairs {
             let before = |one: &Missing| one.id < coverage.first.0;
@@ -103,9 +103,9 @@ impl Matching {
         }
     }
 
-    /// Gives each repair, the one whose coverage begins last before the others, the newest symbol that it covers and that
-    /// none has: a lost one if there is one. No other order makes more lost symbols good (Lipski and Preparata 1981). The
-    /// oldest ones, which all others wait for, should not wait until all that a repair covers is known.
+    /// Assigns each repair, those whose coverage begins last first, the newest unassigned symbol that it covers, lost
+    /// symbols before others. No other order makes more lost symbols good (Lipski and Preparata 1981). Choosing the
+    /// newest keeps the oldest symbols, for which all others wait, from depending on the rest of a repair's coverage.
     fn assign(&mut self) {
         for is_lost in [true, false] {
             self.free.fill(self.missing.iter().map(|one| one.is_lost == is_lost && !one.is_good));
@@ -118,7 +118,7 @@ impl Matching {
         }
     }
 
-    /// How many symbols more than it should the receiver misses: so many repairs were of no use to it.
+    /// How many more symbols than expected the receiver misses: that many repairs were of no use to it.
     fn doubt(&self) -> usize {
         let Some((first, missing)) = self.unfinished else { return 0 };
         let counts = |one: &&Missing| one.is_covered || one.id == first.0;
@@ -133,7 +133,7 @@ impl Matching {
     }
 }
 
-/// Places in a row, of which some are free. To find the last free one of a range takes hardly longer the more are taken.
+/// Places in a row, some of them free. Finding the last free one of a range hardly slows down as places are taken.
 #[derive(Debug, Default)]
 struct Free {
     /// For each place, counted from 1, itself if it is free, or one before it with no free one between.
@@ -160,14 +160,14 @@ impl Free {
     }
 }
 
-/// Whether the source has left, is not known to have arrived, and is not on its way.
+/// Whether the source was sent, is not known to have arrived, and is not on its way again.
 fn is_lost(state: &SymbolState) -> bool {
     state.carried != 0 && !state.received && state.copies == 0 && state.queued == 0 && !state.due
 }
 
 impl SendBlocks {
-    /// With a code that slides: `first` is the first symbol that the receiver misses, and it misses `missing` independent
-    /// ones for that and all that repairs speak of.
+    /// With a code that slides: the receiver reports `first` as the first symbol that it misses, and
+    /// that it needs `missing` independent symbols to recover that one and all that its repairs cover.
     pub fn on_unfinished(&mut self, first: SymbolId, missing: u16) {
         if let Some(sliding) = &mut self.sliding {
             sliding.matching.unfinished = Some((first, missing));
@@ -175,8 +175,8 @@ impl SendBlocks {
         }
     }
 
-    /// Works out what the repairs of a code that slides make good. `each` hears of every block that needs more than was
-    /// thought.
+    /// Determines what the repairs of a code that slides make good. `each` is called for every
+    /// block that needs more than was assumed.
     pub fn match_repairs(&mut self, mut each: impl FnMut(BlockId)) {
         let (Some(most), floor) = (self.limits.slides, self.floor().0) else { return };
         let Some(sliding) = &mut self.sliding else { return };
@@ -213,7 +213,7 @@ impl SendBlocks {
             while let Some(one) = missing.next_if(|one| one.id < end) {
                 block.matched += u16::from(one.is_lost && one.is_good);
             }
-            // The receiver waits for the first block.
+            // Charge the doubt to the first block: the receiver waits for it.
             let doubt = if at == 0 { doubt.min(block.matched) } else { 0 };
             let before = view.received;
             view.received = block.sources_acknowledged + block.matched - doubt;
@@ -229,8 +229,8 @@ impl SendBlocks {
         self.sliding.as_ref().map_or(0, |sliding| sliding.matching.repairs.len())
     }
 
-    /// With a code that slides: makes up to `count` lost symbols of a block due again, first those that no repair makes good.
-    /// Which symbols are lost is known, and unlike a repair each is of use by itself. Returns how many.
+    /// With a code that slides: makes up to `count` lost symbols of a block due again, those that no repair makes
+    /// good first. These symbols are known, and unlike a repair each is of use by itself. Returns how many.
     pub(super) fn resend_lost(&mut self, index: usize, count: u16) -> u16 {
         if self.sliding.is_none() {
             return 0;

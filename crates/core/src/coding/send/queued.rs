@@ -37,7 +37,7 @@ impl SendBlocks {
         }
     }
 
-    /// Changes in whose queues a symbol waits; returns where it is.
+    /// Applies `change` to the queues that hold a symbol and updates the block's view; returns where the symbol is.
     #[inline]
     fn requeue(
         &mut self,
@@ -58,7 +58,7 @@ impl SendBlocks {
         Some((index, symbol))
     }
 
-    /// Another path takes the slot: what the last one did there is not its doing.
+    /// Clears what blocks remember of a slot's path, before another path takes the slot.
     pub fn forget_slot(&mut self, slot: u8) {
         for view in &mut self.views {
             view.carried_on &= !(1 << slot);

@@ -83,8 +83,8 @@ impl Block {
     }
 }
 
-/// Makes repairs from the key `first` on. Long lists of sources would take longer to clear than a short
-/// block's repairs to make.
+/// Makes repairs from the key `first` on. Short blocks use a short list of sources: clearing a long
+/// one would take longer than making the repairs.
 fn encode(
     encoder: &mut dyn Encoder,
     coverage: Coverage,

@@ -6,7 +6,7 @@ use super::SendBlocks;
 use super::sliding::Sliding;
 
 impl SendBlocks {
-    /// A bound on the length of every symbol that is still needed, repairs included, and what these may cover.
+    /// Bound on the length, bytes, of every symbol still needed: sources, repairs, and what repairs may cover.
     pub fn widest(&self) -> u16 {
         self.widest
     }
@@ -19,9 +19,9 @@ impl SendBlocks {
         self.widest
     }
 
-    /// Lets go of all blocks with symbols of more than `most` bytes; of all blocks, if repairs of one may
-    /// cover symbols of another. `each` hears of every one; `symbol`
-    /// gets class and bytes of every source that is not known to have arrived, and whether it was sent.
+    /// Releases all blocks with symbols of more than `most` bytes; with a code that slides, every
+    /// block if any symbol is that long. `each` is called for every one; `symbol` gets class and
+    /// bytes of every source that is not known to have arrived, and whether it was sent.
     pub fn release_oversized(
         &mut self,
         most: u16,
@@ -48,7 +48,7 @@ impl SendBlocks {
             self.trail(view.id, &block);
             self.recycle(block);
         }
-        // Repairs of the blocks that stay may cover it.
+        // Otherwise the history stays: repairs of the remaining blocks may cover it.
         if all {
             self.forget_history();
         }

@@ -15,12 +15,12 @@ use crate::path::sent::Carried;
 /// What a code that slides needs beside its blocks.
 #[derive(Debug)]
 pub(super) struct Sliding {
-    /// Missing only while it works.
+    /// `None` only while a repair is made.
     encoder: Option<Box<dyn Encoder>>,
     /// The newest symbols of retired blocks, up to the first block that is not: the receiver keeps as
     /// many below the first that it misses.
     history: VecDeque<(Buffer, u16)>,
-    /// Most of them.
+    /// Most symbols in `history`.
     most: usize,
     /// Which symbols the repairs that have arrived make good.
     pub(super) matching: Matching,
@@ -33,7 +33,7 @@ impl Sliding {
         self.history.len()
     }
 
-    /// The lengths of those.
+    /// Lengths, bytes, of the symbols in `history`.
     pub(super) fn lengths(&self) -> impl Iterator<Item = u16> {
         self.history.iter().map(|(_, length)| *length)
     }
@@ -50,7 +50,7 @@ impl SendBlocks {
         self.limits.slides.is_some()
     }
 
-    /// The next repairs of the block shall cover this, as far as it is kept.
+    /// Sets what the next repairs of the block shall cover, as far as the symbols are kept.
     pub fn set_coverage(&mut self, id: BlockId, coverage: Coverage) {
         if let Some(index) = self.index(id) {
             self.blocks[index].reach = Some(coverage);
@@ -66,10 +66,10 @@ impl SendBlocks {
         let most = self.max_sources(block.symbol_size).min(USUAL_BLOCK as u16);
         let newest = whole.end();
         let end = if view.closed { newest } else { wanted.end().clamp(view.first.0 + 1, newest) };
-        // It may wait in a queue until all blocks before its own are retired.
+        // The repair may wait in a queue until all blocks before its own are retired.
         let kept = view.first.0.saturating_sub(sliding.most as u64);
         let least = self.oldest_needed().0.max(end.saturating_sub(most.into())).max(kept);
-        // What is missing may be any of a closed block, and its repairs have to make it good.
+        // Cover all of a closed block: any of its symbols may be missing, and its repairs have to make it good.
         let wanted = if view.closed { wanted.first.min(view.first) } else { wanted.first };
         let first = wanted.0.clamp(least, end - 1);
         let length = (first..end).filter_map(|id| self.source(id)).map(<[u8]>::len).max();
@@ -147,7 +147,7 @@ impl SendBlocks {
         }
     }
 
-    /// Nothing that was cut so far can be covered any more.
+    /// Drops all symbols of retired blocks; no repair may cover them any more.
     pub(super) fn forget_history(&mut self) {
         if let Some(sliding) = &mut self.sliding {
             sliding.history.drain(..).for_each(|(bytes, _)| self.pool.put(bytes));

@@ -8,7 +8,7 @@ use super::block::{Source, Symbol, SymbolState};
 use super::{OutgoingSymbol, SendBlocks};
 use crate::path::sent::Carried;
 
-/// Where the symbol is that was just written.
+/// Position of the symbol that was just written.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     pub(super) index: usize,
@@ -52,8 +52,8 @@ impl SendBlocks {
         }
     }
 
-    /// The next symbol that the block is due, except for those that the path in `slot` has in flight: a copy is for
-    /// another.
+    /// The next symbol that the block is due, except for those that the path in `slot` has in
+    /// flight: a copy must go on another path.
     fn take_due(&mut self, id: BlockId, slot: u8) -> Option<OutgoingSymbol> {
         let index = self.index(id)?;
         let (view, block) = (&mut self.views[index], &mut self.blocks[index]);

@@ -20,7 +20,7 @@ pub struct BlockRecord {
 /// The blocks whose packets are counted.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Blocks from the oldest on that is not complete, in their order.
+    /// Blocks in order, from the oldest incomplete one on.
     blocks: VecDeque<Entry>,
     complete: Vec<BlockRecord>,
 }
@@ -54,7 +54,7 @@ impl Tally {
         self.collect();
     }
 
-    /// What had been counted as lost has arrived.
+    /// A symbol that counted as lost has arrived.
     pub(super) fn late(&mut self, id: BlockId) {
         if let Some(entry) = self.entry(id) {
             entry.record.lost = entry.record.lost.saturating_sub(1);

@@ -24,7 +24,7 @@ fn content(id: u64) -> Vec<u8> {
     (0..LENGTH as u64).map(|at| (id * 37 + at * 11 + 1) as u8).collect()
 }
 
-/// Whether the sources but the `lost` ones, and as many repairs as are lost, leave the block undetermined.
+/// Whether the block stays undetermined without the `lost` sources and with as many repairs.
 fn falls_short(lost: &[u16]) -> bool {
     let sources: Vec<Vec<u8>> = (0..SOURCES).map(|id| content(id.into())).collect();
     let mut made = vec![vec![0; LENGTH]; lost.len()];
@@ -45,7 +45,7 @@ fn falls_short(lost: &[u16]) -> bool {
     decoder.recover(&held, &repairs, &mut Workspace::default(), &mut |_, _| {}).is_err()
 }
 
-/// A set of sources without which the first repairs do not suffice: of a hundred, there is about one.
+/// A set of lost sources for which the first repairs do not suffice; about one set in a hundred is such.
 fn unlucky() -> Vec<u16> {
     let mut rng = Rng::new(17);
     for _ in 0..5000 {

@@ -183,7 +183,7 @@ impl Model {
     fn transmit(&mut self, taken: &OutgoingSymbol, slot: u8) {
         let mut bytes = vec![0; usize::from(taken.length)];
         if self.send.write(taken, &mut bytes).is_err() {
-            // Only a block that has been recovered is gone.
+            // Writing fails only for a block that has been recovered and is gone.
             assert!(self.send.again(taken.carried).is_none());
             return;
         }
@@ -295,7 +295,7 @@ impl Model {
         }
     }
 
-    /// Sometimes too early: then the acknowledgement comes late.
+    /// Declares the oldest packet in flight lost, sometimes too early: then the acknowledgement comes late.
     fn lose(&mut self) {
         let open =
             |(number, belief): (&usize, &Belief)| (*belief == Belief::InFlight).then_some(*number);
@@ -458,7 +458,7 @@ proptest! {
     }
 }
 
-/// So few arrive that every repair there is gets used up, and the symbols come round again.
+/// So few packets arrive that all repairs are used up, and the symbols are sent again from the start.
 #[test]
 fn blocks_wrap_around_when_repairs_run_out() {
     let mut model = Model::new(7, codes("reed-solomon"), 100_000);

@@ -92,7 +92,7 @@ fn abandoning_frees_credit_only_from_the_floor_on() {
     assert_eq!(blocks.new_limit(), None);
     blocks.abandon(SymbolId(0), 6, &mut |_: &[u8]| {});
     assert_eq!(blocks.new_limit(), Some(14));
-    // Nobody can give up what may not even be sent.
+    // Symbols beyond the limit cannot be given up.
     blocks.abandon(SymbolId(0), u64::MAX, &mut |_: &[u8]| {});
     assert_eq!((blocks.first_missing(), blocks.new_limit()), (SymbolId(14), Some(22)));
 }
@@ -111,7 +111,7 @@ fn abandoned_holes_are_not_waited_for() {
     assert_eq!(source(&mut blocks, 2, b"x"), Ok(Arrival::New));
     assert_eq!(source(&mut blocks, 3, b"x"), Ok(Arrival::New));
     assert_eq!(blocks.first_missing(), SymbolId(8));
-    // What was under way when it was given up.
+    // Symbols and repairs in flight when the block was given up.
     assert_eq!(source(&mut blocks, 4, b"x"), Ok(Arrival::Redundant));
     assert_eq!(repair(&mut blocks, (4, 4), 1, b"x"), Ok(Arrival::Redundant));
     blocks.raise_floor(8, &mut |_: &[u8]| {});
@@ -137,7 +137,7 @@ fn late_repairs_of_a_block_that_was_taken_apart_are_no_contradiction() {
     assert_eq!(blocks.first_missing(), SymbolId(12));
 }
 
-/// Repairs made of nothing decode to something, but once, and never more symbols than were missing.
+/// Repairs with arbitrary bytes decode to something, but once, and never to more symbols than were missing.
 #[test]
 fn repairs_that_lie_deliver_no_symbol_twice() {
     let mut blocks = receiver(100);
@@ -185,7 +185,7 @@ fn work_is_earned_by_what_arrives() {
 #[test]
 fn repairs_that_tell_little_do_not_fill_the_memory() {
     let (credit, code) = (40, code::of_peer(&Registry::new(), Some("lt")));
-    // Of a block of two symbols.
+    // Whether a repair of a block of two symbols contains the one at `index`.
     let contains = |key: u32, index: u16| {
         let mut decoder = code.decoder();
         decoder.begin(2);

@@ -25,7 +25,7 @@ impl Scheduler for Never {
     }
 }
 
-/// One who asks, under a key of his own, from an address of his own.
+/// A peer that asks for a connection, with a key and an address of its own.
 struct Asker {
     crypto: NullCrypto,
     initiator: Initiator,
@@ -68,7 +68,7 @@ impl Asker {
         router.handle_datagram(now, self.from, &bytes);
     }
 
-    /// The same, and once more with a cookie if it is sent one.
+    /// Asks, and asks once more with a cookie if the router sends one.
     fn insist(&mut self, router: &mut Router, now: Time) {
         self.ask(router, now);
         if let Some((_, cookie)) = reply(router, now) {
@@ -93,7 +93,7 @@ fn events(router: &mut Router) -> Vec<RouterEvent> {
     core::iter::from_fn(|| router.poll_event()).collect()
 }
 
-/// The one that asks.
+/// The only event, which must be a peer that asks.
 fn incoming(router: &mut Router) -> Incoming {
     match &events(router)[..] {
         [RouterEvent::Incoming(incoming)] => *incoming,
@@ -200,7 +200,7 @@ fn one_who_is_ignored_gets_no_answer_however_often_he_asks() {
     assert!(told.iter().all(silent) && told.len() == 14, "{told:?}");
     assert_eq!(reply(&mut router, Time::from_secs(29)), None);
     assert_eq!(router.accept(ms(1), &asked, default_config()), Err(AcceptError::Gone));
-    // A new attempt of the same peer is another matter.
+    // A new attempt of the same peer is read.
     let mut again = Asker::at(&router, 7, (1, Time::from_secs(29)));
     again.ask(&mut router, Time::from_secs(29));
     assert_eq!(incoming(&mut router).peer, asked.peer);
@@ -238,8 +238,8 @@ fn one_who_waits_too_long_is_given_up() {
     assert!(router.waiting.is_empty() && router.next_timeout().is_none());
 }
 
-/// An application that decides on nobody, and ten thousand who ask, each from an address and under a key of his own,
-/// those who are asked for a cookie with one.
+/// The application decides on nobody, while ten thousand peers ask, each with an address and a key
+/// of its own, and with a cookie if asked for one.
 #[test]
 fn a_crowd_that_nobody_decides_on_is_bounded_and_locks_nobody_out() {
     let mut router = router(|_| {});
@@ -266,7 +266,7 @@ fn a_crowd_that_nobody_decides_on_is_bounded_and_locks_nobody_out() {
     assert_eq!(router.connections.len(), 0);
 }
 
-/// One whose place another takes may still be there: his next copy is read.
+/// A peer whose place another took may still be there: its next copy is read.
 #[test]
 fn one_whose_place_was_taken_asks_again_by_his_copies() {
     let mut router = router(|config| config.max_half_open = 1);

@@ -200,8 +200,8 @@ fn closed_streams_make_room_for_new_ones() {
     }
 }
 
-/// A peer that keeps some streams open, and opens and closes others, never reaches the limit unless it has as many open
-/// as it says; and is told little as long as he is far from it.
+/// A peer that keeps some streams open, and opens and closes others, never reaches the limit while
+/// it has fewer open than that, and is told little while it is far from it.
 #[test]
 fn streams_that_come_and_go_are_granted_again_early() {
     let limits = StreamLimits { max_streams: 100, ..LIMITS };

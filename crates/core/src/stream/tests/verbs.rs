@@ -236,7 +236,7 @@ fn a_stream_in_two_spaces_is_acknowledged_when_both_are() {
     }
 }
 
-/// What the peer had before the end was written is not waited for.
+/// A space of which the peer had everything before the end was written is not waited for.
 #[test]
 fn a_stream_waits_for_no_space_of_which_the_peer_has_all() {
     let mut streams = initiator();

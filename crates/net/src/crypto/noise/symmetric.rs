@@ -8,7 +8,7 @@ use ring::digest::{Context, SHA256};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// A handshake's chaining key, hash and present cipher key, in a place of their own: moved, they would leave a copy behind.
+/// A handshake's chaining key, hash and present cipher key. Boxed, since a move would leave a copy behind.
 #[derive(Clone)]
 pub(super) struct Symmetric(Box<State>);
 
@@ -60,7 +60,7 @@ impl Symmetric {
         Ok(())
     }
 
-    /// A public key that is sent in the clear; in handshakes with a pre-shared key it is a key, too (§9.2).
+    /// Mixes in a public key sent in the clear: with a pre-shared key, it enters the hash and the chaining key (§9.2).
     pub(super) fn mix_public(&mut self, key: &[u8; KEY_LEN]) -> Result<(), CryptoError> {
         self.mix_hash(key);
         self.mix_key(key)

@@ -28,7 +28,7 @@ fn ends() -> impl Strategy<Value = Ends> {
 
 const PATTERNS: [Pattern; 2] = [Pattern::Ik, Pattern::Kk];
 
-/// The other implementation, as one of the ends.
+/// The `snow` implementation, as one of the ends.
 fn snow(pattern: Pattern, ends: &Ends, is_initiator: bool) -> HandshakeState {
     let name = core::str::from_utf8(pattern.name()).unwrap();
     let (own, peer) = match is_initiator {
@@ -131,7 +131,7 @@ proptest! {
             }
             let mut damaged = message.clone();
             damaged[flip.0 % message.len()] ^= flip.1 | 0x80 >> (flip.0 % 7);
-            // The highest bit of a public key does not count in X25519, but it is part of the hash.
+            // X25519 ignores the highest bit of a public key, but it is part of the hash.
             prop_assert!(read_first(pattern, &ends, &damaged).is_err());
             let answered = |preshared| {
                 let (mut received, _) = read_first(pattern, &ends, &message).unwrap();

@@ -1,7 +1,7 @@
 //! Secrets are erased before the memory that held them is given back: whatever is freed is searched for them.
 //!
-//! Keys that are made on the way are learnt where they are made ([`learn`]), so that none is forgotten here. What is on
-//! the stack is seen only by the test that copies it to the heap.
+//! Intermediate keys are recorded where they are made ([`learn`]), so that none is missed here. What is on the stack is
+//! seen only by the test that copies it to the heap.
 
 #[path = "../../../../core/tests/allocator/mod.rs"]
 mod allocator;
@@ -101,8 +101,8 @@ fn a_packet_key_that_is_not_erased_is_found() {
     assert_eq!(found, [name]);
 }
 
-/// Makes something on another thread, so that the secrets in it leave no copies on the stack of this one. What is moved to
-/// the heap takes along what lies between its values on the stack.
+/// Makes something on another thread, so that the secrets in it leave no copies on the stack of this one. A value that
+/// moves to the heap takes along what lies between its fields on the stack.
 fn apart<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(make).join().unwrap())
 }
@@ -238,7 +238,7 @@ fn nothing_of_a_key_that_is_written_and_read_stays_in_memory() {
     let known = [("key", &OF_FILE.bytes(1)[..]), ("text of a key", text.as_bytes())];
     let (found, _) = left_by(&known, || {
         SecretKey::from_bytes(OF_FILE.bytes(1)).save(&file, false).unwrap();
-        // A growing list moves what is in it.
+        // A growing list moves its elements.
         let mut keys = Vec::new();
         for _ in 0..20 {
             keys.push(SecretKey::load(&file).unwrap());

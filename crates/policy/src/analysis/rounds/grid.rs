@@ -16,7 +16,7 @@ pub(super) struct Clock {
 impl Clock {
     /// `None` if the path takes no time.
     pub(super) fn new(path: &Forecast) -> Option<Self> {
-        // Two years, so that sums of a few do not overflow.
+        // At most two years, so that sums of a few times do not overflow.
         let nanos =
             |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(1 << 56);
         let rtt = nanos(path.rtt).min((1 << 56) / u64::from(MAX_ROUNDS));
@@ -49,13 +49,13 @@ impl Grid {
         Grid { clock, time, rounds: most(clock.rtt), timeouts: most(clock.restart) }
     }
 
-    /// The first of them after this many timeouts.
+    /// The first turn after this many timeouts; `None` if the time ends before it.
     pub(super) fn first(&self, timeouts: u32) -> Option<Turn> {
         let left = self.time.checked_sub(self.clock.restart * u64::from(timeouts))?;
         Some(self.turn(0, left))
     }
 
-    /// The one a round trip later; `None` if the time is over before.
+    /// The turn a round trip later; `None` if the time ends before it.
     pub(super) fn next(&self, turn: &Turn) -> Option<Turn> {
         let left = turn.left.checked_sub(self.clock.rtt)?;
         Some(self.turn(turn.rounds + 1, left))

@@ -3,7 +3,8 @@
 use super::Reading;
 use super::grid::Turn;
 
-/// A chance so small that it counts as none, the window being at most [`MAX_WINDOW`]: it is to be multiplied by window²/2.
+/// A chance that counts as none even when multiplied by window²/2, windows being at most
+/// [`MAX_WINDOW`](super::MAX_WINDOW).
 const NEVER: f64 = 1e-20;
 
 /// The chances of how a round ends.
@@ -12,18 +13,18 @@ pub(super) struct Odds {
     pub(super) clean: f64,
     pub(super) repaired: f64,
     pub(super) timed_out: f64,
-    /// Packets of a round that times out which arrive, by the chance that it does.
+    /// Mean number of packets that arrive in a round that times out, times the chance that it does.
     pub(super) survivors: f64,
 }
 
 /// The outcome of a round with a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effect {
-    /// What the rounds that follow are weighted with, by how it ends.
+    /// Weights of the rounds that follow, by how this round ends.
     pub(super) clean: f64,
     pub(super) repaired: f64,
     pub(super) timed_out: f64,
-    /// Packets that it delivers, if there is no time for a timeout, and if there is.
+    /// Packets that the round delivers without time for a timeout, and with it.
     packets: [f64; 2],
 }
 
@@ -39,8 +40,8 @@ pub(super) struct OddsTable {
     reading: Reading,
     loss: f64,
     effects: Vec<Effect>,
-    /// Powers of the chances that a packet arrives and that it is lost: those of the next window, and the last two
-    /// before.
+    /// Powers of the chances that a packet arrives and that it is lost. The exponents are the next window to be
+    /// computed and, for losses, also the two windows before it.
     arrived: f64,
     lost: [f64; 3],
 }
@@ -85,7 +86,7 @@ impl OddsTable {
     fn extend(&mut self, end: usize) {
         while self.effects.len() < end {
             let window = self.effects.len() as u32;
-            // Of a larger window at least three packets arrive, so that it does not time out.
+            // At least three packets of a larger window arrive, so that it does not time out.
             if window >= 8 && self.lost[2] < NEVER && !self.is_literal() {
                 return self.extend_settled(end);
             }
@@ -101,7 +102,7 @@ impl OddsTable {
         }
     }
 
-    /// The same for windows too large to time out.
+    /// [`extend`](Self::extend) for windows too large to time out.
     fn extend_settled(&mut self, end: usize) {
         let from = self.effects.len();
         let (mut window, mut clean, arrives) = (from as f64, self.arrived, 1.0 - self.loss);
@@ -127,7 +128,7 @@ impl OddsTable {
     /// Eqs 5, 10 and 15, for the window of the powers.
     fn compute(&self, window: u32) -> Odds {
         let (clean, arrives) = (self.arrived, 1.0 - self.loss);
-        // Three that arrive are three duplicate acknowledgements.
+        // Three packets that arrive cause three duplicate acknowledgements.
         let few = if self.is_literal() { window + 1 } else { window }.min(3);
         let (mut timed_out, mut survivors) = (0.0, 0.0);
         let mut ways = 1.0;

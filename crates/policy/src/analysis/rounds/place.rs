@@ -9,7 +9,7 @@ const NEAR: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) window: u32,
-    /// 0 once the window has reached it: then it decides nothing any more, and states that differ in it alone are one.
+    /// 0 once the window has reached it: it then has no effect, and states that differ only in it are one.
     pub(super) ssthresh: u32,
 }
 
@@ -25,26 +25,26 @@ impl State {
         State::new(if window < ssthresh { 2 * window } else { window + 1 }, ssthresh, largest)
     }
 
-    /// After one whose losses are retransmitted fast (eqs 12 and 13).
+    /// After a round whose losses are retransmitted fast (eqs 12 and 13).
     pub(super) fn repaired(self) -> Self {
         State { window: self.window / 2, ssthresh: 0 }
     }
 
-    /// After one that the timer ends (eqs 20 and 21). A window that doubles from 1 takes as many rounds to any threshold as to
-    /// the next power of two, so that all between two powers are one state.
+    /// After a round that the timer ends (eqs 20 and 21). A window that doubles from 1 takes as many rounds to any
+    /// threshold as to the next power of two, so that all thresholds between two powers are one state.
     pub(super) fn timed_out(window: u32, least: u32) -> Self {
         State::new(1, (window / 2).max(least).next_power_of_two(), MAX_WINDOW)
     }
 }
 
-/// What a path may be doing at a time, each with its chance.
+/// The possible states of a path at a time, each with its chance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
-    /// Beyond slow start, by window; others than those in `spans` are 0.
+    /// Chances of states beyond slow start, by window; 0 outside `spans`.
     pub(super) steady: Vec<f64>,
-    /// From a window to below another, in no order; they may overlap.
+    /// Ranges of windows, the first included and the second not, in no order; they may overlap.
     pub(super) spans: Vec<(usize, usize)>,
-    /// In slow start, in no order.
+    /// States in slow start, in no order.
     pub(super) starting: Vec<(State, f64)>,
 }
 
@@ -75,14 +75,14 @@ impl Place {
         &mut self.steady[low..high]
     }
 
-    /// No window of the chances is larger than `largest`: those of one more count as that.
+    /// Adds the chance of window `largest` + 1 to that of `largest`, the largest window there is.
     pub(super) fn bound(&mut self, largest: usize) {
         if let Some(beyond) = self.steady.get_mut(largest + 1).map(core::mem::take) {
             self.cover(largest, largest + 1)[0] += beyond;
         }
     }
 
-    /// The packets of one round each, in the mean. Empties the place.
+    /// The mean number of packets that one round sends from these states. Empties the place.
     pub(super) fn take_packets(&mut self) -> f64 {
         let starting = self.starting.drain(..);
         let mut packets: f64 =

@@ -9,12 +9,12 @@ pub(super) struct Step<'a> {
     pub(super) turn: Turn,
     pub(super) loss: f64,
     pub(super) largest: u32,
-    /// What is less probable is not followed.
+    /// States less probable than this are not followed.
     pub(super) pruned: f64,
     pub(super) odds: &'a mut OddsTable,
     pub(super) clean: &'a mut Place,
     pub(super) repaired: &'a mut Place,
-    /// Unless the time is over before.
+    /// `None` if the time ends before the round after a timeout.
     pub(super) timed_out: Option<&'a mut Place>,
 }
 
@@ -33,7 +33,7 @@ impl Step<'_> {
         packets
     }
 
-    /// The same of one state, in slow start.
+    /// [`all`](Self::all) for one state in slow start.
     fn round(&mut self, state: State, chance: f64) -> f64 {
         let window = state.window as usize;
         if chance < self.pruned {
@@ -55,8 +55,8 @@ impl Step<'_> {
         chance * effect.delivered(&self.turn)
     }
 
-    /// The same of the states beyond slow start with windows from `low` to below `high`. `steady` has their chances by
-    /// window, which are set to 0.
+    /// [`all`](Self::all) for the states beyond slow start with windows from `low` to below `high`. `steady` has their
+    /// chances by window, which are set to 0.
     fn span(&mut self, steady: &mut [f64], mut low: usize, mut high: usize) -> f64 {
         // Improbable ends are cut off.
         let mut cut = 0.0;
@@ -93,7 +93,7 @@ impl Step<'_> {
         packets + cut
     }
 
-    /// Enters the states that follow a timeout of those with windows from `low` on.
+    /// Enters the states that follow a timeout of the states with windows from `low` on.
     fn time_out(&mut self, chances: &[f64], low: usize) {
         let Some(place) = &mut self.timed_out else { return };
         let (least, negligible) = (self.odds.least_threshold(), self.pruned * self.pruned);

@@ -51,7 +51,7 @@ impl Rounds {
         self.control.bandwidth().map_or(0, Bitrate::as_bps) as f64 / 8.0
     }
 
-    /// Until it cruises.
+    /// Rounds until the controller cruises.
     fn cruising(rate: f64) -> Self {
         let mut rounds = Rounds::new(rate);
         while rounds.round() != "cruising" {
@@ -161,7 +161,7 @@ fn the_longest_round_trip_grows_at_once_is_capped_and_decays_by_an_eighth() {
     assert!((window(&rounds) / (40e3 * 0.120) - 1.0).abs() < 1e-3, "{}", window(&rounds));
     rounds.round();
     assert!((window(&rounds) / (40e3 * 0.1175) - 1.0).abs() < 1e-3, "{}", window(&rounds));
-    // What exceeds the least by more than 250 ms counts as 250.
+    // A round trip that exceeds the least by more than 250 ms counts as 250 ms longer.
     for _ in 0..3 {
         rounds.acknowledge(900, 10, 0);
     }

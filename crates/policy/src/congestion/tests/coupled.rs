@@ -19,7 +19,7 @@ fn growth(spec: &str, packets: u64, siblings: &[PathView], rounds: u64) -> f64 {
     let mut control = controller(&format!("{spec}:initial={initial}"));
     control.on_ack(&loss(10, 5, 1), &[]);
     let start = control.cwnd();
-    // The siblings stand still, so that the gain per packet does.
+    // The siblings stay as they are, so that the gain per packet is constant.
     for n in 0..rounds * packets {
         let event = AckEvent { path: Some(PathId(0)), ..ack(200 + n, 100 + n, 1) };
         control.on_ack(&event, siblings);
@@ -45,7 +45,7 @@ fn lia_takes_half_each_on_two_equal_paths() {
     // With a slow path beside it: 400/(40 + 10)² = .16 a packet, .64 of Reno's 1/4.
     let paths = [sibling(0, 4, 100), sibling(1, 4, 400)];
     assert_eq!((growth("lia", 4, &paths, 1), growth("lia", 4, &paths, 2)), (0.0, 1.0));
-    // By the formula a large window on a slow path would gain 20·20000/220² = 8.3 packets: one it is.
+    // By the formula a large window on a slow path would gain 20·20000/220² = 8.3 packets: it gains one at most.
     let slow = [sibling(0, 20, 1_000), sibling(1, 2, 10)];
     assert_eq!(growth("lia", 20, &slow, 1), 1.0);
 }
@@ -186,7 +186,7 @@ fn paths_at_one_bottleneck_have_equal_parts_of_a_flows_share() {
         [0, 1, 2, 3].map(|path| share(path, &paths)),
         [1.0 / 3.0, 1.0 / 3.0, 1.0, 1.0 / 3.0]
     );
-    // What is not used takes nothing.
+    // A path that is not usable takes no part.
     paths[3].state = PathState::Suspect;
     assert_eq!(share(0, &paths), 0.5);
     assert_eq!(flow_share(&AckEvent::default(), &paths), 1.0);
@@ -210,7 +210,7 @@ fn mean_window(share: f64, nth: f64) -> f64 {
 
 #[test]
 fn a_share_of_cubic_has_that_share_of_its_window_at_the_same_loss() {
-    // Few losses, where the cubic decides, and many, where it is as Reno.
+    // Few losses, where the cubic decides, and many, in the Reno-friendly region.
     for nth in [20_000.0, 300.0] {
         let ratio = mean_window(0.5, nth) / mean_window(1.0, nth);
         assert!((0.42..0.58).contains(&ratio), "{ratio} with a loss in {nth}");

@@ -147,7 +147,7 @@ fn a_yielding_vegas_gives_way_to_rises_that_are_not_its_own() {
         sent += millis + 1;
         cwnd
     };
-    // It grows while there is no queue, and rises as it grows are its own: 120 ms of 12 packets are 2.
+    // The window grows while there is no queue, and rises while it grows are its own: at 120 ms, 2 of 12 packets wait.
     assert_eq!([100, 100, 110, 120, 120].map(&mut after), [10, 11, 12, 13, 13]);
     // Three rises of 5 ms each while the own window did not grow; the next round brings the verdict.
     assert_eq!([125, 130, 135].map(&mut after), [13, 13, 13]);

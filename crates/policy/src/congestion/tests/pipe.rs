@@ -14,7 +14,7 @@ struct Pipe {
     /// Queue from which packets are marked, bytes.
     mark: u64,
     loss: f64,
-    /// Mean of what a packet waits in addition, exponential; those behind it stay in order.
+    /// Mean of the additional delay of a packet, which is exponential; packets behind it stay in order.
     jitter: Duration,
 }
 
@@ -29,7 +29,7 @@ struct Flying {
     delivered_at: Time,
 }
 
-/// What a run amounted to.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     /// Bytes delivered in the second half of the run, as a share of capacity, per mille.
@@ -40,7 +40,7 @@ struct Outcome {
     cwnds: Vec<u64>,
     /// Phases in the order in which they were first seen.
     phases: Vec<&'static str>,
-    /// Share of the time in which a rival was believed in, per mille.
+    /// Share of the time in which the controller assumed a competing flow, per mille.
     competing: u64,
 }
 
@@ -50,7 +50,7 @@ struct Run<'a> {
     control: &'a mut dyn CongestionController,
     now: Time,
     busy_until: Time,
-    /// When the packet before it comes back.
+    /// When the acknowledgement of the newest packet comes back.
     last_back: Time,
     next_send: Time,
     flying: VecDeque<Flying>,
@@ -174,7 +174,7 @@ impl Run<'_> {
             return None;
         }
         let Some(index) = arrival else {
-            // Everything in flight is lost: the timer.
+            // Everything in flight is lost: the timer fires.
             self.now += Duration::from_secs(1);
             let bytes_in_flight = self.in_flight;
             self.flying.clear();
@@ -311,8 +311,8 @@ fn ecn_reno_fills_pipes_that_lose_half_and_answers_marks() {
     }
 }
 
-/// While it sends less, the default control looks at how the queue answers. Jitter must not hide the answer, or a flow
-/// that is alone competes with nobody and fills the buffer.
+/// The default control sends less for a while to see whether the queue shrinks. Jitter must not hide that, or a flow
+/// without competitors assumes one and fills the buffer.
 #[test]
 fn jitter_is_nobodys_queue() {
     for (mbps, buffer) in [(5.0, 325_000), (10.0, 325_000), (40.0, 2_000_000)] {

@@ -149,7 +149,7 @@ fn depends_on_siblings(name: &str) -> bool {
 fn controls_that_read_of_other_paths_say_so() {
     for (entry, _) in TABLE {
         let control = controller(entry.name);
-        // What couples reads them only while a rival stands beside it.
+        // A controller that couples reads its siblings only while it competes with a rival.
         let depends = control.couples() || depends_on_siblings(entry.name);
         assert_eq!(control.reads_siblings(), depends, "{}", entry.name);
     }

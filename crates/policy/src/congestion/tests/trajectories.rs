@@ -270,7 +270,7 @@ fn bbr_measures_the_round_trip_anew_when_the_old_one_is_ten_seconds_old() {
     assert_eq!((bbr.phase(), bbr.bandwidth()), ("probe-bw", Some(Bitrate::from_bps(960_000))));
     // Twice the product of 12 kB and three packets of slack.
     assert_eq!(bbr.cwnd(), 27_600);
-    // The path has become longer: nothing is that short any more.
+    // The path has become longer: the old least round-trip time is not met again.
     (21..=120).for_each(|number| round(&mut *bbr, number, 110));
     assert_eq!(bbr.phase(), "probe-bw");
     round(&mut *bbr, 121, 110);

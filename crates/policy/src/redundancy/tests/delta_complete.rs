@@ -46,7 +46,7 @@ fn a_block_on_one_path_is_sent_until_eq_4_says_so() {
             let block = flying(40, 40 - window, &[window + sent]);
             complete.still_needed(&block, &NOWHERE, &view(&paths, p, 0.0))
         };
-        // All in flight are at risk, if there are more of them than the window admits too.
+        // All packets in flight are at risk, even where they are more than the window admits.
         assert_eq!(more(0), extra, "{p}");
         assert_eq!(more(extra), 0, "{p}");
         assert!(decoding_failure(window.into(), extra.into(), p) <= 0.05);
@@ -65,7 +65,7 @@ fn only_a_window_of_what_is_to_be_sent_is_at_risk() {
     let mut large = policy("delta-complete:block=140000");
     assert_eq!(large.next_block(&view).sources, 112);
     assert_eq!(large.proactive(&closed(100), &view), window);
-    // A block of five packets needs no more than five packets lose.
+    // A block of five packets needs extra packets for these five only.
     let five = extra_packets(5, 0.1, 0.05, 99) as u16;
     assert_eq!(complete.still_needed(&closed(5), &NOWHERE, &view), 5 + five);
     // What was sent in a larger window may all be lost.

@@ -98,11 +98,11 @@ fn second_share(events: [(u64, u32); 2]) -> Option<(u32, u16)> {
 
 #[test]
 fn shares_are_corrected_by_when_the_slow_paths_data_came() {
-    // News of the slow path's packet takes 15 ms more than of the fast one's: they have arrived together.
+    // The slow path's acknowledgement takes 15 ms more than the fast one's: the packets have arrived together.
     assert_eq!(second_share([(25, 0), (40, 1)]), Some((0, 11)));
-    // It came 20 ms too early, in which the fast path delivers ten packets; half of them count.
+    // The slow path's packet came 20 ms too early, in which the fast path delivers ten packets; half of them count.
     assert_eq!(second_share([(40, 1), (45, 0)]), Some((0, 6)));
     assert_eq!(second_share([(25, 0), (60, 1)]), Some((0, 16)));
-    // Lost: nothing can be told.
+    // A loss on the slow path: no correction.
     assert_eq!(second_share([(40, 2), (45, 0)]), Some((0, 11)));
 }

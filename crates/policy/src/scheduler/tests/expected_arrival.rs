@@ -6,7 +6,7 @@ use crate::redundancy::{self, RedundancyPolicy, RedundancyView};
 use crate::scheduler::expected_arrival::{delivery, response};
 use crate::view::LossView;
 
-/// What a path asks of.
+/// The connection that a path asks about.
 struct State {
     paths: Vec<PathView>,
     blocks: Vec<BlockView>,
@@ -50,7 +50,7 @@ impl State {
     }
 }
 
-/// What a block needs next, `join` new symbols of those that wait included, when `handed` were given; and that is then given to
+/// What a block needs next, including `join` new symbols of those that wait, when `handed` were given. Gives that to
 /// the path in `slot`.
 fn need(
     view: &SchedulerView<'_>,
@@ -211,7 +211,7 @@ fn a_path_that_leaves_a_message_to_a_quicker_one_goes_on_with_bulk() {
     let open = BlockView { closed: false, in_flight_on: on(0, 3), ..open };
     let mut state = state(paths, vec![open], 1);
     (state.class, state.beyond) = (TrafficClass::Interactive, 1000);
-    // It is cut, for whichever path asks, and then the slow one asks again.
+    // The message is cut, for whichever path asks, and then the slow path asks again.
     assert_eq!(state.picks("expected-arrival", 1), [(Work::Ahead, 1)]);
     state.blocks[0].closed = true;
     let message = BlockView { sources: 1, due: 1, planned: 10, ..block(8, 1) };
@@ -255,7 +255,7 @@ fn without_repairs_lost_symbols_go_where_they_arrive_first() {
     let flying = BlockView { in_flight: 10, in_flight_on: on(0, 10), ..block(0, 0) };
     let lost = BlockView { in_flight: 6, in_flight_on: on(0, 6), due: 4, ..block(1, 0) };
     let blocks = [flying, lost];
-    // Nothing is made up for losses that may come.
+    // Nothing is added for losses that may come.
     let pulls = pulls("expected-arrival", &view(&paths, &blocks, 0));
     assert_eq!(pulls, [of(1), None]);
 }
@@ -330,7 +330,7 @@ fn any_state() -> impl Strategy<Value = State> {
             if let Some(last) = blocks.last_mut().filter(|_| open > 0) {
                 (last.closed, last.planned) = (false, last.sources + open);
             }
-            // What is next is of the most urgent class of which there is anything.
+            // The next symbols are of the most urgent class that has any.
             let behind = symbols > 0 && class != TrafficClass::Bulk;
             let beyond = if behind { beyond } else { 0 };
             State { paths, blocks, symbols, class, beyond, redundancy: bounded(spec) }
@@ -365,7 +365,8 @@ proptest! {
         }
     }
 
-    /// Whatever the state, a path sends, or one that others wait for has packets whose fate will come to be known.
+    /// Whatever the state, if anything is needed, a path sends, or a full one has packets in flight whose fate
+    /// others await.
     #[test]
     fn the_paths_do_not_wait_for_one_another(state in any_state()) {
         let usable = || state.paths.iter().filter(|path| path.usable());

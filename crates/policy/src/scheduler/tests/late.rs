@@ -16,7 +16,7 @@ pub(super) fn two() -> [PathView; 2] {
     })
 }
 
-/// What is given to whom when a path asks.
+/// The path that is given symbols when a path asks, and how many.
 pub(super) fn given(
     late: &mut dyn Scheduler,
     asks: u32,
@@ -60,7 +60,7 @@ fn what_is_short_goes_on_the_fast_path_alone() {
     let (mut late, mut paths) = (scheduler("late"), two());
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 8)), Some((0, 8)));
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 0)), None);
-    // What is written later is the rest of its share, and only then the slow path's.
+    // Data written later fills the rest of the fast path's share, and only then goes to the slow path.
     paths[0].bytes_queued = 8 * paths[0].packet_size;
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 4)), Some((0, 3)));
     paths[0].bytes_queued = 11 * paths[0].packet_size;
@@ -104,7 +104,7 @@ fn acknowledgements_of_the_slow_path_make_the_next_plan() {
     assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), None);
     assert_eq!(on_acked(&mut *late, 1, &view(&paths, &[], 99)), []);
     assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), Some((0, 4)));
-    // Its window shrinks: of what is in flight there are two, which made room for 1.2 each when it was forecast.
+    // The window shrinks: two packets are in flight, each of which made room for 1.2 in the forecast.
     paths[0].cwnd = 2 * size;
     paths[0].ssthresh = 2 * size;
     (paths[0].bytes_in_flight, paths[0].bytes_queued) = (2 * size, 9 * size);
@@ -208,7 +208,7 @@ fn the_receiver_bounds_the_window_that_is_forecast() {
 fn what_is_due_is_left_to_a_fast_path_whose_window_holds_it() {
     let (mut late, mut paths) = (scheduler("late"), two());
     paths[0].ready = false;
-    // Of its share of 11 the 5 that leave within a round trip.
+    // The 5 of its share of 11 that leave within a round trip.
     assert_eq!(given(&mut *late, 1, &view(&paths, &[block(0, 7)], 30)), Some((0, 5)));
     paths[0].bytes_queued = 5 * paths[0].packet_size;
     let blocks = [block(0, 2)];

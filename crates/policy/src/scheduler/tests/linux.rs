@@ -22,7 +22,8 @@ fn given(scheduler: &mut dyn Scheduler, paths: &[PathView], symbols: u32) -> Opt
 
 #[test]
 fn a_burst_goes_to_the_path_that_empties_first() {
-    // Rates 1.2 · cwnd/RTT. Path 0 and path 1 by window, RTT, in flight, queued; symbols that wait; who is given how many.
+    // Rates 1.2 · cwnd/RTT. Path 0 and path 1 by window, RTT, in flight, queued; symbols that wait; the path given,
+    // how many.
     for (first, second, symbols, expected) in [
         // Nothing held: the first of equals, whatever its RTT, with as much as there is.
         ((40, 100, 0, 0), (40, 10, 0, 0), 9, Some((0, 9))),
@@ -30,7 +31,7 @@ fn a_burst_goes_to_the_path_that_empties_first() {
         ((40, 100, 20, 0), (40, 10, 40, 0), 99, Some((1, 66))),
         // 232 packets at 4.8 MB/s are 48 ms, 8 short of six windows; 40 kB at 480 kB/s are 83 ms.
         ((40, 100, 40, 0), (40, 10, 40, 192), 99, Some((1, 8))),
-        // With six windows it is full, at 50 ms still the first to empty: nobody is given anything.
+        // With six windows the buffer is full, though at 50 ms still the first to empty: no path is given anything.
         ((40, 100, 40, 0), (40, 10, 40, 200), 99, None),
         // 20 kB at 480 kB/s are 42 ms: now the slow path is first.
         ((40, 100, 20, 0), (40, 10, 40, 200), 99, Some((0, 66))),
@@ -66,8 +67,8 @@ fn backups_and_idle_paths() {
     assert_eq!(given(&mut *scheduler("linux"), &paths, 9), None, "not while another works");
     paths[1].state = PathState::Suspect;
     assert_eq!(given(&mut *scheduler("linux"), &paths, 9), Some((0, 9)));
-    // What is due again though path 1 has it goes to a path with nothing under way, before new data; if path 1 is not usable
-    // it goes there anyway.
+    // A symbol that is due again though path 1 has it goes to a path with nothing under way, before new data; if path
+    // 1 is not usable, it goes there anyway.
     let due = Work::Block(BlockId(3));
     for (in_flight, queued, state, expected) in [
         (0, 0, PathState::Active, due),

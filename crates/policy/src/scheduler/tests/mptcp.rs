@@ -82,7 +82,7 @@ fn blest_leaves_the_buffer_to_the_fast_path() {
     // Paced at 4 packets a round trip it has no threshold either, and does not double: (4 + 1 + 1) · 3 = 18 packets.
     paths[0].pacing_rate = Bitrate::from_transfer(4 * 1200, Duration::from_millis(10));
     assert_eq!(threshold(&lambda(1.0), &paths), (18 * 1200_u32 - 5000).div_ceil(1000));
-    // What is in flight on the slow path is in the window and in its own way: it cancels out.
+    // Bytes in flight on the slow path are in the window and take from it, so that they cancel out.
     let mut paths = full_and_slow(10);
     paths[1].bytes_in_flight = 2 * paths[1].packet_size;
     assert_eq!(threshold(&lambda(1.0), &paths), (21 * 1200_u32 - 5000).div_ceil(1000));
@@ -94,12 +94,13 @@ fn blest_leaves_the_buffer_to_the_fast_path() {
 fn blest_counts_the_time_that_a_symbol_waits_on_a_path_whose_delay_varies() {
     let mut scheduler = scheduler("blest:lambda=1.0");
     let mut paths = full_and_slow(10);
-    // It has been 60 ms; an empty window then counts with a fifth of the 40 ms between: 28 ms, still three rounds.
+    // The slow path's RTT has been 60 ms: an empty window counts with a fifth of the 40 ms between, 28 ms, three
+    // rounds.
     paths[1].rtt.smoothed = Duration::from_millis(60);
     used(&mut *scheduler, &paths, 9, 0);
     paths[1].rtt.smoothed = Duration::from_millis(20);
     assert!(used(&mut *scheduler, &paths, 21, 1));
-    // With two packets in flight it counts with three fifths: 44 ms, five rounds, (6 + 2) · 5 = 40 packets.
+    // A window with two packets in flight counts with three fifths: 44 ms, five rounds, (6 + 2) · 5 = 40 packets.
     paths[1].bytes_in_flight = 2 * paths[1].packet_size;
     // The window is in whole symbols.
     assert!(!used(&mut *scheduler, &paths, 43, 1));
@@ -117,7 +118,7 @@ fn blest_becomes_careful_when_the_buffer_was_full() {
         }
         f64::from(credit * 1000 + 5000) / (21.0 * 1200.0)
     };
-    // It adapts once in 20 ms: down while the buffer is not full, to 1.0; up once it has been, to 1.3.
+    // The factor adapts once in 20 ms: down while the buffer is not full, to 1.0; up once it has been, to 1.3.
     for (now, expected) in [(0, 1.2), (19, 1.2), (20, 1.19), (25, 1.19), (40, 1.18), (60, 1.17)] {
         assert!((factor(&mut *scheduler, now) - expected).abs() < 0.04, "{now} ms: {expected}");
     }
@@ -142,7 +143,7 @@ fn ecf_waits_for_the_fast_path_if_that_ends_sooner() {
     for (symbols, expected) in [(1, 0), (12, 0), (107, 0), (108, 1), (1000, 1)] {
         assert_eq!(takers("ecf", &paths, symbols).len(), expected, "{symbols} symbols");
     }
-    // What comes behind a message waits as well.
+    // Data behind a message counts as waiting too.
     let mut message = view(&paths, &[], 1);
     (message.fresh.class, message.fresh.beyond) = (TrafficClass::Interactive, 106);
     assert_eq!(pulls("ecf", &message)[1], None);

@@ -11,7 +11,7 @@ fn flying<const N: usize>(distinct: u16, on: [u16; N]) -> BlockView {
     block
 }
 
-/// A class as messages have it.
+/// The block with the class of messages.
 fn interactive(block: BlockView) -> BlockView {
     BlockView { class: TrafficClass::Interactive, ..block }
 }
@@ -34,7 +34,7 @@ fn more_paths_than_there_are_is_all_of_them() {
     for spec in ["redundant:paths=2", "redundant:paths=3", "redundant:paths=16"] {
         assert_eq!(pulls(spec, &view(&paths, &blocks, 0)), [None, COPY], "{spec}");
     }
-    // One path has nobody to copy from.
+    // A single path has no other to copy from.
     assert_eq!(pulls("redundant:paths=2", &view(&paths[..1], &[], 9)), [FRESH]);
     assert_eq!(pulls("redundant:paths=2", &view(&paths[..1], &[flying(3, [3])], 0)), [None]);
 }
@@ -48,7 +48,7 @@ fn copies_go_on_the_paths_where_they_arrive_first() {
     paths[2].loss.mean = 0.75;
     assert_eq!(pulls("redundant:paths=2", &view(&paths, &[], 9)), [FRESH, FRESH, None]);
     paths[2].loss.mean = 0.0;
-    // What shares a bottleneck with a path chosen comes after what does not.
+    // A path that shares a bottleneck with a chosen one comes after those that do not.
     (paths[1].shares, paths[2].shares) = (1 << 2, 1 << 1);
     assert_eq!(pulls("redundant:paths=2", &view(&paths, &[], 9)), [FRESH, FRESH, None]);
     paths[0].state = PathState::Suspect;

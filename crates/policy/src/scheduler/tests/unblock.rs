@@ -49,7 +49,7 @@ fn copied() -> SchedulerAction {
 
 #[test]
 fn the_oldest_symbol_goes_again_on_a_path_that_is_much_faster() {
-    // Windows in packets and RTT in ms of who carries it; what is done about it.
+    // Windows in packets and RTT in ms of the paths that carry the symbol; the actions expected.
     let cases = [
         ([(10, 100)].as_slice(), vec![held_back(1), copied()]),
         // Four times the round trip is not slow enough, unless the window is small.
@@ -72,7 +72,7 @@ fn the_oldest_symbol_goes_again_on_a_path_that_is_much_faster() {
 
 #[test]
 fn a_send_buffer_with_room_in_it_holds_nobody_back() {
-    // Windows and RTT as above; what is done about a full send buffer, and about one with some room.
+    // Windows and RTT as above; the actions expected for a full send buffer, and for one with some room.
     let cases = [
         ([(10, 100)].as_slice(), vec![held_back(1), copied()], vec![copied()]),
         (&[(10, 40)], vec![held_back(1)], vec![]),
@@ -92,7 +92,7 @@ fn a_send_buffer_with_room_in_it_holds_nobody_back() {
             assert_eq!(done, [], "{event:?}, {others:?}");
         }
     }
-    // A buffer that was not full has cost nobody the right to hold others back.
+    // An event with a buffer that was not full does not count as holding others back.
     let (paths, oldest) = carried_by(&[(10, 100)]);
     let scheduler = &mut *scheduler("min-rtt");
     for (full, expected) in [(false, vec![copied()]), (true, vec![held_back(1), copied()])] {
@@ -118,7 +118,7 @@ fn nothing_is_copied_without_need() {
     let done =
         |spec: &str, paths: &[PathView], oldest| actions(&mut *scheduler(spec), paths, oldest, 0);
     assert_eq!(done("min-rtt:full=wait", &paths, oldest), []);
-    // The fast path carries it already, or it is due and goes there anyway.
+    // The fast path carries the symbol already, or the symbol is due and goes there anyway.
     let mut on_both = oldest;
     on_both.in_flight_on[0] = 1;
     assert_eq!(done("min-rtt", &paths, on_both), [held_back(1)]);

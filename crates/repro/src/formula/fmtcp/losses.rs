@@ -17,7 +17,7 @@ const STATES: usize = 20_000;
 /// When the paths are asked.
 const NOW: Time = Time::from_millis(60_000);
 
-/// `fmtcp-thm2`: in states at random a block has lost symbols on the first path, and every worse path is asked what it sends.
+/// `fmtcp-thm2`: in random states a block has lost symbols on the first path; each worse path is asked what it sends.
 pub fn destinations() -> Outcome {
     let mut outcome = Outcome::new();
     let mut random = Rng::substream(1, "fmtcp-thm2");

@@ -1,4 +1,4 @@
-//! Which events an observation is in qlog.
+//! Maps observations to qlog events.
 
 use anabranch_core::observe::{FrameKinds, Observation};
 use anabranch_policy::view::PathState;
@@ -12,8 +12,8 @@ use crate::trace::Symbol;
 /// An event's name and its data.
 pub(super) type Event = (&'static str, Value);
 
-/// Which path an observation is about, and the events it is; `acknowledged` is what a packet that was received acknowledges
-/// for the first time.
+/// The path that an observation is about, and its events; `acknowledged` is what a received packet acknowledges for the
+/// first time.
 pub(super) fn of(
     observation: &Observation,
     acknowledged: &[Acknowledged],
@@ -49,7 +49,7 @@ pub(super) fn of(
         }
         _ => match decision(observation).or_else(|| change(observation)) {
             Some(event) => event,
-            // It is told with the packet.
+            // `Acknowledged` is written with the packet that carried it.
             None => return (None, Vec::new()),
         },
     };
@@ -116,7 +116,7 @@ pub(super) fn told_elsewhere(path: PathId, acknowledged: &[Acknowledged]) -> Vec
     told.collect()
 }
 
-/// What was decided, in the namespace of this protocol where QUIC has no such event.
+/// Decisions, in the namespace of this protocol where QUIC has no such event.
 fn decision(observation: &Observation) -> Option<(Option<PathId>, Event)> {
     Some(match *observation {
         Observation::Scheduled { path, what, symbol, reason } => {
@@ -153,7 +153,7 @@ fn decision(observation: &Observation) -> Option<(Option<PathId>, Event)> {
     })
 }
 
-/// What has changed about a path.
+/// Changes of a path.
 fn change(observation: &Observation) -> Option<(Option<PathId>, Event)> {
     Some(match *observation {
         Observation::PathMtu { path, bytes, reason } => {

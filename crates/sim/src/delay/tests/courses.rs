@@ -45,7 +45,7 @@ fn steps_hold_for_a_period_and_jump_by_what_was_asked() {
     }
     let jumps: Vec<f64> = levels.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     assert!(jumps.iter().all(|jump| (10.0..=60.0).contains(jump)));
-    // All over the range, and everywhere in it.
+    // Levels cover the whole range, and so do jumps.
     let share = |of: &dyn Fn(f64) -> bool| {
         levels.iter().filter(|level| of(**level)).count() as f64 / levels.len() as f64
     };

@@ -28,7 +28,7 @@ fn distance(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     steps.fold(0.0, f64::max)
 }
 
-/// What the distance exceeds for one sample in a thousand that has the law.
+/// The bound that the distance of a sample of the law exceeds with probability 0.001.
 fn bound() -> f64 {
     1.95 / (PACKETS as f64).sqrt()
 }
@@ -101,7 +101,7 @@ fn both_ways_to_gamma_quantiles_agree_where_they_meet() {
         (super::super::quantile::Gamma::new(399.9), super::super::quantile::Gamma::new(400.1));
     for z in [-5.0, -2.5, -1.0, -0.3, 0.0, 0.7, 1.9, 3.3, 5.0] {
         let (exact, near) = (table.quantile(z), cube.quantile(z));
-        // A deviation is a twentieth.
+        // The standard deviation is a twentieth of the mean.
         assert!((exact - near).abs() < 0.05 * 2e-3, "{z}: {exact} {near}");
     }
 }
@@ -153,7 +153,7 @@ fn correlation_leaves_the_law_as_it_is() {
         let gap = 5 * MS;
         let [mean, sigma, _] = moments(&delays(jitter(law, size, 20), gap));
         let [mean_alone, sigma_alone, _] = moments(&delays(jitter(law, size, 0), gap));
-        // Of correlated packets about one in eight counts.
+        // Correlation leaves one effective sample in about eight packets.
         assert!((mean - mean_alone).abs() < 0.4, "{law:?}: {mean} {mean_alone}");
         assert!((sigma / sigma_alone - 1.0).abs() < 0.05, "{law:?}: {sigma} {sigma_alone}");
     }

@@ -23,7 +23,7 @@ pub(super) struct Application {
     config: CoreConfig,
     pattern: Pattern,
     pub source: Source,
-    /// When it begins, where that is not when its host does.
+    /// Start of the application, if not that of its host.
     pub start: Option<Time>,
     pub started: Option<Time>,
     pub handle: Option<Handle>,
@@ -46,7 +46,7 @@ struct Writing {
     bytes: Option<u64>,
 }
 
-/// Where the packets of a path go.
+/// Local socket and remote address of a path.
 fn address(path: usize) -> PathAddress {
     let remote = Host::address(RECEIVER_KEY, path, 0);
     PathAddress { socket: SocketId(path as u32), remote }
@@ -73,12 +73,12 @@ impl Application {
         }
     }
 
-    /// When the last of everything that the application will ever send was known to have arrived.
+    /// When all data that the application will ever send was known to have arrived.
     pub(super) fn finished(&self) -> Option<Time> {
         self.drained.filter(|_| self.source.is_done())
     }
 
-    /// Bytes that a packet carries, about.
+    /// Approximate bytes of application data in a packet.
     pub(super) fn packet(&self) -> u64 {
         u64::from(self.config.transport.max_datagram).saturating_sub(SYMBOL_HEADER)
     }
@@ -88,7 +88,7 @@ impl Application {
         self.config.profile.policy(Axis::Code).name != "none"
     }
 
-    /// When it has something to do by itself.
+    /// Time of the next event of the application itself.
     pub(super) fn next_event(&self) -> Option<Time> {
         if self.failure.is_some() {
             return None;
@@ -100,7 +100,7 @@ impl Application {
         [self.source.next_event(), messages].into_iter().flatten().min()
     }
 
-    /// Begins if it is time.
+    /// Starts the application and connects, if its start time has come.
     pub(super) fn start(&mut self, now: Time, host: &mut Host) {
         if self.started.is_none() && self.start.is_none_or(|start| start <= now) {
             self.started = Some(now);
@@ -136,14 +136,14 @@ impl Application {
         }
     }
 
-    /// Connects again from the start, as a patient application would.
+    /// Connects again after a failed handshake, as a patient application would.
     pub(super) fn refused(&mut self, now: Time, host: &mut Host) {
         self.connect(now, host);
     }
 
     pub(super) fn hear(&mut self, now: Time, event: Event, host: &mut Host) {
         match event {
-            // One that has nothing left to do may fall silent.
+            // A close after all data has arrived is no failure.
             Event::Closed(reason) if self.finished().is_none() => {
                 self.failure = Some(FlowFailure::Closed(format!("{reason:?}")));
             }
@@ -151,7 +151,7 @@ impl Application {
                 self.source.complete(now);
                 self.drained = Some(now);
             }
-            // Nothing but the end comes back; taking it gives the stream's place to another.
+            // The peer sends nothing but the end of the stream; reading it frees the stream's slot.
             Event::Stream(StreamEvent::Readable(stream)) => {
                 if let Some(connection) = self.connection(&mut host.endpoint) {
                     let _ = connection.read(stream, &mut host.buffer);
@@ -161,7 +161,7 @@ impl Application {
         }
     }
 
-    /// Opens what is due and writes what the connection takes.
+    /// Opens streams for due transfers and writes what the connection accepts.
     pub(super) fn write(&mut self, now: Time, endpoint: &mut Endpoint) {
         if self.started.is_none() || self.failure.is_some() {
             return;
@@ -196,7 +196,7 @@ impl Application {
         }
     }
 
-    /// Something happened to the interface of a path.
+    /// Applies a change of a path's interface to the connection.
     pub(super) fn change_path(
         &self,
         now: Time,
@@ -216,7 +216,7 @@ impl Application {
             (PathChange::Backup, Some(path)) => connection.set_backup(path, true),
             (PathChange::Regular, Some(path)) => connection.set_backup(path, false),
             (PathChange::Up, None) => {
-                // Refused only while the peer remembers too many paths: then it stays down.
+                // Refused only while the peer remembers too many paths; the path then stays down.
                 let _ = connection.add_path(now, address);
             }
             _ => {}
@@ -225,7 +225,7 @@ impl Application {
 }
 
 impl Writing {
-    /// Writes what the connection takes; says whether more is to come.
+    /// Writes what the connection accepts; returns whether more is to come.
     fn write(
         &mut self,
         connection: &mut Connection,

@@ -19,7 +19,7 @@ pub struct CoreFlow {
     pub sender: AgentId,
     /// The agent that receives.
     pub receiver: AgentId,
-    /// Which of the sender's applications.
+    /// Index of the sender's application.
     pub application: usize,
 }
 

@@ -9,7 +9,7 @@ use anabranch_types::Time;
 use crate::endpoint::FlowFailure;
 use crate::traffic::Messages;
 
-/// What sends them.
+/// The sending end of the messages.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
     messages: Messages,
@@ -18,14 +18,14 @@ pub(super) struct Sent {
     buffer: Vec<u8>,
 }
 
-/// What takes them, each once.
+/// The receiving end of the messages, which takes each once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taken {
     seen: Vec<bool>,
     pub arrived: Vec<(Time, Duration)>,
 }
 
-/// More numbers than any run has: one beyond was not sent.
+/// More than the messages of any run: a number from here on is corrupt.
 const MOST: u64 = 1 << 32;
 
 impl Sent {
@@ -63,7 +63,7 @@ impl Taken {
     /// Takes a message that has arrived.
     ///
     /// # Errors
-    /// When it is none that was sent, or has arrived before.
+    /// When `message` is malformed, or has arrived before.
     pub(super) fn take(&mut self, now: Time, message: &[u8]) -> Result<(), FlowFailure> {
         let field = |at: usize| {
             let bytes = message.get(at..at + 8)?;

@@ -15,7 +15,7 @@ pub(super) struct Sent {
     /// Whether its coding blocks are logged.
     coding_blocks: bool,
     symbols: u64,
-    /// By stream, from `first` on.
+    /// Bytes logged as sent of each stream, from stream `first` on.
     logged: Vec<u64>,
     first: u64,
 }
@@ -49,7 +49,7 @@ impl Sent {
         Sent { log, coding_blocks, symbols: 0, logged, first: 0 }
     }
 
-    /// Looks at the first `opened` streams.
+    /// Logs the progress of the first `opened` streams.
     pub(super) fn note(&mut self, now: Time, connection: &mut Connection, opened: u64) {
         if self.coding_blocks {
             self.note_blocks(now, connection);
@@ -88,7 +88,7 @@ impl Received {
         Received { log, watch, symbols, first_symbol: 0, streams: Vec::new(), first: 0 }
     }
 
-    /// Looks at all streams; `finished` are those that were read to their end.
+    /// Logs the progress of all streams; `finished` are those that were read to their end.
     pub(super) fn note(
         &mut self,
         now: Time,
@@ -106,7 +106,7 @@ impl Received {
         }
         let slice = (!self.watch.coding_blocks).then_some(self.watch.slice);
         let look = Look { now, connection, slice };
-        // Streams come into being in their order, but the first packet of one may overtake another.
+        // Streams are opened in order, but the first packet of one may overtake that of an earlier one.
         let newest = (first..first + self.streams.len() as u64 + 64)
             .rev()
             .find(|number| connection.stream_progress(stream(*number)).is_some());
@@ -137,7 +137,7 @@ impl Received {
     }
 }
 
-/// A look at a connection.
+/// A connection at one instant, and what to log of it.
 #[derive(Clone, Copy)]
 struct Look<'a> {
     now: Time,
@@ -160,7 +160,7 @@ impl Stream {
         }
         self.done = finished;
         let Some(slice) = slice else { return };
-        // A window of symbols cannot be wider than what is looked at.
+        // Slices further than `LOOK_AHEAD` beyond the data without gaps are looked at later.
         let behind = progress.arrived.max(progress.read) / slice;
         let ahead = behind.max(self.first_slice) + LOOK_AHEAD / slice + 2;
         self.whole.resize(usize::try_from(ahead - self.first_slice).unwrap_or(0), false);
@@ -177,7 +177,7 @@ impl Stream {
     }
 }
 
-/// How far beyond the first hole slices may become whole, bytes.
+/// How far beyond the first gap slices are looked at, bytes.
 const LOOK_AHEAD: u64 = 4 << 20;
 
 fn stream(number: u64) -> StreamId {

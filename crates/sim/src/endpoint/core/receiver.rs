@@ -19,7 +19,7 @@ pub struct CoreReceiver {
     host: Host,
     pattern: Pattern,
     connections: Vec<Incoming>,
-    /// That of a connection to which nothing was delivered yet.
+    /// The gauge of a connection to which nothing was delivered yet.
     pub(super) empty: Gauge,
     /// What is logged, if anything is.
     watch: Option<Watch>,
@@ -63,7 +63,7 @@ impl CoreReceiver {
         }
     }
 
-    /// The same with gaps between deliveries measured from `start` on.
+    /// Measures gaps between deliveries from `start` on.
     #[must_use]
     pub fn with_gaps_from(mut self, start: Time) -> Self {
         self.empty.gap_from = start;
@@ -79,7 +79,7 @@ impl CoreReceiver {
         self.connections.iter_mut().find(|incoming| incoming.remote == remote.0)
     }
 
-    /// The same connection until it is gone.
+    /// The connection with the number `remote` at the sender, until it is closed.
     pub(super) fn connection(&mut self, remote: Handle) -> Option<&mut Connection> {
         let handle = self.incoming(remote)?.handle;
         self.host.endpoint.connection(handle)
@@ -101,12 +101,12 @@ impl CoreReceiver {
         gaps.max().unwrap_or_default()
     }
 
-    /// Why the flows do not go on, if they do not.
+    /// Why the flows failed, if they did.
     pub fn failure(&self) -> Option<&FlowFailure> {
         self.host.failure.as_ref()
     }
 
-    /// Logs from now on.
+    /// Starts logging what `watch` selects.
     pub(super) fn log(&mut self, watch: Watch) {
         self.watch = Some(watch);
         for incoming in &mut self.connections {
@@ -170,8 +170,8 @@ impl CoreReceiver {
                     reading.readable = true;
                 }
             }
-            // One without data is a handshake that was never completed; one that has no stream left to read may fall
-            // silent.
+            // Only a close with unread streams is a failure: without data the handshake was never completed, and a
+            // connection whose streams were all read may fall silent.
             Event::Closed(reason) if !incoming.reading.is_empty() => {
                 incoming.failure = Some(FlowFailure::Closed(format!("{reason:?}")));
             }
@@ -181,10 +181,10 @@ impl CoreReceiver {
 }
 
 impl Incoming {
-    /// Takes what has arrived.
+    /// Reads the datagrams and stream data that have arrived.
     ///
     /// # Errors
-    /// If it is not what was sent.
+    /// If they differ from what was sent.
     fn read(
         &mut self,
         now: Time,
@@ -202,7 +202,7 @@ impl Incoming {
                 reading.read(connection, pattern, buffer).map_err(FlowFailure::Corrupt)?;
             self.gauge.deliver(now, bytes);
             if finished {
-                // The other direction carries nothing; ending it makes room for a stream.
+                // The other direction carries no data; finishing it frees the stream's slot.
                 let _ = connection.finish(reading.stream);
                 self.finished.push((reading.stream, now));
                 reading.read = u64::MAX;
@@ -222,7 +222,7 @@ impl Incoming {
 }
 
 impl Reading {
-    /// Reads what there is: how many bytes, and whether that is the end.
+    /// Reads all available bytes and checks them; returns their number, and whether the stream has ended.
     fn read(
         &mut self,
         connection: &mut Connection,

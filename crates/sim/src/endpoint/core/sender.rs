@@ -11,8 +11,8 @@ use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 use crate::traffic::{Traffic, Transfer};
 
-/// The end of flows that connects over all its ports and sends what its applications want: usually one, and
-/// as many connections as there are.
+/// The sending end of flows: connects over all its ports and sends for its applications, usually one, each over
+/// a connection of its own.
 #[derive(Debug)]
 pub struct CoreSender {
     host: Host,
@@ -28,7 +28,7 @@ impl CoreSender {
         }
     }
 
-    /// The same, whose newest application begins at `start`, not when the agent does.
+    /// Starts the newest application at `start` instead of when the agent starts.
     #[must_use]
     pub fn starting(mut self, start: Time) -> Self {
         if let Some(application) = self.applications.last_mut() {
@@ -45,14 +45,14 @@ impl CoreSender {
         self
     }
 
-    /// Has an application's decisions recorded from the beginning of its connection.
+    /// Sets the observer of an application's decisions, from the beginning of its connection.
     pub fn set_observer(&mut self, application: usize, observer: Box<dyn Observer>) {
         if let Some(application) = self.applications.get_mut(application) {
             application.observer = Some(observer);
         }
     }
 
-    /// An application's connection, once it is answered and until it is gone: its statistics and its paths.
+    /// An application's connection, from the answer to its handshake until it is closed.
     pub fn connection(&mut self, application: usize) -> Option<&mut Connection> {
         self.host.endpoint.connection(self.applications.get(application)?.handle?)
     }
@@ -77,18 +77,18 @@ impl CoreSender {
         self.applications.get(application).map_or(0, |application| application.written)
     }
 
-    /// When the last of everything that an application will ever send was known to have arrived.
+    /// When all data that an application will ever send was known to have arrived.
     pub fn finished(&self, application: usize) -> Option<Time> {
         self.applications.get(application)?.finished()
     }
 
-    /// Why an application's flow does not go on, if it does not.
+    /// Why an application's flow failed, if it did.
     pub fn failure(&self, application: usize) -> Option<&FlowFailure> {
         let own = self.applications.get(application).and_then(|known| known.failure.as_ref());
         self.host.failure.as_ref().or(own)
     }
 
-    /// Something happens to the interface of a path. Wake the agent afterwards.
+    /// Applies a change of a path's interface. Wake the agent afterwards.
     pub fn change_path(&mut self, now: Time, path: usize, change: PathChange) {
         if let Some(version) = self.host.versions.get_mut(path) {
             match change {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::TcpProtocol;
 
-/// The sending end. One over a single path lies in its place, not behind a pointer: every packet
-/// would have to follow it.
+/// The sending end. The sender over a single path is stored inline: a pointer would cost every packet a
+/// memory access.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub(super) enum SendingEnd {
@@ -20,7 +20,7 @@ pub(super) enum SendingEnd {
     Striping(Box<StripingSender>),
 }
 
-/// The receiving end, in its place for the same reason.
+/// The receiving end, inline for the same reason.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub(super) enum ReceivingEnd {
@@ -29,8 +29,8 @@ pub(super) enum ReceivingEnd {
     Striping(Box<StripingReceiver>),
 }
 
-/// Hands over what the ends of several paths have. Through a pointer, so that the code that sends over
-/// a single path has its only other caller in place.
+/// Sends the segments of a connection over several paths. `send` is a trait object, so that the generic
+/// `send` is inlined in its only other caller, the loop for a single path.
 fn drain(mut poll: impl FnMut() -> Option<(usize, Segment)>, send: &mut dyn FnMut(usize, Segment)) {
     while let Some((path, segment)) = poll() {
         send(path, segment);
@@ -72,14 +72,14 @@ impl SendingEnd {
         }
     }
 
-    /// What tosses the coins of those that seek shared bottlenecks.
+    /// Sets the generator of the coin tosses with which a multipath connection finds shared bottlenecks.
     pub(super) fn toss_with(&mut self, rng: Rng) {
         if let SendingEnd::Meta(sender) = self {
             sender.toss_with(rng);
         }
     }
 
-    /// The interface of a path is gone. A connection over that path alone is told nothing: it waits.
+    /// The interface of a path is gone. Only a multipath connection is told; others wait.
     pub(super) fn leave(&mut self, now: Time, path: usize) {
         if let SendingEnd::Meta(sender) = self {
             sender.leave(now, path);
@@ -193,7 +193,7 @@ impl SendingEnd {
         }
     }
 
-    /// Everything has been acknowledged, and a connection that is to be closed is.
+    /// Whether everything has been acknowledged, and a connection that is to be closed is closed.
     pub(super) fn is_complete(&self) -> bool {
         match self {
             SendingEnd::Single(sender) => sender.is_drained(),
@@ -202,7 +202,7 @@ impl SendingEnd {
         }
     }
 
-    /// The sender on one path, or those on all of them.
+    /// The sender on `path`, or the senders on all paths.
     pub(super) fn senders(&self, path: Option<usize>) -> Vec<&Sender> {
         match self {
             SendingEnd::Single(sender) => vec![sender],
@@ -217,7 +217,7 @@ impl SendingEnd {
         }
     }
 
-    /// Bytes that the windows of all paths admit beyond what is in flight.
+    /// Bytes that the congestion windows of all paths allow beyond what is in flight.
     pub(super) fn room(&self) -> u64 {
         let room = |sender: &&Sender| sender.cwnd().saturating_sub(sender.in_flight());
         self.senders(None).iter().map(room).sum()
@@ -313,7 +313,7 @@ impl ReceivingEnd {
         }
     }
 
-    /// Bytes of data that came again.
+    /// Bytes of data that arrived more than once.
     pub(super) fn duplicate_bytes(&self) -> u64 {
         match self {
             ReceivingEnd::Single(receiver) => receiver.statistics().duplicate_bytes,

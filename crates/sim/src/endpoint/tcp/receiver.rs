@@ -11,7 +11,7 @@ use crate::endpoint::table::Table;
 use crate::endpoint::{Gauge, Log};
 use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 
-/// Complete connections that stay, because their end may be asked for again.
+/// Complete connections that are kept, because their last segments may be retransmitted.
 const KEPT: usize = 1024;
 
 /// The receiving end of a flow: accepts every connection, reads at once, and measures.
@@ -29,7 +29,7 @@ pub struct TcpReceiver {
     transfer: u64,
     /// Bytes of a message, and when each was delivered.
     messages: Option<(u64, Vec<Time>)>,
-    /// Transfers that are complete, and when, in that order.
+    /// Transfers that are complete, and when, in the order of completion.
     completed: Vec<(u32, Time)>,
     /// Out-of-order arrivals of closed connections, and the bytes that they received twice.
     closed_out_of_order: u64,
@@ -41,7 +41,7 @@ pub struct TcpReceiver {
 struct Connection {
     end: ReceivingEnd,
     delivered: u64,
-    /// Whether it is among those whose timer may run.
+    /// Whether the connection is in `waiting`.
     waits: bool,
     slices: Option<Box<Slices>>,
 }
@@ -65,14 +65,14 @@ impl TcpReceiver {
         }
     }
 
-    /// The same for transfers of `bytes` each, which are complete when that much has been delivered.
+    /// Expects transfers of `bytes` each, which are complete when that much has been delivered.
     #[must_use]
     pub fn with_transfers_of(mut self, bytes: u64) -> Self {
         self.transfer = bytes;
         self
     }
 
-    /// The same with gaps between deliveries measured from `start` on.
+    /// Measures gaps between deliveries from `start` on.
     #[must_use]
     pub fn with_gaps_from(mut self, start: Time) -> Self {
         self.gauge.gap_from = start;
@@ -89,7 +89,7 @@ impl TcpReceiver {
         self.gauge.delivered
     }
 
-    /// The transfers that are complete, by number, and when they were, in that order.
+    /// The numbers of the complete transfers and when each was completed, in that order.
     pub fn completed(&self) -> &[(u32, Time)] {
         &self.completed
     }
@@ -100,7 +100,7 @@ impl TcpReceiver {
         self.closed_out_of_order + open.sum::<u64>()
     }
 
-    /// Bytes of data that came again, of all connections.
+    /// Bytes of data that arrived more than once, of all connections.
     pub fn duplicate_bytes(&self) -> u64 {
         let open = self.connections.iter().map(|(_, connection)| connection.end.duplicate_bytes());
         self.closed_duplicate_bytes + open.sum::<u64>()
@@ -111,8 +111,8 @@ impl TcpReceiver {
         self.messages.iter().flat_map(|(_, times)| times)
     }
 
-    /// The same for messages of `size` bytes each, one behind the other in one stream: the time at which
-    /// each is delivered is kept.
+    /// Records when each message of `size` bytes is delivered, for messages one behind the other in one
+    /// stream.
     #[must_use]
     pub fn with_messages_of(mut self, size: u32) -> Self {
         self.messages = Some((u64::from(size).max(1), Vec::new()));

@@ -14,7 +14,7 @@ use crate::engine::{Agent, Arrival, Loss, Outbox, Payload, PortId};
 use crate::link::DropCause;
 use crate::traffic::{Messages, Source, Traffic, Transfer};
 
-/// What an endless transfer may write ahead: more than any run sends.
+/// Bytes that an endless transfer writes at once: more than any run sends.
 const ENDLESS: u64 = 1 << 60;
 
 /// The sending end of a flow, with the application above it: opens a connection for every transfer,
@@ -33,7 +33,7 @@ pub struct TcpSender {
     pub(super) log: Option<Box<Log>>,
     protocol: Arc<TcpProtocol>,
     source: Source,
-    /// Seed of the coins that connections toss to find shared bottlenecks.
+    /// Seed of the coin tosses with which connections find shared bottlenecks.
     coins: u64,
     /// When each transfer was opened, by number.
     opened: Vec<Time>,
@@ -55,13 +55,13 @@ struct Connection {
     logged: u64,
 }
 
-/// A notice of a random loss on its way to the sender. It is there after a round trip, or with the first
-/// acknowledgement that shows the gap: what marks the loss marks those acknowledgements (Balakrishnan and
+/// A notice of a random loss on its way to the sender. It arrives after a round trip, or with the first
+/// acknowledgement that shows the gap, because such acknowledgements carry the notification (Balakrishnan and
 /// Katz 1998).
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     due: Time,
-    /// What was lost had been sent for the first time, so that a range above it shows the gap.
+    /// Whether the lost segment was sent for the first time, so that a SACK range above it shows the gap.
     first: bool,
     number: u32,
     path: usize,
@@ -80,7 +80,7 @@ impl TcpSender {
         seed: u64,
         name: &str,
     ) -> Result<Self, PolicyError> {
-        // One is made for nothing: what cannot be built shall be known before the run.
+        // Build one sender and discard it, so that an invalid policy is reported before the run.
         SendingEnd::new(protocol, protocol.path_controls.len().max(1))?;
         Ok(TcpSender {
             connections: Table::new(),
@@ -144,19 +144,19 @@ impl TcpSender {
         self.finished
     }
 
-    /// A connection could not be built; cannot happen for a protocol that [`new`](Self::new) took.
+    /// Error of a connection that could not be built; impossible for a protocol that [`new`](Self::new) accepted.
     pub fn failure(&self) -> Option<&PolicyError> {
         self.failure.as_ref()
     }
 
-    /// The messages that it sends, and how many it has by now, if that is its traffic.
+    /// The messages of the application and how many it has offered so far, if messages are its traffic.
     pub(super) fn messages(&self) -> Option<(Messages, u64)> {
         self.messages.map(|messages| (messages, self.source.messages()))
     }
 
-    /// The interface of a path goes, or comes back: nothing leaves or arrives while it is gone. A stream
-    /// over several paths hears of it: its subflow there leaves, and another joins when it is back. Wake
-    /// the agent afterwards.
+    /// Sets the interface of a path down or up; nothing leaves or arrives while it is down. A multipath stream is
+    /// told: its subflow on the path leaves, and another joins when the interface is back. Wake the agent
+    /// afterwards.
     pub fn set_down(&mut self, now: Time, path: usize, down: bool) {
         self.ports.set_down(path, down);
         let (protocol, failure) = (&self.protocol, &mut self.failure);
@@ -169,8 +169,8 @@ impl TcpSender {
         });
     }
 
-    /// A path of streams over several is used only when no other is usable, or like the others again. Wake the agent
-    /// afterwards.
+    /// Makes a path of multipath streams a backup, used only when no other path is usable, or a regular path again.
+    /// Wake the agent afterwards.
     pub fn set_backup(&mut self, path: usize, backup: bool) {
         if let Some(meta) = &mut Arc::make_mut(&mut self.protocol).meta {
             let bit = 1_u16.checked_shl(path as u32).unwrap_or(0);
@@ -184,7 +184,7 @@ impl TcpSender {
         Arc::make_mut(&mut self.protocol).set_stripped(path, strips);
     }
 
-    /// The same for an application that stops at `stop`; what it has written by then is delivered.
+    /// Stops the application at `stop`; what it has written by then is delivered.
     #[must_use]
     pub fn until(mut self, stop: Time) -> Self {
         if stop < Time::MAX {
@@ -236,7 +236,7 @@ impl TcpSender {
         loop {
             self.open_due(now);
             self.advance(now, out);
-            // The end of one transfer may be the beginning of the next.
+            // The end of one transfer may start the next.
             if !self.close(now) {
                 return;
             }
@@ -271,7 +271,7 @@ impl TcpSender {
                     connection.end.finish();
                 }
                 None => {
-                    // It may fall silent at any time, so it must not write far ahead.
+                    // The application may stop at any time, so limit how far it writes ahead.
                     let mss = u64::from(protocol.connection().mss);
                     let ahead = connection.written.saturating_sub(connection.end.sent());
                     let room = (connection.end.room() + mss).saturating_sub(ahead);

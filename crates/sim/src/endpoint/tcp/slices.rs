@@ -15,7 +15,7 @@ impl Slices {
         Slices { size: size.max(1), seen: Ranges::new(), arrived: Vec::new() }
     }
 
-    /// The bytes from `start` to `end` have arrived; names every slice that they make whole.
+    /// Records that the bytes from `start` to `end` have arrived; calls `whole` for every slice that they complete.
     pub(super) fn insert(&mut self, start: u64, end: u64, mut whole: impl FnMut(u64)) {
         if start >= end {
             return;
@@ -41,7 +41,7 @@ impl Slices {
         });
     }
 
-    /// Everything below `offset` has been delivered, so it cannot arrive anew.
+    /// Forgets the ranges below `offset`, which have been delivered and cannot arrive anew.
     pub(super) fn forget_below(&mut self, offset: u64) {
         self.seen.remove_below(offset);
     }

@@ -82,8 +82,8 @@ fn notices_keep_the_window_up_under_loss_where_the_control_heeds_them() {
 
 #[test]
 fn a_notice_comes_no_later_than_what_shows_the_loss() {
-    // Many a round trip is shorter than the smoothed one. A notice that took as long as that would come after three
-    // duplicates had cut the window. The receiver's buffer keeps the link's queue from overflowing.
+    // Many round trips are shorter than the smoothed one; a notice that took that long would come after three
+    // duplicate acknowledgements had cut the window. The receive buffer keeps the link's queue from overflowing.
     let eln = "eln:initial=2".parse().unwrap();
     let timers = TimerConfig { min_rto: Duration::from_secs(1), ..TimerConfig::default() };
     let config = Config { timers, receive_buffer: 64 << 10, ..Config::default() };

@@ -55,7 +55,7 @@ fn serialisation_does_not_drift() {
 
 #[test]
 fn the_remainder_survives_a_change_of_rate_and_ends_with_the_busy_period() {
-    // Two packets at 3 b/s-per-ns scale: 1 B at 3 Mb/s is 2666 2/3 ns.
+    // 1 B takes 2666 2/3 ns at 3 Mb/s.
     let mut link = link("rate=3mbit/6mbit@2us,delay=0ms,buffer=100p");
     for token in 0..3 {
         link.enqueue(Time::ZERO, 1, Ecn::NotEct, token).expect("room");
@@ -117,7 +117,7 @@ fn lost_packets_use_the_bottleneck_and_are_accounted_for() {
     let out = drain(&mut link);
     assert_eq!(out.len(), 10_000);
     let last = deliveries(&out).last().map(|d| (d.time, d.token)).expect("some arrive");
-    // Lost ones before it took their millisecond each.
+    // Lost packets before it took 1 ms of the transmitter each.
     assert_eq!(last.0, Time::from_millis(11 + last.1));
     let counters = *link.counters();
     assert_eq!(counters.packets_serialised, 10_000);

@@ -31,7 +31,7 @@ fn a_trace_delivers_at_its_opportunities() {
     // 0 and 1 fill the first opportunity at 4 ms, 2 and most of 3 the second, 3 ends at 10 ms along with most
     // of 4, which ends with the next cycle at 14 ms.
     assert_eq!(arrivals(&drain(&mut link)), [(0, 24), (1, 24), (2, 24), (3, 30), (4, 34)]);
-    // A rest forgets what opportunities had left, and at 44 ms both of that instant are gone.
+    // An idle period forfeits the rest of an opportunity, and the two opportunities at 44 ms are past.
     link.enqueue(Time::from_millis(44), 40, Ecn::NotEct, 5).expect("room");
     assert_eq!(arrivals(&drain(&mut link)), [(5, 70)]);
 }
@@ -131,7 +131,7 @@ fn controlled_delay_holds_a_standing_queue_near_its_target() {
         for output in &out {
             match output {
                 LinkOutput::Dropped(drop) => {
-                    // Certain when it would have left, not when it would have arrived.
+                    // The drop is certain at the end of service, not at the arrival.
                     assert_eq!(drop.cause, DropCause::QueueEarly);
                     assert_eq!(drop.time.as_nanos() % 800_000, 0, "at an end of service");
                 }
@@ -146,7 +146,7 @@ fn controlled_delay_holds_a_standing_queue_near_its_target() {
     let (late, counters) = run("codel");
     assert!(counters.dropped_early > 1_000 && counters.ecn_marks == 0, "{counters:?}");
     let (never, unmanaged) = run("codel,ecn");
-    // Marks are nothing to a sender that does not listen.
+    // Marks have no effect on a sender that ignores them.
     assert!(unmanaged.ecn_marks > 1_000 && unmanaged.dropped_early == 0, "{unmanaged:?}");
     assert!(never > Duration::from_secs(1) && late < never / 4, "{late:?} {never:?}");
 }

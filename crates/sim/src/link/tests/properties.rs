@@ -100,7 +100,7 @@ proptest! {
         let mut count = |output: LinkOutput<u64>, now: Time| {
             let (time, token) = match output {
                 LinkOutput::Delivered(d) => (d.time, d.token),
-                // Refused at once, perhaps before what came out earlier was asked for.
+                // Refused on entry, perhaps before earlier outputs were collected.
                 LinkOutput::Dropped(d) if d.time == Time::MAX => (latest, d.token),
                 LinkOutput::Dropped(d) => (d.time, d.token),
             };

@@ -111,7 +111,7 @@ fn states_follow_along_the_chain() {
         for i in 0..3 {
             assert!((means[i] - 0.5).abs() < 0.01, "{means:?}");
             for j in 0..3 {
-                // 2000 draws of whom to follow: five deviations are .056.
+                // 2000 draws of the course to follow: five standard deviations are .056.
                 let expected = theta.powi(i.abs_diff(j) as i32);
                 assert!((matrix[i][j] - expected).abs() < 0.06, "{theta} {i} {j}: {matrix:?}");
             }

@@ -10,12 +10,12 @@ use crate::stats::{Estimate, mean};
 pub(in crate::scenario) struct Average {
     /// Keys of the sweep.
     pub keys: Vec<String>,
-    /// The seeds too: a ratio is then that of the averages, and its interval is made by leaving out one seed
-    /// after the other.
+    /// Whether seeds are averaged too: a ratio is then that of the averages, and its interval is that of the
+    /// jackknife over seeds.
     seeds: bool,
 }
 
-/// Which runs at a point figures are taken from; the mean over them is what a formula reckons with.
+/// The runs at a point from which figures are taken; formulas use the mean over them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct Sample<'a> {
     /// Keys of the sweep over whose values figures are averaged.
@@ -31,7 +31,7 @@ enum Seeds {
 }
 
 impl Sample<'_> {
-    /// Which of `count` seeds it has.
+    /// The seeds of this sample, out of `count`.
     pub(in crate::scenario) fn seeds(self, count: usize) -> impl Iterator<Item = usize> {
         (0..count).filter(move |seed| match self.seeds {
             Seeds::One(only) => *seed == only,
@@ -63,7 +63,7 @@ impl Average {
         Sample { keys: &self.keys, seeds }
     }
 
-    /// What `count` seeds come to: the mean of their values, or the value of their means, with its interval.
+    /// The estimate over `count` seeds: the mean of their values, or the value of their means, with its interval.
     pub(in crate::scenario) fn estimate(
         &self,
         count: usize,
@@ -76,7 +76,7 @@ impl Average {
         Estimate::of(&values.collect::<Option<Vec<f64>>>()?)
     }
 
-    /// The same of all seeds but one, if so, without an interval.
+    /// The value of [`estimate`](Self::estimate) without an interval, and without the seed `without` if there is one.
     pub(in crate::scenario) fn mean(
         &self,
         count: usize,
@@ -92,7 +92,7 @@ impl Average {
     }
 }
 
-/// What all of `count` seeds come to, with the interval that leaving out one after the other gives.
+/// The estimate over `count` seeds, with the interval from leaving out each seed in turn.
 pub(in crate::scenario) fn jackknife(
     count: usize,
     of: impl Fn(Option<usize>) -> Option<f64>,

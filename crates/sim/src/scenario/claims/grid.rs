@@ -90,7 +90,7 @@ impl Grid {
         let moving: Vec<&str> = pins.iter().map(|(name, _)| name.as_str()).collect();
         let mut wanted: Pins = pins.to_vec();
         wanted.extend(self.apart(from, &moving).into_iter().cloned());
-        // Where several keys advance together, the point that has most of them as they were.
+        // Where several keys advance together, choose the point that keeps most labels of `from`.
         let kept = |point: &usize| {
             self.labels(*point).iter().filter(|label| self.labels(from).contains(label)).count()
         };
@@ -107,7 +107,7 @@ impl Grid {
         self.labels(point).iter().filter(stays).collect()
     }
 
-    /// The points that differ from `from` in `keys` alone, and in what advances together with them; itself too.
+    /// The points that differ from `from` in `keys` alone, and in what advances together with them; includes `from`.
     pub(in crate::scenario) fn alike(&self, from: usize, keys: &[String]) -> Vec<usize> {
         if keys.is_empty() {
             return vec![from];

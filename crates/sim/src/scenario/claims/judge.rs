@@ -9,8 +9,8 @@ use super::{Along, Claim, Direction, Finding, Form};
 use crate::stats::{Estimate, Verdict};
 
 impl Claim {
-    /// What the runs say, at every point that the claim is about. Empty where the sweep was changed so that
-    /// it has none of them.
+    /// The findings at every point that the claim is about; none if the sweep was changed so that it lacks all of
+    /// these points.
     pub(in crate::scenario) fn judge(
         &self,
         runs: &Runs<'_>,
@@ -39,14 +39,14 @@ impl Claim {
         points.iter().map(finding).collect()
     }
 
-    /// The names of what it finds.
+    /// The names of the findings.
     pub(super) fn names(&self, grid: &Grid, titles: &BTreeMap<String, String>) -> Vec<String> {
         let points = self.points(grid);
         let shown = self.shown(&points, grid);
         points.iter().map(|point| self.name_at(*point, &shown, grid, titles)).collect()
     }
 
-    /// One point for each value of the keys that matter, as far as everything it refers to exists.
+    /// One point for each value of the keys that matter, if everything that the claim refers to exists there.
     pub(super) fn points(&self, grid: &Grid) -> Vec<usize> {
         let wanted = |point: &usize| {
             self.each.iter().all(|(key, values)| {
@@ -65,7 +65,7 @@ impl Claim {
         points
     }
 
-    /// The labels of a point as far as they matter.
+    /// The labels of a point without those that do not matter to the claim.
     fn labels(&self, point: usize, grid: &Grid) -> Vec<(String, String)> {
         let mut apart = self.quantity.fixed();
         apart.extend(self.average.keys.iter().map(String::as_str));
@@ -97,7 +97,7 @@ impl Claim {
         let own = points.first().map(|point| self.labels(*point, grid)).unwrap_or_default();
         let mut shown: Vec<&str> = Vec::new();
         for key in grid.axes.iter().map(|axis| axis.name.as_str()) {
-            // Of keys that advance together the first says it all.
+            // Of keys that advance together, show the first only.
             let is_told = shown.iter().any(|other| grid.together(key, other));
             if several(key) && !is_told && own.iter().any(|(name, _)| name == key) {
                 shown.push(key);
@@ -124,7 +124,7 @@ impl Claim {
         name
     }
 
-    /// What the claim is about, with its interval.
+    /// The claimed value, with its interval.
     fn estimate(&self, runs: &Runs<'_>, point: usize) -> Option<Estimate> {
         match self.less.as_slice() {
             [] => self.difference(runs, point, None),
@@ -132,7 +132,7 @@ impl Claim {
         }
     }
 
-    /// What the claim is about at a point, less the same at another one if there is one.
+    /// The claimed value at a point, minus that at the point `less` if there is one.
     fn difference(&self, runs: &Runs<'_>, point: usize, less: Option<usize>) -> Option<Estimate> {
         let seeds = runs.runs.get(point)?.len();
         let of = |value: &dyn Fn(usize) -> Option<f64>| {
@@ -145,7 +145,7 @@ impl Claim {
         self.average.estimate(seeds, |sample| of(&|at| self.compared(runs, at, sample)))
     }
 
-    /// The step along a key that speaks most against its direction, and what it may be.
+    /// The step along a key that contradicts the direction most, and the bounds of a step.
     fn order(
         &self,
         runs: &Runs<'_>,
@@ -170,7 +170,7 @@ impl Claim {
         (steps.and_then(|steps| steps.into_iter().reduce(worst)), min, max)
     }
 
-    /// The statistic of the curve that all seeds but one, if so, make along a key.
+    /// The statistic of the curve along a key, from all seeds but `without` if there is one.
     fn along_curve(&self, runs: &Runs<'_>, point: usize, without: Option<usize>) -> Option<f64> {
         let Form::Curve(along, statistic) = &self.form else { return None };
         let at = |point: usize| {

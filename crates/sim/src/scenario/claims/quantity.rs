@@ -28,7 +28,7 @@ const GRAMMAR: Grammar = Grammar {
 /// A formula over the figures of runs.
 #[derive(Clone, Debug)]
 pub(in crate::scenario) struct Quantity {
-    /// As it was written.
+    /// The formula as it was written.
     pub text: String,
     formula: Formula,
 }
@@ -43,7 +43,7 @@ pub(in crate::scenario) struct Known {
 }
 
 impl Known {
-    /// Adds what there is at one point.
+    /// Adds the subjects and series of one point.
     pub(in crate::scenario) fn add(&mut self, plan: &Plan, subjects: Vec<String>) {
         self.subjects.extend(subjects);
         for probe in &plan.probes {
@@ -61,7 +61,7 @@ pub(in crate::scenario) struct Runs<'a> {
     pub runs: &'a [Vec<RunReport>],
 }
 
-/// Where the formula of a quantity stands.
+/// The key that holds the formula.
 const KEY: &str = "metric";
 
 impl Quantity {
@@ -120,7 +120,7 @@ impl Quantity {
         series
     }
 
-    /// Keys that do not matter: every figure is taken at its own value of them.
+    /// Keys that every figure of the formula pins, so that their value at the point does not matter.
     pub(in crate::scenario) fn fixed(&self) -> Vec<&str> {
         let mut common: Option<Vec<&str>> = None;
         self.formula.names(&mut |name, _| {
@@ -209,9 +209,9 @@ pub(in crate::scenario) fn number(label: &str) -> Option<f64> {
     label.trim_end_matches('%').parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A statistic of a series: its mean over a time; when it first reaches a level, s; for how long at most it stays as it
-/// is within a time, s; how often it does so for some seconds at least; its coefficient of variation, the standard
-/// deviation of its points over their mean.
+/// A statistic of a series. `mean`: its mean over a time. `reaches`: when it first reaches a level, s. `still`: the
+/// longest time within a span that it keeps one value, s. `pauses`: how often it keeps one for some seconds at
+/// least. `variation`: the standard deviation of its points over their mean.
 fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
     let mut points = series.times.iter().copied().zip(series.values.iter().copied());
     match (function, numbers) {
@@ -237,8 +237,8 @@ fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
     }
 }
 
-/// For how long a series stays at one value after the other between two times: from the first point at a value to the
-/// last.
+/// The lengths of the successive stretches between two times in which a series keeps one value, from the first point
+/// at the value to the last.
 fn stretches(points: impl Iterator<Item = (f64, f64)>, from: f64, to: f64) -> Vec<f64> {
     let mut stretches: Vec<(f64, f64, f64)> = Vec::new();
     for (time, value) in points.filter(|(time, _)| *time >= from && *time <= to) {
@@ -298,8 +298,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Refuses keys and values in `pins` that the sweep lacks, if it is `whole`. One that an assignment or
-/// `[quick]` has changed may lack what the file has, so nothing is refused then.
+/// Refuses keys and values in `pins` that the sweep lacks, if it is `whole`. A sweep that an assignment or
+/// `[quick]` has changed may lack values that the file has, so nothing is refused then.
 pub(in crate::scenario) fn check_pins(
     section: &Section<'_>,
     key: &str,

@@ -11,7 +11,7 @@ use crate::scenario::error::Flaw;
 use crate::scenario::reader::Section;
 use crate::scenario::tree::{Node, Value};
 
-/// What claims are read against.
+/// What claims refer to.
 pub(in crate::scenario) struct Context<'a> {
     pub known: &'a Known,
     pub grid: &'a Grid,
@@ -98,7 +98,7 @@ fn pins(section: &Section<'_>, key: &str, context: &Context<'_>) -> Pins {
     pins
 }
 
-/// A claim that is judged has bounds, and bounds leave room.
+/// Checks that a judged claim has bounds, and that the lower one is not above the upper one.
 fn bounds(section: &Section<'_>, claim: &Claim) {
     let is_order = matches!(claim.form, Form::Order(..));
     match (claim.min, claim.max) {

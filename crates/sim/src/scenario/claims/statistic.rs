@@ -11,7 +11,7 @@ pub(in crate::scenario) struct Statistic {
     pub of: fn(&[(f64, f64)]) -> Option<f64>,
 }
 
-/// Every one of them.
+/// All statistics.
 pub(super) const STATISTICS: &[Statistic] = &[
     // Least-squares line: its rise per unit of x, and the share of the variance that it explains.
     Statistic { name: "slope", of: |curve| fit_line(curve).map(|fit| fit.slope) },
@@ -19,7 +19,7 @@ pub(super) const STATISTICS: &[Statistic] = &[
     // Where the curve is highest, and how high; the first of equals.
     Statistic { name: "peak", of: |curve| highest(curve).map(|(x, _)| x) },
     Statistic { name: "highest", of: |curve| highest(curve).map(|(_, y)| y) },
-    // How much of the peak is lost by the last point.
+    // The share of the peak that is lost by the last point.
     Statistic { name: "fall", of: |curve| Some(1.0 - curve.last()?.1 / highest(curve)?.1) },
     // Most over least.
     Statistic { name: "spread", of: |curve| Some(highest(curve)?.1 / lowest(curve)?) },
@@ -51,7 +51,7 @@ fn knee(curve: &[(f64, f64)]) -> Option<f64> {
     };
     let farthest = curve.iter().map(|point| (point.0, away(point)));
     let farthest: Vec<(f64, f64)> = farthest.collect();
-    // Rounding alone would make a knee of a straight line.
+    // Rounding alone would give a straight line a knee.
     highest(&farthest).filter(|(_, distance)| *distance > 1e-9).map(|(x, _)| x)
 }
 

@@ -83,7 +83,7 @@ fn two_points_are_compared_seed_by_seed() {
     let difference =
         one("[[claim]]\nname = \"x\"\nkind = \"difference\"\nmetric = \"goodput_mbps\"\n\
          at = { variant = \"a\", M = 2 }\nover = { variant = \"b\" }\nmin = 10\nmax = 10\n");
-    // The noise is the same in both, so nothing is left of it; rounding aside.
+    // The noise is the same in both and cancels, except for rounding.
     let estimate = difference.estimate.expect("measured");
     assert!((estimate.mean - 10.0).abs() < 1e-9 && estimate.half_width() < 1e-9);
     let ratio = one("[[measure]]\nname = \"{variant}\"\nmetric = \"goodput_mbps\"\n\
@@ -167,7 +167,7 @@ fn what_was_not_measured_fails() {
     let findings = scenario.judge(&reports(&scenario, |_, _, _| 1.0));
     assert!(findings.iter().all(|finding| finding.verdict == Some(Verdict::Fails)));
     assert!(findings.iter().all(|finding| finding.estimate.is_none()));
-    // A single seed tells no spread.
+    // A single seed gives no spread.
     let mut runs = reports(&scenario, |_, _, _| 1.0);
     let scenario =
         parse(&swept("[[claim]]\nname = \"x\"\nmetric = \"timeouts\"\nat = { M = 1 }\nmin = 0\n"));
@@ -176,7 +176,7 @@ fn what_was_not_measured_fails() {
     assert!(findings.iter().all(|f| f.verdict == Some(Verdict::Open { seeds: None })));
 }
 
-/// Claims, and what is said of them.
+/// Claims, and the messages about them.
 const NEVER_JUDGED: &[(&str, &str)] = &[
     (
         "metric = \"godput_mbps\"\nmin = 1\n",
@@ -338,7 +338,7 @@ fn slopes_and_orders_of_averages() {
          [[claim]]\nname = \"order\"\nkind = \"order\"\nalong = \"M\"\ndirection = \"rising\"\naverage = \"seed\"\n\
          metric = \"goodput_mbps[variant=a] / goodput_mbps[variant=b]\"\n",
     );
-    // (10·M + .2)/(5·M + .2) rises towards 2; of the first step the three seeds say least.
+    // (10·M + .2)/(5·M + .2) rises towards 2; the first step has the widest interval over the three seeds.
     assert_eq!(findings.len(), 2);
     let at = |m: f64| (10.0 * m + 0.2) / (5.0 * m + 0.2);
     let slope = |curve: [f64; 3]| {

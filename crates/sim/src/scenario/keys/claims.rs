@@ -46,7 +46,7 @@ pub const RESULT: &[KeySpec] = &[
     ),
 ];
 
-/// What says which figure of the results is meant. Repeated in [`CLAIM`], [`MEASURE`] and [`CURVE`].
+/// Keys that select a figure of the results. Used in [`CLAIM`], [`MEASURE`] and [`CURVE`].
 macro_rules! figure_parts {
     ($($more:expr),* $(,)?) => {
         &[
@@ -66,7 +66,7 @@ macro_rules! figure_parts {
 const METRIC: &str = "a metric, or arithmetic with metrics: goodput_mbps / M, link.a.marks, \
                       goodput_mbps[M=1], mean(cwnd_bytes, 20)";
 
-/// What claims and measures have in common.
+/// Keys that claims and measures have in common.
 macro_rules! claim_parts {
     ($($more:expr),* $(,)?) => {
         figure_parts!(

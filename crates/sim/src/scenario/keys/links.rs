@@ -21,7 +21,7 @@ const JITTER_LAWS: &[&str] = &JitterLaw::NAMES;
 const JITTER_CORRELATION: &str = "100ms; 0ms to 1 day";
 const MTU: &str = "1400B; 1500B/1400B@10s for changes; 68B to 1GiB";
 
-/// What describes one direction of a link. Repeated in [`LINK`], [`PATH`] and [`REVERSE`].
+/// Keys that describe one direction of a link. Used in [`LINK`], [`PATH`] and [`REVERSE`].
 macro_rules! link_parts {
     ($rate:expr, $delay:expr, $($more:expr),* $(,)?) => {
         &[

@@ -9,7 +9,7 @@ use crate::wireless::mesh::{
     AckRoute, Answers, Forwarding, Renewal, RouteUse, RoutingConfig, Separation,
 };
 
-/// Reads what the network layers do: a protocol, and what is to be different from it.
+/// Reads the network layer: a protocol, and the changes to its defaults.
 pub(super) fn read(section: &Section<'_>) -> RoutingConfig {
     let usual = match section.word("routing") {
         Some("mtcp") => RoutingConfig::mtcp(),

@@ -9,7 +9,7 @@ use crate::endpoint::{CodingCounters, Counters, ShutWindow};
 use crate::engine::Engine;
 use crate::probe::{jain, mean, quantile, standard_deviation};
 
-/// What one flow has come to.
+/// The results of one flow.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     reading: Counters,
@@ -48,12 +48,12 @@ impl Outcome {
         self.rate(self.reading.delivered)
     }
 
-    /// Totals of its closed receive window on one of its paths.
+    /// Totals of the flow's closed receive window on one of its paths.
     pub(super) fn path_shut(&self, path: usize) -> Option<ShutWindow> {
         self.reading.shut.as_ref()?.get(path).copied()
     }
 
-    /// Wire rate of one of its paths, Mb/s.
+    /// Wire rate of one of the flow's paths, Mb/s.
     pub(super) fn path_throughput(&self, path: usize) -> Option<f64> {
         self.reading.arrived.get(path).map(|bytes| self.rate(*bytes))
     }
@@ -113,7 +113,7 @@ impl<'a> Figures<'a> {
         figures
     }
 
-    /// What TCP flows did about marks, or core flows for coding.
+    /// Adds the responses of TCP flows to marks, or the coding figures of core flows.
     fn add_marks_and_coding(&self, figures: &mut Vec<(&'static str, f64)>) {
         if self.0.iter().all(|flow| flow.reading.ecn_responses.is_some()) {
             let responses = self.total(|reading| reading.ecn_responses.unwrap_or(0));
@@ -139,7 +139,7 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// How long packets, blocks and messages took.
+    /// Adds the delays of packets, blocks and messages.
     fn add_delays(&self, figures: &mut Vec<(&'static str, f64)>) {
         if let Some(delays) = self.samples("packet_delay_s") {
             figures.push(("packet_delay_mean_s", mean(&delays)));
@@ -162,14 +162,14 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// How long blocks took, and what was lost of them.
+    /// Adds the delays and losses of blocks.
     fn add_blocks(&self, figures: &mut Vec<(&'static str, f64)>) {
         let (Some(delays), Some(in_order)) =
             (self.samples("block_delay_s"), self.samples("block_order_s"))
         else {
             return;
         };
-        // Neighbours are those of one flow.
+        // Steps are between successive blocks of one flow.
         let of_flow = |flow: &&Outcome| Some(delays_of(flow.blocks.as_ref()?));
         let steps = self.0.iter().filter_map(of_flow).map(|delays| mean_step(&delays));
         let steps: Vec<f64> = steps.collect();
@@ -198,7 +198,7 @@ impl<'a> Figures<'a> {
         ]);
     }
 
-    /// Transfers, and how long they took.
+    /// Adds the transfers and their completion times.
     fn add_completions(&self, figures: &mut Vec<(&'static str, f64)>) {
         let completions = self.samples("fct_s").unwrap_or_default();
         figures.push(("transfers", completions.len() as f64));

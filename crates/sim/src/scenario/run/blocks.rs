@@ -10,7 +10,7 @@ use anabranch_types::Time;
 /// The blocks of one flow that have become whole: slices of its streams, or its coding blocks.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    /// Whether it is known what was lost of them.
+    /// Whether losses of the blocks are known.
     counts_losses: bool,
     whole: Vec<Whole>,
     /// Lost packets with data of each slice, by transfer and number.
@@ -18,17 +18,17 @@ pub(super) struct Blocks {
     coding: Coding,
 }
 
-/// Source symbols of blocks of which not all is known.
+/// Progress of the source symbols of a flow whose coding blocks are logged.
 #[derive(Debug, Default)]
 struct Coding {
-    /// New ends of what was sent, and when.
+    /// The new end of the symbols sent, and when.
     sent: Vec<(u64, Time)>,
-    /// When each symbol was there.
+    /// When each symbol was received or decoded, until its block is complete.
     held: BTreeMap<u64, Time>,
-    /// Symbols that are there although an earlier one, `next`, is not.
+    /// Symbols that are held although an earlier one, `next`, is not.
     ahead: BTreeSet<u64>,
     next: u64,
-    /// New ends of what was there without a gap, and when.
+    /// The new end of the symbols held without a gap, and when.
     in_order: Vec<(u64, Time)>,
 }
 
@@ -36,7 +36,7 @@ struct Coding {
 #[derive(Clone, Copy, Debug)]
 struct Whole {
     transfer: u64,
-    /// Its place in the transfer, and that of the block behind it.
+    /// Place of the block in the transfer, and that of the block behind it.
     place: u64,
     next: u64,
     sent: Time,
@@ -50,7 +50,7 @@ struct Whole {
 pub(super) struct Block {
     /// From its first transmission until it was whole, s.
     pub delay: f64,
-    /// The same until every block before it was whole too; `None` if one never was.
+    /// From its first transmission until every block before it was whole too, s; `None` if one never was.
     pub in_order: Option<f64>,
     /// Packets of it that were lost, if that is known.
     pub lost: Option<u32>,
@@ -76,39 +76,39 @@ fn reached(ends: &[(u64, Time)], place: u64) -> Option<Time> {
 }
 
 impl Blocks {
-    /// None yet; `counts_losses` tells whether it will be known what was lost of them.
+    /// No blocks yet; `counts_losses` tells whether their losses will be known.
     pub(super) fn new(counts_losses: bool) -> Self {
         let (whole, lost, coding) = (Vec::new(), BTreeMap::new(), Coding::default());
         Blocks { counts_losses, whole, lost, coding }
     }
 
-    /// A slice is whole that was first sent at `sent`.
+    /// Records that a slice first sent at `sent` was whole at `at`.
     pub(super) fn slice_whole(&mut self, transfer: u64, place: u64, sent: Time, at: Time) {
         self.whole.push(Whole { transfer, place, next: place + 1, sent, at, lost: None });
     }
 
-    /// A packet with data of a slice was lost.
+    /// Records the loss of a packet with data of a slice.
     pub(super) fn slice_lost(&mut self, transfer: u64, place: u64) {
         *self.lost.entry((transfer, place)).or_default() += 1;
     }
 
-    /// Source symbols below `end` had been sent at `time`.
+    /// Records that source symbols below `end` had been sent at `time`.
     pub(super) fn symbols_sent(&mut self, end: u64, time: Time) {
         self.coding.sent.push((end, time));
     }
 
-    /// A source symbol was there at `time`.
+    /// Records that a source symbol was received or decoded at `time`.
     pub(super) fn symbol_held(&mut self, symbol: u64, time: Time) {
         self.coding.symbol_held(symbol, time);
     }
 
-    /// The fate of every packet of a coding block is known.
+    /// Adds a coding block once the fate of all its packets is known.
     pub(super) fn complete(&mut self, record: BlockRecord) {
         let (place, next) = (record.first.0, record.first.0 + u64::from(record.sources));
         let held: Vec<u64> = self.coding.held.range(place..next).map(|(id, _)| *id).collect();
         let times = held.iter().filter_map(|id| self.coding.held.remove(id));
         let at = times.max();
-        // What was given up, or sent before the flow was watched, has no time.
+        // A block that was given up, or sent before the flow was watched, has no times.
         if let Some(at) = at.filter(|_| held.len() as u64 == next - place)
             && let Some(sent) = reached(&self.coding.sent, place)
         {
@@ -117,12 +117,12 @@ impl Blocks {
         }
     }
 
-    /// How many are whole.
+    /// Number of whole blocks.
     pub(super) fn len(&self) -> usize {
         self.whole.len()
     }
 
-    /// The longest delay of those beyond the first `known`.
+    /// The longest delay of the blocks beyond the first `known`.
     pub(super) fn longest_since(&self, known: usize) -> Option<Duration> {
         self.whole.iter().skip(known).map(|whole| whole.at.since(whole.sent)).max()
     }
@@ -133,7 +133,7 @@ impl Blocks {
         whole.sort_by_key(|whole| (whole.transfer, whole.place));
         let mut blocks = Vec::new();
         let mut before: Option<(u64, u64)> = None;
-        // When everything up to the last block was there; none behind a gap.
+        // When everything up to the last block was whole; `None` after a gap.
         let mut there = Some(Time::ZERO);
         for block in &whole {
             let follows = before == Some((block.transfer, block.place));

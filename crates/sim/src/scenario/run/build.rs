@@ -19,7 +19,7 @@ use crate::scenario::profiles::Protocol;
 use crate::traffic::Traffic;
 use crate::wireless::mesh::MeshCounters;
 
-/// A plan that runs.
+/// A running plan.
 pub(super) struct Live {
     pub engine: Engine,
     pub flows: Vec<LiveFlow>,
@@ -30,7 +30,7 @@ pub(super) struct Live {
     pub mesh: Option<(AgentId, MeshCounters)>,
 }
 
-/// A load that runs.
+/// A running load.
 pub(super) struct LiveLoad {
     pub sink: AgentId,
     /// Bytes that had reached the sink at the end of the warm-up.
@@ -40,7 +40,7 @@ pub(super) struct LiveLoad {
 }
 
 impl Live {
-    /// Remembers every counter: what happens from now on is what is measured.
+    /// Stores every counter at the beginning of the measurement.
     pub(super) fn remember(&mut self) {
         for flow in &mut self.flows {
             flow.remember(&mut self.engine);
@@ -121,7 +121,7 @@ struct Builder<'a> {
     seed: u64,
     measured_from: Time,
     routes: &'a Routes,
-    /// The newest flow of each host that was met, which tells its endpoints.
+    /// The flow built last at each host, which names the host's endpoints.
     hosts: BTreeMap<String, CoreFlow>,
 }
 
@@ -181,7 +181,7 @@ impl Builder<'_> {
         Ok(Box::new(TcpFlow { sender, receiver }))
     }
 
-    /// The protocol with the rates that its application is told, if it is.
+    /// The protocol with the link rates that its application is told, if any.
     fn told(
         &self,
         protocol: Arc<TcpProtocol>,
@@ -199,7 +199,7 @@ impl Builder<'_> {
         Ok(Arc::new(protocol))
     }
 
-    /// The next flow of a host; the first brings the endpoints of all.
+    /// The next flow of a host; the first call builds the endpoints for all flows of the host.
     fn at_host(
         &mut self,
         engine: &mut Engine,
@@ -217,7 +217,7 @@ impl Builder<'_> {
         Ok(flow)
     }
 
-    /// The endpoints of these flows; the first of the flows.
+    /// Builds the endpoints of `flows`; returns the first of the flows.
     fn core(&self, engine: &mut Engine, flows: &[&FlowPlan]) -> Result<CoreFlow, RunError> {
         let first = flows.iter().map(|flow| self.start(flow)).min().unwrap_or_default();
         let mut ends: Option<(CoreSender, CoreReceiver)> = None;
@@ -268,7 +268,7 @@ fn stop(flow: &FlowPlan) -> Time {
     flow.stop.map_or(Time::MAX, |stop| Time::ZERO + stop)
 }
 
-/// What an application between core endpoints is made from, and its traffic beside messages.
+/// The configuration of an application between core endpoints, and its traffic without messages.
 fn core_config(flow: &FlowPlan) -> Result<(CoreConfig, Traffic), RunError> {
     let Protocol::Core(profile) = &flow.protocol else {
         return Err(RunError::Build(format!(
@@ -324,7 +324,7 @@ fn add_load(
     Ok(LiveLoad { sink, remembered: 0, start, stop })
 }
 
-/// What a load sends.
+/// The configuration of a load's source.
 pub(super) fn udp(load: &LoadPlan) -> UdpConfig {
     let config = match load.on_off {
         Some((on, off)) => UdpConfig::on_off(load.rate, load.packet, on, off),

@@ -7,7 +7,7 @@ use anabranch_types::Time;
 use super::blocks::{Block, Blocks};
 use crate::endpoint::{Log, Watched};
 
-/// Reckons the delays of one flow.
+/// Computes the delays of one flow.
 ///
 /// The delay of a packet runs from its first transmission to its delivery in order; that of a slice
 /// from the first transmission of its first byte to the arrival of its last missing byte. What was
@@ -25,12 +25,12 @@ pub(super) struct Delays {
     pub blocks: Blocks,
 }
 
-/// What is under way of one transfer.
+/// Data of one transfer that is not delivered or not whole yet.
 #[derive(Debug, Default)]
 struct Transfer {
     /// Packets that have not been delivered: their ends, and when they were first sent.
     packets: VecDeque<(u64, Time)>,
-    /// How far what was sent has been cut into packets.
+    /// Offset up to which the data sent is divided into packets.
     cut: u64,
     /// When each slice from `first_slice` on was first sent; `None` once it is whole.
     slices: VecDeque<Option<Time>>,
@@ -95,7 +95,7 @@ impl Transfer {
         }
     }
 
-    /// When the slice that is whole now was first sent.
+    /// Marks a slice as whole; returns when it was first sent.
     fn complete(&mut self, slice: u64) -> Option<Time> {
         let index = usize::try_from(slice.checked_sub(self.first_slice)?).ok()?;
         let sent = self.slices.get_mut(index)?.take();
@@ -107,7 +107,7 @@ impl Transfer {
     }
 }
 
-/// The mean absolute difference of successive values; zero of fewer than two.
+/// The mean absolute difference of successive values; zero for fewer than two values.
 pub(super) fn mean_step(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;

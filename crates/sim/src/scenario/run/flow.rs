@@ -34,7 +34,7 @@ impl LiveFlow {
         LiveFlow { flow, start, transfers, remembered: Counters::default(), delays: None }
     }
 
-    /// Has what the sender decides taken down, if it is one that decides.
+    /// Observes the sender's decisions, if the transport's sender reports them.
     pub(super) fn observe(
         &self,
         engine: &mut Engine,
@@ -50,7 +50,7 @@ impl LiveFlow {
         self.delays = Some(Delays::new(watched, watch.slice, measured_from));
     }
 
-    /// Reckons the delays of what has happened since.
+    /// Computes the delays of what has happened since the last call.
     pub(super) fn take_logs(&mut self, engine: &mut Engine) {
         if let Some(delays) = &mut self.delays
             && let Some((sent, received)) = self.flow.take_logs(engine)
@@ -87,7 +87,7 @@ impl LiveFlow {
             .collect()
     }
 
-    /// Whether it ends by itself.
+    /// Whether the flow ends by itself.
     pub(super) fn is_finite(&self) -> bool {
         self.transfers > 0
     }
@@ -97,7 +97,7 @@ impl LiveFlow {
         self.is_finite() && self.flow.completed(engine) >= self.transfers
     }
 
-    /// Why it does not go on, if it does not.
+    /// Why the flow failed, if it did.
     pub(super) fn failure(&self, engine: &Engine) -> Option<FlowFailure> {
         self.flow.failure(engine)
     }
@@ -110,7 +110,7 @@ impl LiveFlow {
         Some(Messages { sent, arrived: arrived.len() as u64, delays })
     }
 
-    /// Something happens to the sender's interface of a path.
+    /// Applies a change of the sender's interface of a path.
     pub(super) fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange) {
         self.flow.change_path(engine, path, change);
     }
@@ -134,7 +134,7 @@ impl LiveFlow {
         }
     }
 
-    /// From when to when its rates are taken.
+    /// The time span over which the flow's rates are taken.
     pub(super) fn span(&self, engine: &Engine, measured_from: Time) -> (Time, Time) {
         let from = self.start.max(measured_from);
         let end = match self.flow.gauge(engine) {
@@ -144,7 +144,7 @@ impl LiveFlow {
         (from, end.max(from))
     }
 
-    /// The longest time without a byte delivered, the wait at the end included unless it is done.
+    /// The longest time without a byte delivered; includes the wait at the end unless the flow is done.
     pub(super) fn longest_gap(&self, engine: &Engine) -> Duration {
         let Some(gauge) = self.flow.gauge(engine) else { return Duration::ZERO };
         if self.is_done(engine) {

@@ -55,7 +55,7 @@ pub(super) fn report(plan: &Plan, live: &mut Live, recorder: Recorder) -> RunRep
     report
 }
 
-/// Adds a figure, unless it is one that nobody has asked for.
+/// Adds a figure, unless it is measured on request only and was not requested.
 fn add(report: &mut RunReport, recorder: &Recorder, subject: &str, metric: &str, value: f64) {
     let wanted = Metric::named(metric).is_none_or(|metric| !metric.on_request)
         || recorder.figures.iter().any(|(of, figure)| of == subject && figure == metric)
@@ -109,7 +109,7 @@ fn figures(
     }
 }
 
-/// Every link by itself. The rate and the losses that make up its capacity are walked anew.
+/// The report of every link. The rate and loss processes behind its capacity are run anew.
 pub(super) fn links(
     plan: &Plan,
     engine: &Engine,

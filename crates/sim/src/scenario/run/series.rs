@@ -19,7 +19,7 @@ use crate::scenario::probes::MESH;
 pub(super) struct Recorder {
     tracks: Vec<Track>,
     stations: Vec<Stations>,
-    /// Links whose mean queue is asked for: the sum of what was seen.
+    /// Links whose mean queue is requested, with the sum of the samples.
     queues: BTreeMap<usize, f64>,
     looks: u64,
     /// Subjects and metrics of which every value is to be kept.
@@ -44,7 +44,7 @@ struct Track {
 const BLOCKS: Watch = Watch { slice: 65_536, coding_blocks: false };
 
 impl Recorder {
-    /// Prepares everything that the plan's probes ask for, and the figures `wanted` besides.
+    /// Prepares everything that the plan's probes ask for, and the figures `wanted` in addition.
     pub(super) fn new(plan: &Plan, wanted: &[(String, &str)], live: &mut Live) -> Self {
         let mut recorder = Recorder {
             tracks: Vec::new(),
@@ -69,7 +69,7 @@ impl Recorder {
         self.tracks.iter().map(|track| track.due).chain(stations).min()
     }
 
-    /// Whether queues are to be looked at.
+    /// Whether queues have to be sampled.
     pub(super) fn watches_queues(&self) -> bool {
         !self.queues.is_empty()
     }

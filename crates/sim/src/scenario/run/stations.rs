@@ -17,9 +17,9 @@ pub(super) struct Stations {
     metrics: Vec<&'static str>,
     interval: Duration,
     due: Time,
-    /// What the hops had counted at the last point.
+    /// The counters of the hops at the last point.
     before: Hops,
-    /// By the metric, and the station or the two of the hop.
+    /// By metric, and by the two stations of a hop, which are the same for one station.
     series: BTreeMap<(&'static str, [u16; 2]), Series>,
 }
 
@@ -44,7 +44,7 @@ impl Stations {
         })
     }
 
-    /// When the next point is due. The first is the beginning.
+    /// When the next point is due. The first is at the beginning of the run.
     pub(super) fn due(&self) -> Time {
         self.due
     }
@@ -74,7 +74,7 @@ impl Stations {
         self.before = counted;
     }
 
-    /// Adds a point about a station, twice the same, or about the hop from one to another.
+    /// Adds a point about the hop from one station to another, or about a station if both are the same.
     fn add(&mut self, metric: &'static str, stations: [u16; 2], now: Time, value: f64) {
         if !self.metrics.contains(&metric) {
             return;

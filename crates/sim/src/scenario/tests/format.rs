@@ -202,7 +202,7 @@ fn seeds_are_counted_or_listed() {
     assert_eq!(messages(&format!("seeds = 0\n{GOOD}")).len(), 1);
 }
 
-/// What stands in a published file; `BLESS=1` writes it first.
+/// The contents of a published file, and what they should be; `BLESS=1` writes the file first.
 fn published(name: &str, now: impl Fn(&str) -> String) -> (String, String) {
     let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
     let before = std::fs::read_to_string(&path).expect(name);
@@ -262,7 +262,7 @@ fn variants_change_keys_and_choose_flows() {
     );
 }
 
-/// What `text` starts from.
+/// Reads `text`, which may name `base` as the scenario that it starts from.
 fn based(text: &str, base: &str) -> Result<Scenario, Vec<String>> {
     let mut read = |path: &str| match path {
         "base.toml" => Ok(base.to_owned()),
@@ -384,7 +384,7 @@ fn queueing_delays_are_recorded_of_either_kind_of_link() {
     };
     let (plain, shaped) = (last(""), last("jitter = \"1ns\""));
     assert!((0.008..=0.0121).contains(&plain), "{plain}");
-    // One is in service when a packet comes to a full queue.
+    // One packet is in service when another comes to a full queue.
     assert!((0.008..=0.0134).contains(&shaped), "{shaped}");
 }
 

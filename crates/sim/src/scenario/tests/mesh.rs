@@ -75,7 +75,7 @@ fn stations_move_as_drawn_or_as_a_file_says() {
     assert!(report.scalar("tcp", "delivered_bytes").unwrap() > 100_000.0);
 }
 
-/// What is said of the ring with `to` in place of `from`.
+/// The messages about the ring with `to` in place of `from`.
 fn message(from: &str, to: &str) -> String {
     let text = RING.replace(from, to);
     assert_ne!(text, RING);
@@ -270,7 +270,7 @@ fn transfers_end_and_loads_arrive() {
     assert!(late.scalar("mesh", "copies").unwrap() < figure("mesh", "copies") / 2.0);
 }
 
-/// Where stations are and what goes over each hop can be recorded; the run itself stays as it is.
+/// Positions of stations and the traffic of each hop can be recorded; that does not change the run.
 #[test]
 fn stations_and_hops_can_be_recorded() {
     let probe = "[[probe]]\nof = \"mesh\"\nseries = [\"x_m\", \"y_m\", \"hop_packets\", \"hop_losses\"]\n\
@@ -313,7 +313,7 @@ fn positions_are_of_stations() {
     let text = format!("{RING}[[probe]]\nof = \"tcp\"\nseries = \"x_m\"\n");
     let errors = Scenario::parse(&text, "t.toml").unwrap_err();
     assert!(errors[0].to_string().contains("'tcp' has none of x_m"), "{}", errors[0]);
-    // Without a subject it is about the only one that has it.
+    // Without a subject, the probe is about the only one that has the metric.
     let text = format!("{RING}[[probe]]\nseries = \"x_m\"\n");
     Scenario::parse(&text, "t.toml").unwrap();
 }

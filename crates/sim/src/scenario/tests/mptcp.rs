@@ -41,7 +41,7 @@ fn by_second(report: &RunReport) -> [Vec<f64>; 2] {
         .map(|path| report.series(path, "throughput_mbps").expect("recorded").values.clone())
 }
 
-/// Something happens to a path after so many milliseconds.
+/// An event of a path after `at` milliseconds.
 fn event(at: u32, path: &str, what: &str) -> String {
     format!("[[event]]\nat = \"{at}ms\"\npath = \"{path}\"\nwhat = \"{what}\"\n")
 }

@@ -8,13 +8,13 @@ fn every_segment_has_the_header() {
     let report = run(&text("tcp:ptcp", ""));
     let [goodput, a, b] = rates(&report);
     assert!(goodput > 14.0, "{goodput}");
-    // What was taken back after a cut, and had been sent, comes twice.
+    // Data that was sent and then unbound after a cut arrives twice.
     let again = report.scalar("bulk", "duplicate_bytes").expect("measured") * 8e-6 / 10.0;
     assert!((0.001..0.05).contains(&(again / goodput)), "{again}");
     // 1460 bytes of payload, IP, TCP, timestamps, and 16 bytes.
     let share = (a + b) / (goodput + again);
     assert!((share - 1528.0 / 1460.0).abs() < 0.005, "{share}");
-    // After a fallback it is TCP.
+    // After a fallback the flow is plain TCP.
     let [goodput, a, b] = rates(&run(&text("tcp:ptcp", "strip-options = \"a\"")));
     assert!((a / goodput - 1512.0 / 1460.0).abs() < 0.01 && b == 0.0, "{}", a / goodput);
 }
@@ -53,7 +53,7 @@ fn a_soft_handoff_stops_nothing() {
     assert!(goodput[1..4].iter().all(|rate| *rate > 6.5), "the first alone: {goodput:?}");
     assert!(goodput[5] > 10.0, "both: {goodput:?}");
     assert!(goodput[7..10].iter().all(|rate| *rate > 6.5), "the second alone: {goodput:?}");
-    // A full queue of 60 packets takes 90 ms more than the 40 ms of the way.
+    // A full queue of 60 packets adds 90 ms to the 40 ms of the round trip.
     let gap = report.scalar("bulk", "longest_gap_s").expect("measured");
     assert!(gap < 0.14, "{gap} s without a byte");
 }
@@ -124,7 +124,7 @@ fn a_plateau_keeps_deep_buffers_empty() {
     assert!(capped[0] > 0.95 * filled[0], "{capped:?} of {filled:?}");
 }
 
-/// Where the way becomes longer at once, the limit of the old one does not stay.
+/// When the path becomes longer at once, the limit found on the old path does not stay.
 #[test]
 fn a_plateau_is_found_anew_when_the_way_changes() {
     let goodput = |control: &str| {
@@ -196,8 +196,8 @@ fn pipes_that_share_a_bottleneck_are_coupled_and_others_are_not() {
     assert!(kept > 0.7 && filled > 0.95, "{kept}, {filled}");
 }
 
-/// §6, different congestion controls in one connection, of the real transport and of simulated TCP: each path is used as
-/// if it were alone.
+/// §6, different congestion controls in one connection, of the real transport and of simulated TCP: each path is
+/// used as if it were alone.
 #[test]
 fn paths_under_different_controls_are_all_filled() {
     let pairs = [["vegas", "reno"], ["westwood", "cubic"], ["bbr", "vegas"], ["veno", "bbr"]];

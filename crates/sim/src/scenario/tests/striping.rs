@@ -54,7 +54,7 @@ fn buffers_of_one_path_and_of_the_application_can_be_larger() {
         let mbps = goodput("tcp:unaware", 6, options);
         assert!((3.2..3.5).contains(&mbps), "{options}: {mbps}");
     }
-    // The slow path's do not help.
+    // A larger buffer for the slow path does not help.
     let mbps = goodput("tcp:unaware", 6, "path-receive-buffer = { slow = \"384KiB\" }");
     assert!((1.3..1.5).contains(&mbps), "{mbps}");
 }
@@ -65,7 +65,7 @@ fn a_blackout_stalls_the_application_whether_its_estimates_show_it_or_not() {
         let text = text("tcp:smart", 4, &format!("estimator = \"{estimator}\""));
         let dark = "\"500kbit\"\nblackout = \"25s-50s\"\ndelay";
         let report = run(&text.replace("\"500kbit\"\ndelay", dark));
-        // What was given to the dark path stays there.
+        // Data given to the dark path stays there.
         let gap = report.scalar("bulk", "longest_gap_s").expect("measured");
         assert!(gap > 20.0, "{estimator}: {gap}");
     }

@@ -18,7 +18,7 @@ pub struct AirConfig {
 }
 
 impl AirConfig {
-    /// Whether there can be such an air.
+    /// Checks that such an air is possible.
     ///
     /// # Errors
     /// When a constant is out of range, or a signal can be sensed farther than it gets in a SIFS.

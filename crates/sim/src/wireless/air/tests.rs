@@ -17,7 +17,7 @@ fn line(places: &[f64], config: &AirConfig) -> Air {
     Air::new(config, Box::new(Fixed(places)), 1).unwrap()
 }
 
-/// A MAC that never backs off by more than nothing.
+/// A MAC whose back-off is always zero slots.
 fn hasty() -> MacConfig {
     MacConfig { window_min: 1, window_max: 1, window_inclusive: false, ..MacConfig::default() }
 }

@@ -35,28 +35,28 @@ pub struct MacConfig {
     /// Data frames of more bytes than this, header included, are preceded by RTS and CTS: never, by
     /// default; 0 for always (dot11RTSThreshold, §9.2.6.4).
     pub rts_threshold: u32,
-    /// What a sender adds for the way there and back when it waits for an answer: 2 µs each way, as ns-2.
+    /// Propagation time that a sender waiting for an answer allows for each way: 2 µs, as ns-2.
     pub propagation_allowance: Duration,
-    /// How long a frame must be on the air before a station notices: 15 µs (aCCATime, §15.3.3). A station
-    /// whose back-off ends earlier transmits, and collides; so stations that picked the same slot do, though
-    /// propagation has set their clocks apart.
+    /// How long a frame must be on the air before a station notices: 15 µs (aCCATime, §15.3.3). A station whose
+    /// back-off ends earlier transmits and collides, so stations that picked the same slot collide although propagation
+    /// delay shifts their clocks.
     pub sense_time: Duration,
-    /// What a message does that finds the channel idle.
+    /// How a message that finds the channel idle gains access.
     pub idle_access: IdleAccess,
-    /// What follows a frame that was not decoded.
+    /// How long stations wait after a frame that was not decoded.
     pub eifs_rule: EifsRule,
     /// Whether CW itself can be drawn; if not, back-off is at most CW − 1, as in ns-2.
     pub window_inclusive: bool,
-    /// Messages that wait at a station, of routing and of data each: 50.
+    /// Room of each of a station's three waiting lines (routing, acknowledgements, data), messages: 50.
     pub queue: usize,
 }
 
-/// What a message does that finds the channel idle and no back-off going on.
+/// How a message that finds the channel idle, and no back-off going on, gains access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleAccess {
-    /// It is sent as soon as the channel has been idle for a DIFS (§9.2.5.1).
+    /// Send as soon as the channel has been idle for a DIFS (§9.2.5.1).
     AtOnce,
-    /// It waits a DIFS from now and then backs off (ns-2 2.35).
+    /// Wait a DIFS from now and then back off (ns-2 2.35).
     BackOff,
 }
 
@@ -98,8 +98,8 @@ impl Default for MacConfig {
 }
 
 impl MacConfig {
-    /// The same constants with the four things that ns-2 2.35 does otherwise: a message always backs off,
-    /// a DIFS follows EIFS, CW itself is never drawn, and a frame is noticed as soon as it arrives.
+    /// The same constants with the four differences of ns-2 2.35: a message always backs off, a DIFS follows EIFS, CW
+    /// itself is never drawn, and a frame is noticed as soon as it arrives.
     pub fn ns2() -> Self {
         MacConfig {
             sense_time: Duration::ZERO,
@@ -166,17 +166,17 @@ pub(in super::super) struct Timing {
     pub(super) slot: u64,
     pub(super) sifs: u64,
     pub(super) difs: u64,
-    /// How much longer the wait after a frame that was not decoded is.
+    /// How much a frame that was not decoded lengthens the following wait.
     pub(super) eifs_extra: u64,
     pub(super) sense: u64,
     /// Airtimes of control frames.
     pub(super) rts: u64,
     pub(super) cts: u64,
     pub(super) ack: u64,
-    /// From the end of a frame until its sender gives the answer up.
+    /// From the end of a frame until its sender stops waiting for the answer.
     pub(super) cts_timeout: u64,
     pub(super) ack_timeout: u64,
-    /// How many values a back-off has at CW: CW + `draws`.
+    /// Back-off is drawn from CW + `draws` values; `draws` is 0 or 1.
     pub(super) draws: u32,
     pub(super) config: MacConfig,
 }

@@ -17,13 +17,13 @@ pub(in super::super) struct Mac {
     /// CW: the present contention window, slots.
     window: u32,
     backoff: BackOff,
-    /// From when slots are counted; `None` while the channel is busy, or there is nothing to count.
+    /// Time from which slots are counted; `None` while the channel is busy, or there is nothing to count.
     counting: Option<u64>,
     /// Whether the radio senses a frame of another station.
     busy: bool,
-    /// Until when others have reserved the channel (the NAV).
+    /// Time until which others have reserved the channel (the NAV).
     reserved: u64,
-    /// Until when an EIFS keeps a DIFS from beginning.
+    /// Time before which an EIFS keeps a DIFS from beginning.
     eifs: u64,
     /// When the channel, as the radio senses it, was last busy, own frames included.
     quiet_since: u64,
@@ -42,10 +42,10 @@ struct Outgoing {
     long_retries: u32,
 }
 
-/// Where in a frame exchange the station is.
+/// The station's state in a frame exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// In none: it contends for the channel, or has nothing to send.
+    /// No exchange: the station contends for the channel, or has nothing to send.
     Contending,
     SendingRts,
     AwaitingCts,
@@ -62,12 +62,12 @@ enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BackOff {
     Nothing,
-    /// None, as long as the channel stays idle.
+    /// No slots, as long as the channel stays idle.
     AtOnce,
     Slots(u32),
 }
 
-/// Sequence numbers, of 12 bits (§7.1.3.4.1), less the one that stands for none.
+/// Sequence numbers of 12 bits (§7.1.3.4.1), except 0, which stands for none.
 const SEQUENCES: u32 = (1 << 12) - 1;
 
 impl Mac {
@@ -92,7 +92,7 @@ impl Mac {
         }
     }
 
-    /// Takes a message to send; whether there was room in the queue.
+    /// Queues a message to send; returns whether there was room.
     pub(in super::super) fn submit(&mut self, now: u64, timing: &Timing, message: Message) -> bool {
         if !self.queue.push(message) {
             self.counters.refused += 1;
@@ -120,7 +120,7 @@ impl Mac {
         }
     }
 
-    /// The timer has run down: a frame to send at once, if any.
+    /// The timer has expired; returns a frame to send at once, if any.
     pub(in super::super) fn handle_timer(
         &mut self,
         now: u64,
@@ -159,7 +159,7 @@ impl Mac {
         let Some(from) = self.counting else { return };
         let deadline = from + self.slots() * timing.slot;
         if self.current.is_some() && deadline <= now + timing.sense {
-            // Too late: the station transmits before it notices.
+            // The back-off ends before the station notices the frame, so it transmits anyway.
             return;
         }
         self.counting = None;
@@ -173,14 +173,14 @@ impl Mac {
         };
     }
 
-    /// A frame that could not be decoded has ended; whether the channel is quiet now.
+    /// A frame that could not be decoded has ended; `quiet`: the channel is idle now.
     pub(in super::super) fn handle_garbled(&mut self, now: u64, timing: &Timing, quiet: bool) {
         self.counters.garbled += 1;
         self.eifs = self.eifs.max(now + timing.eifs_extra);
         self.handle_quiet(now, timing, quiet);
     }
 
-    /// A frame has ended that the radio has not heard; whether the channel is quiet now.
+    /// A frame has ended while the station was transmitting; `quiet`: the channel is idle now.
     pub(in super::super) fn handle_quiet(&mut self, now: u64, timing: &Timing, quiet: bool) {
         if quiet {
             self.busy = false;
@@ -189,7 +189,7 @@ impl Mac {
         self.settle(now, timing);
     }
 
-    /// A frame has been decoded; whether the channel is quiet now.
+    /// A frame has been decoded; `quiet`: the channel is idle now.
     pub(in super::super) fn handle_frame(
         &mut self,
         now: u64,
@@ -264,7 +264,7 @@ impl Mac {
         }
     }
 
-    /// Hands a message up, unless it was here before (§9.2.9).
+    /// Hands a message to the layer above, unless it is a duplicate (§9.2.9).
     fn receive(&mut self, frame: &Frame, notices: &mut Vec<Notice>) {
         if frame.kind != FrameKind::Data {
             return;
@@ -279,7 +279,7 @@ impl Mac {
         notices.push(Notice::Received { from: frame.from, token: frame.token });
     }
 
-    /// The channel is this station's.
+    /// The station has won the channel: sends an RTS or, if none is needed, the data.
     fn begin(&mut self, now: u64, timing: &Timing, current: Outgoing) -> Frame {
         let Message { to, bytes, .. } = current.message;
         if to == Destination::Broadcast || !timing.reserves(bytes) {
@@ -310,7 +310,7 @@ impl Mac {
         Frame { kind: FrameKind::Data, from: self.id, to, airtime, reserves, sequence, token }
     }
 
-    /// The message is through.
+    /// The message was acknowledged, or its broadcast has ended.
     fn finish(&mut self, timing: &Timing, notices: &mut Vec<Notice>) {
         if let Some(current) = self.current {
             self.counters.sent += 1;
@@ -319,7 +319,7 @@ impl Mac {
         self.retire(timing);
     }
 
-    /// No answer has come.
+    /// No answer has come: retries with a larger window, or gives the message up at the retry limit.
     fn fail(&mut self, timing: &Timing, notices: &mut Vec<Notice>) {
         self.counters.failures += 1;
         let config = &timing.config;
@@ -344,7 +344,7 @@ impl Mac {
         self.retire(timing);
     }
 
-    /// Done with the message, one way or the other: back off before the next one (§9.2.5.2).
+    /// Ends the current message, sent or given up, and backs off before the next one (§9.2.5.2).
     fn retire(&mut self, timing: &Timing) {
         self.current = None;
         self.window = timing.config.window_min;
@@ -352,7 +352,7 @@ impl Mac {
         self.step = Step::Contending;
     }
 
-    /// Takes up the next message, and counts slots if the channel lets it.
+    /// Takes the next message from the queue, and starts counting slots if the channel is idle.
     fn settle(&mut self, now: u64, timing: &Timing) {
         let idle = self.step == Step::Contending && !self.busy;
         if self.current.is_none()

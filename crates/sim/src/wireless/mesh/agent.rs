@@ -23,7 +23,7 @@ pub(super) struct MeshAgent {
     next: Option<Time>,
     /// As [`MeshConfig::loss_spares_routing`](super::MeshConfig::loss_spares_routing).
     pub(super) loss_spares_routing: bool,
-    /// What happens on each hop, if anybody wants to know.
+    /// Counters of each hop; `None` unless hops are watched.
     pub(super) hops: Option<Hops>,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct MeshAgent {
 pub(super) struct End {
     /// The station that it is at.
     pub(super) station: u16,
-    /// The station at the other end, and the place of that end among all.
+    /// The station at the other end, and the index of that end among all ends.
     pub(super) peer: u16,
     pub(super) peer_end: u32,
 }
 
-/// Stations that may forward a packet of a transport: as ns-2 has it.
+/// How many stations may forward a transport packet, as in ns-2.
 const LIFETIME: u8 = 32;
 
 impl MeshAgent {
@@ -50,7 +50,7 @@ impl MeshAgent {
         MeshAgent { net, stations, attached, ends, started, next, loss_spares_routing: false, hops }
     }
 
-    /// The port attached next is this end of a connection.
+    /// Announces that the port attached next is this end of a connection.
     pub(super) fn expect(&mut self, end: End) {
         self.ends.push(end);
     }
@@ -63,8 +63,7 @@ impl MeshAgent {
         &self.net.air
     }
 
-    /// Lets everything happen that is due by `now`: at one instant, on the air first. Finds out when something happens
-    /// next.
+    /// Handles everything due by `now`, at one instant what is on the air first, and sets the time of the next event.
     fn advance(&mut self, now: Time) {
         loop {
             let air = self.net.air.next_event().unwrap_or(Time::MAX);
@@ -99,7 +98,7 @@ impl MeshAgent {
         }
     }
 
-    /// Counts what happened to a packet of data on a hop, if anybody wants to know.
+    /// Counts the fate of a data packet on a hop, if hops are watched.
     fn count(&mut self, report: Report) {
         let Some(hops) = &mut self.hops else { return };
         let (from, to, token, has_arrived) = match report {

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 /// How a station finds the MAC addresses of its neighbours (RFC 826), as ns-2 does it.
 ///
-/// One packet per neighbour waits for its address; the next one takes its place. Each packet that finds no address
-/// sends a request, and the third without an answer makes it give up. Addresses are kept for ever.
+/// One packet per neighbour waits for its address; the next one replaces it. Each packet that finds no address sends a
+/// request; after three unanswered ones, the next packet and the waiting one fail. Addresses are kept for ever.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arp {
     neighbours: BTreeMap<u16, Neighbour>,
@@ -16,22 +16,22 @@ struct Neighbour {
     requests: u32,
 }
 
-/// Unanswered requests after which packets are given up.
+/// Unanswered requests after which the next packet fails.
 const MOST_REQUESTS: u32 = 3;
 
 /// The fate of a packet for a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolution {
-    /// It can be sent.
+    /// The address is known: the packet can be sent.
     Known,
-    /// It waits, a request has to be sent, and the packet that waited before is dropped.
+    /// The address is unknown: send a request and keep the packet in place of the `dropped` one.
     Ask { dropped: Option<u32> },
     /// The neighbour does not answer: this packet and the one that waited are given up.
     Failed { held: Option<u32> },
 }
 
 impl Arp {
-    /// A packet is to be sent to a neighbour.
+    /// Decides the fate of a packet for a neighbour.
     pub(super) fn resolve(&mut self, neighbour: u16, token: u32) -> Resolution {
         let entry = self.neighbours.entry(neighbour).or_default();
         if entry.known {
@@ -45,7 +45,7 @@ impl Arp {
         }
     }
 
-    /// A request or a reply has told the address of a neighbour: the packet that waited for it, if one did.
+    /// Marks a neighbour's address as known from its request or reply; returns the packet that waited for it.
     pub(super) fn learn(&mut self, neighbour: u16) -> Option<u32> {
         let entry = self.neighbours.entry(neighbour).or_default();
         entry.known = true;

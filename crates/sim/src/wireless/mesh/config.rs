@@ -37,7 +37,7 @@ pub struct RoutingConfig {
     /// Requests, and replies of destinations, are sent after a time uniform from 0 to this: 10 ms (RFC 4728 §9,
     /// BroadcastJitter).
     pub jitter: Duration,
-    /// Whether MAC addresses have to be found first.
+    /// Whether stations have to resolve MAC addresses by ARP.
     pub arp: bool,
     /// Time of a packet between network layer and MAC, each way: 25 µs, as ns-2.
     pub stack_delay: Duration,
@@ -45,15 +45,15 @@ pub struct RoutingConfig {
     pub forwarding: Forwarding,
     /// Which copies of a request its destination answers.
     pub answers: Answers,
-    /// Whether the stations that send a reply on add whom they have heard in the last 10 s.
+    /// Whether stations that forward a reply add the neighbours they have heard in the last 10 s.
     pub neighbour_lists: bool,
     /// What a source does with several routes to one destination.
     pub routes: RouteUse,
-    /// How far apart two routes must be that are used beside each other.
+    /// How far apart two routes must be to be used at once.
     pub separation: Separation,
     /// When a source that uses several routes searches for new ones.
     pub renewal: Renewal,
-    /// Which way acknowledgements of transports take.
+    /// Which route acknowledgements of transports take.
     pub acknowledgements: AckRoute,
     /// Whether a destination passes on the first of two copies only: it tells copies, which carry the same number (4
     /// bytes), from packets that a transport has sent again (M-TCP, §V).
@@ -86,56 +86,56 @@ pub enum Answers {
     },
 }
 
-/// What a source does with several routes to one destination that are far enough apart. With one route all do as DSR
-/// does.
+/// How a source uses several routes to one destination that are far enough apart. With one route all rules act like
+/// DSR.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RouteUse {
-    /// It uses the shortest route that it knows (DSR).
+    /// Use the shortest known route (DSR).
     Shortest,
-    /// It sends a copy of every data packet along the second route (M-TCP, §III.B).
+    /// Send a copy of every data packet along the second route (M-TCP, §III.B).
     Copies {
         /// The copy leaves later by a time uniform from 0 to this, so that the two do not contend next to the
         /// source. The paper has no number.
         jitter: Duration,
     },
-    /// The same while it measures loss, and the first route alone otherwise (M-TCP, §IV.B and §V: several routes "only in
-    /// an error mode"). It needs receivers that acknowledge every packet, and `drop_copies` off.
+    /// As `Copies` while loss is measured, else the first route alone (M-TCP, §IV.B and §V: several routes "only in an
+    /// error mode"). Needs receivers that acknowledge every packet, and `drop_copies` off.
     CopiesIfLossy {
-        /// As that of `Copies`.
+        /// As in `Copies`.
         jitter: Duration,
-        /// The share of data packets without an acknowledgement above which copies are sent, until it is below half of
-        /// this. Rounds of 32 packets are smoothed; those in which a link has failed do not count.
+        /// Copies are sent once the share of data packets without an acknowledgement is above this, until it is below
+        /// half of it. Rounds of 32 packets are smoothed; those in which a link has failed do not count.
         above: Probability,
     },
-    /// It sends every other data packet along the second route.
+    /// Send every other data packet along the second route.
     Scatter,
-    /// It uses the route found first, and when that fails the second.
+    /// Use the route found first and, when it fails, the one found next.
     Backup,
 }
 
 /// When a source that uses several routes searches for new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// When it has no route left (M-TCP, §III.A).
+    /// When no route is left (M-TCP, §III.A).
     NoRoute,
-    /// As soon as it has one only, every two seconds at most.
+    /// As soon as only one is left, at most every two seconds.
     OneRoute,
 }
 
-/// Which way acknowledgements of transports take.
+/// Which route acknowledgements of transports take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRoute {
     /// The shortest route that the receiving station knows: it has learned the way back from requests.
     Shortest,
-    /// The way back of the packet that has come last.
+    /// The reverse of the route that the latest packet arrived on.
     Arrival,
-    /// Like data: of the routes that the station has answered with.
+    /// Like data, over the routes that the station has answered with.
     LikeData,
 }
 
 impl RoutingConfig {
-    /// The M-TCP paper's routing (§III): requests go on when they have taken fewer hops; the destination alone answers, with
-    /// disjoint routes; neighbours are told in replies; data goes along two routes that are two hops apart, if there are such.
+    /// The M-TCP paper's routing (§III): requests that have taken fewer hops go on; the destination alone answers, with
+    /// disjoint routes; replies tell of neighbours; data takes two routes that are two hops apart, if there are such.
     pub fn mtcp() -> Self {
         RoutingConfig {
             forwarding: Forwarding::FewerHops,
@@ -146,8 +146,8 @@ impl RoutingConfig {
         }
     }
 
-    /// Split multipath routing (Lee and Gerla 2001): two routes with as little in common as possible, data scattered over
-    /// both; they need not be apart.
+    /// Split multipath routing (Lee and Gerla 2001): two routes with as little in common as possible, and data
+    /// scattered over both; the routes need not be apart.
     pub fn smr() -> Self {
         RoutingConfig {
             forwarding: Forwarding::OtherLink,

@@ -4,7 +4,7 @@ use crate::engine::{AgentId, Engine};
 /// What the network layers of all stations have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeshCounters {
-    /// Packets of transports that stations were to send.
+    /// Transport packets handed to a station to send.
     pub originated: u64,
     /// Packets of transports that have arrived.
     pub delivered: u64,
@@ -16,7 +16,7 @@ pub struct MeshCounters {
     pub copies_dropped: u64,
     /// Packets with nothing but routing in them handed to a MAC, at each station on the way.
     pub routing_transmissions: u64,
-    /// Their bytes.
+    /// Bytes of the packets in `routing_transmissions`.
     pub routing_bytes: u64,
     /// Searches for a route that asked the neighbours only.
     pub limited_requests: u64,
@@ -28,13 +28,13 @@ pub struct MeshCounters {
     pub replies: u64,
     /// Replies of stations that knew a route.
     pub cache_replies: u64,
-    /// Replies that told of a shorter route.
+    /// Replies that offered a shorter route.
     pub shortenings: u64,
     /// Replies that have come to the station that asked.
     pub replies_received: u64,
     /// Route errors sent.
     pub errors: u64,
-    /// Packets given up by a MAC: failed links.
+    /// Link failures: packets that a MAC gave up or ARP found no address for.
     pub link_failures: u64,
     /// Packets of others that were given another route.
     pub salvaged: u64,
@@ -45,7 +45,7 @@ pub struct MeshCounters {
 }
 
 impl MeshCounters {
-    /// Those of the stations that are the agent `stations` of an engine; all zero if there are none.
+    /// Counters of the agent `stations` of an engine, a mesh; all zero if there is no such agent.
     pub fn read(engine: &Engine, stations: AgentId) -> Self {
         let agent = engine.agent_as::<MeshAgent>(stations);
         agent.map_or_else(MeshCounters::default, |mesh| *mesh.counters())
@@ -59,7 +59,7 @@ pub struct Drops {
     pub loss: u64,
     /// A station's interface queue was full.
     pub queue: u64,
-    /// Another packet took its place while it waited for a MAC address, or ARP failed.
+    /// Another packet took its place while it waited for a MAC address.
     pub arp: u64,
     /// It waited too long for a route.
     pub expired: u64,

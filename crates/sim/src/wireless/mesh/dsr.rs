@@ -25,20 +25,20 @@ use multipath::Multipath;
 use recent::Recent;
 use requests::Requests;
 
-/// A station above its MAC. Every call ends with the packet handed on, kept or dropped.
+/// A station above its MAC. Every call ends with the packet forwarded, kept or dropped.
 #[derive(Debug)]
 pub(super) struct Station {
     pub(super) link: Link,
     pub(super) cache: RouteCache,
     requests: Requests,
     buffer: SendBuffer,
-    /// The error heard last, which the next request tells everybody of.
+    /// The latest error addressed to this station; its next requests carry it.
     held_error: Option<(LinkError, Time)>,
-    /// Serial numbers of packets overheard lately: each is looked at once.
+    /// Serial numbers of recently overheard packets: each packet is looked at once.
     overheard: Recent,
-    /// Routes whose sources were told lately of a shorter one, and when.
+    /// Routes whose sources were recently told of a shorter one, and when.
     shortened: VecDeque<(Route, Time)>,
-    /// Of each station that has asked for this one, the number of its latest request and the routes of all copies.
+    /// By source: the number of its latest request for this station, and the routes of all copies.
     answered: BTreeMap<u16, (u32, Vec<Route>)>,
     multipath: Multipath,
 }
@@ -63,12 +63,12 @@ impl Station {
         self.link.station
     }
 
-    /// Begins its regular work.
+    /// Starts the periodic check of the send buffer.
     pub(super) fn start(&mut self, net: &mut Net) {
         self.schedule_check(net);
     }
 
-    /// Sends a packet of its own, or one that it has salvaged from a failed link, as soon as it knows a route.
+    /// Sends a packet of this station, new or back from a failed link, as soon as a route is known.
     pub(super) fn originate(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         let (source, target) = (packet.source, packet.target);
@@ -189,8 +189,8 @@ impl Station {
         net.schedule(after, Event::CheckBuffer { station: self.id() });
     }
 
-    /// Looks for routes for the packets that wait, searches again where it is time, and drops those that have waited too
-    /// long.
+    /// Looks for routes for the waiting packets, searches again where it is time, and drops packets that have waited
+    /// too long.
     fn check_buffer(&mut self, net: &mut Net) {
         if self.buffer.len() == 0 {
             return;
@@ -214,7 +214,7 @@ impl Station {
         }
     }
 
-    /// Sends the packets that have got a route, one after the other.
+    /// Sends the waiting packets that now have a route, one after the other.
     fn release(&mut self, net: &mut Net) {
         let mut delay = Duration::ZERO;
         for at in 0..self.buffer.room() {
@@ -226,13 +226,13 @@ impl Station {
         }
     }
 
-    /// A packet of this station's with nothing but routing in it, for another.
+    /// A packet from this station to `to` that carries routing options only.
     fn routing_packet(&self, to: u16) -> Packet {
         Packet::new(self.id(), to, Load::Nothing)
     }
 
-    /// Learns the rest of a route that a packet takes through this station, or through a neighbour that it has heard
-    /// send it: `at` is the place on the route that the packet goes to.
+    /// Learns the rest of a packet's route from this station on, or from a neighbour that was heard sending it: `at` is
+    /// the place on the route that the packet goes to.
     fn notice_route(&mut self, route: &Route, at: usize) {
         let rest = match route.position(self.id()) {
             Some(here) if here + 1 == route.len() => return,

@@ -9,7 +9,7 @@ use super::packet::{Load, Packet, Packets};
 use super::{MeshCounters, RoutingConfig};
 use crate::wireless::{Air, Destination, Message, Priority};
 
-/// What the stations have in common: the air, the packets, and what is due when.
+/// What the stations share: the air, the packets, and the scheduled events.
 #[derive(Debug)]
 pub(super) struct Net {
     pub(super) now: Time,
@@ -24,7 +24,7 @@ pub(super) struct Net {
     serial: u64,
 }
 
-/// Something that is due, in the order of (time, order of scheduling).
+/// A scheduled event, ordered by (time, order of scheduling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     time: Time,
@@ -32,7 +32,7 @@ struct Due {
     event: Event,
 }
 
-/// What is due at a station.
+/// An event at a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// A packet goes to the link layer.
@@ -41,13 +41,13 @@ pub(super) enum Event {
     Enqueue { station: u16, to: Option<u16>, token: u32 },
     /// A packet has come up from the MAC.
     Receive { station: u16, from: u16, token: u32 },
-    /// Packets that wait for a route are looked at.
+    /// The send buffer is checked.
     CheckBuffer { station: u16 },
-    /// A destination has waited for other routes from a source that searches.
+    /// A destination's wait for further routes from a searching source is over.
     Answer { station: u16, source: u16 },
 }
 
-/// What a station is made of below routing.
+/// A station's link layer: address resolution and the way to the MAC.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) station: u16,
@@ -70,13 +70,13 @@ impl Net {
         }
     }
 
-    /// A new packet: with a serial number of its own.
+    /// Stores a new packet under a serial number of its own; returns its token.
     pub(super) fn insert(&mut self, packet: Packet) -> u32 {
         let serial = self.next_serial();
         self.packets.insert(Packet { serial, ..packet })
     }
 
-    /// A number that nothing else has.
+    /// A serial number that was not used before.
     pub(super) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
@@ -93,13 +93,13 @@ impl Net {
         self.due.peek().map(|Reverse(due)| due.time)
     }
 
-    /// Takes out the event that is due now.
+    /// Takes out the next event if it is due now.
     pub(super) fn pop_due(&mut self) -> Option<Event> {
         let due = self.due.peek().is_some_and(|Reverse(due)| due.time <= self.now);
         due.then(|| self.due.pop().map(|Reverse(due)| due.event)).flatten()
     }
 
-    /// A time from zero to `most`.
+    /// A random time, uniform from zero to `most`.
     pub(super) fn jitter(rng: &mut Rng, most: Duration) -> Duration {
         most.mul_f64(rng.uniform())
     }
@@ -111,8 +111,8 @@ impl Link {
         Link { station, rng, arp: Arp::default() }
     }
 
-    /// Sends a packet to a neighbour, or to everybody. Returns the packets that cannot be sent to that neighbour: this
-    /// one, and one that waited for its address.
+    /// Sends a packet to a neighbour, or to everybody. Returns the packets that cannot be sent because ARP failed: one
+    /// that waited for the address, and this one.
     pub(super) fn send(&mut self, net: &mut Net, to: Option<u16>, token: u32) -> [Option<u32>; 2] {
         let Some(neighbour) = to.filter(|_| net.config.arp) else {
             self.enqueue(net, to, token);

@@ -8,14 +8,14 @@ use crate::engine::Payload;
 /// A packet of the network layer.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
-    /// The same for the packet at every station on its way; a copy made at its source has its own.
+    /// Serial number, the same at every station on the way; a copy made at the source has its own.
     pub(super) serial: u64,
     pub(super) source: u16,
     pub(super) target: u16,
     pub(super) load: Load,
     /// The way it takes; of a request, the way it has come.
     pub(super) route: Route,
-    /// Where on its route it is: the place of the station that it is being sent to, or has come to.
+    /// Index on its route of the station that it is being sent to, or has reached.
     pub(super) at: u8,
     pub(super) request: Option<Request>,
     pub(super) reply: Option<Box<Reply>>,
@@ -24,9 +24,9 @@ pub(super) struct Packet {
     pub(super) salvaged: u8,
     /// How many more stations may forward it.
     pub(super) lifetime: u8,
-    /// If it is one of two copies: the number that they have in common.
+    /// The number that two copies have in common; `None` for a packet without a copy.
     pub(super) copy: Option<u64>,
-    /// Whether it carries that number.
+    /// Whether the packet carries that number on the air.
     pub(super) is_numbered: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Load {
     Data(Arc<Data>),
     /// Asks a neighbour for its MAC address.
     ArpRequest,
-    /// Answers with it.
+    /// Answers with the MAC address.
     ArpReply,
 }
 
@@ -63,7 +63,7 @@ impl Data {
 /// A route request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    /// Its number among those of its source.
+    /// The request's number among those of its source.
     pub(super) number: u32,
     /// Whether only neighbours hear it.
     pub(super) limited: bool,
@@ -74,14 +74,14 @@ pub(super) struct Request {
 pub(super) struct Reply {
     /// The route from the station that asked.
     pub(super) route: Route,
-    /// The neighbours of the stations on its way: each has added those that it has heard.
+    /// Neighbours of the stations that forwarded the reply: each has added those that it has heard.
     pub(super) neighbours: Vec<NeighbourList>,
 }
 
 /// A link that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LinkError {
-    /// Who has to know; `None`: whoever hears of it.
+    /// The station to be told; `None`: every station that the error reaches.
     pub(super) tell: Option<u16>,
     pub(super) from: u16,
     pub(super) to: u16,
@@ -90,14 +90,14 @@ pub(super) struct LinkError {
 /// Most errors in a packet: ns-2's limit.
 const MAX_ERRORS: usize = 3;
 
-/// The link errors that a packet carries: those of packets that were errors themselves, and the newest.
+/// The link errors that a packet carries, the newest last; the others come from error packets that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Errors {
     errors: [Option<LinkError>; MAX_ERRORS],
 }
 
 impl Errors {
-    /// Adds the newest; whether there was room.
+    /// Adds an error as the newest; returns whether there was room.
     pub(super) fn push(&mut self, error: LinkError) -> bool {
         let place = self.errors.iter_mut().find(|place| place.is_none());
         place.is_some_and(|place| {
@@ -124,7 +124,7 @@ impl Errors {
     }
 }
 
-/// Bytes of an IP header. That of a data packet counts twice, as in ns-2: in the transport's size, too.
+/// Bytes of an IP header. In a data packet it counts twice, as in ns-2: the transport's size includes it too.
 const IP_BYTES: u32 = 20;
 /// Bytes of an ARP packet (RFC 826).
 const ARP_BYTES: u32 = 28;
@@ -132,7 +132,7 @@ const ARP_BYTES: u32 = 28;
 const ADDRESS_BYTES: u32 = 4;
 
 impl Packet {
-    /// A packet without anything.
+    /// A packet without route and options.
     pub(super) fn new(source: u16, target: u16, load: Load) -> Self {
         Packet {
             serial: 0,
@@ -175,17 +175,17 @@ impl Packet {
         IP_BYTES + options.next_multiple_of(4) + data
     }
 
-    /// Whether it carries routing options only.
+    /// Whether the packet carries routing options only.
     pub(super) fn is_routing(&self) -> bool {
         matches!(self.load, Load::Nothing)
     }
 
-    /// The station that it is being sent to or has come to.
+    /// The station that the packet is being sent to or has reached.
     pub(super) fn here(&self) -> Option<u16> {
         self.route.get(self.at.into())
     }
 
-    /// The station behind that.
+    /// The station after [`here`](Self::here) on the route.
     pub(super) fn next(&self) -> Option<u16> {
         self.route.get(usize::from(self.at) + 1)
     }

@@ -28,17 +28,17 @@ impl Route {
         self.stations.get(..usize::from(self.len)).unwrap_or_default()
     }
 
-    /// How many stations it has, its ends included.
+    /// The number of stations, the ends included.
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// Whether it has none.
+    /// Whether the route has no stations.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many transmissions it takes.
+    /// The number of transmissions along the route.
     pub fn hops(&self) -> usize {
         self.len().saturating_sub(1)
     }
@@ -63,7 +63,7 @@ impl Route {
         self.stations().get(1..self.len().saturating_sub(1)).unwrap_or_default()
     }
 
-    /// Whether it leads through a station, or begins or ends there.
+    /// Whether a station is on the route, ends included.
     pub fn contains(&self, station: u16) -> bool {
         self.stations().contains(&station)
     }
@@ -73,7 +73,7 @@ impl Route {
         self.stations().iter().position(|other| *other == station)
     }
 
-    /// Whether it takes the link from one station to another, in this direction.
+    /// Whether the route takes the link from one station to another, in this direction.
     pub fn uses(&self, from: u16, to: u16) -> bool {
         self.link(from, to).is_some()
     }
@@ -83,12 +83,12 @@ impl Route {
         self.stations().windows(2).position(|pair| *pair == [from, to])
     }
 
-    /// Whether there is no room for another station.
+    /// Whether the route has no room for another station.
     pub fn is_full(&self) -> bool {
         self.len() == MAX_ROUTE
     }
 
-    /// Adds a station at the end; whether there was room.
+    /// Adds a station at the end; returns whether there was room.
     pub fn push(&mut self, station: u16) -> bool {
         let room = !self.is_full();
         if room && let Some(place) = self.stations.get_mut(usize::from(self.len)) {
@@ -103,7 +103,7 @@ impl Route {
         self.len = self.len.min(len.min(MAX_ROUTE) as u8);
     }
 
-    /// The part from a place on.
+    /// The part of the route from a place on.
     #[must_use]
     pub fn from(&self, at: usize) -> Route {
         Route::new(self.stations().get(at..).unwrap_or_default())
@@ -117,7 +117,7 @@ impl Route {
         route
     }
 
-    /// The way back.
+    /// The route in reverse.
     #[must_use]
     pub fn reversed(&self) -> Route {
         let mut route = *self;
@@ -128,14 +128,14 @@ impl Route {
         route
     }
 
-    /// This route and then another; `None` if that is too long.
+    /// This route followed by another; `None` if that is too long.
     #[must_use]
     pub fn joined(&self, other: &Route) -> Option<Route> {
         let mut route = *self;
         other.stations().iter().all(|station| route.push(*station)).then_some(route)
     }
 
-    /// The same without the ways that lead back to a station visited before.
+    /// The route without loops: what leads back to a station visited before is cut out.
     #[must_use]
     pub fn without_loops(&self) -> Route {
         let mut route = Route::EMPTY;
@@ -150,7 +150,7 @@ impl Route {
         route
     }
 
-    /// How many stations both begin with.
+    /// The number of stations that both routes begin with.
     pub fn common_prefix(&self, other: &Route) -> usize {
         let pairs = self.stations().iter().zip(other.stations());
         pairs.take_while(|(one, two)| one == two).count()

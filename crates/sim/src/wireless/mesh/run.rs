@@ -34,7 +34,7 @@ pub struct MeshConfig {
 pub struct MeshFlow {
     /// The station that sends, counted from 0.
     pub from: u32,
-    /// The station that receives; another one.
+    /// The station that receives, not `from`.
     pub to: u32,
     /// When it begins.
     pub start: Time,
@@ -47,7 +47,7 @@ pub struct MeshFlow {
 pub enum MeshTraffic {
     /// What an application sends over TCP: a stream without end, or transfers.
     Tcp(Arc<TcpProtocol>, Traffic),
-    /// Datagrams that nothing slows down.
+    /// Datagrams without congestion control.
     Udp(UdpConfig),
 }
 
@@ -60,8 +60,8 @@ pub struct Mesh {
 }
 
 impl MeshFlow {
-    /// TCP as the M-TCP paper has it, from the beginning: ns-2's Sack1 with segments of 500 bytes, a window of 32 and an
-    /// acknowledgement for each.
+    /// A flow from time 0 with the TCP of the M-TCP paper: ns-2's Sack1 with segments of 500 bytes, a window of 32 and
+    /// an acknowledgement for each.
     pub fn tcp(from: u32, to: u32) -> Self {
         let sack = Config::ns2_sack1(false);
         let config = Config { mss: 500, receive_buffer: 32 * 500, ..sack };
@@ -155,24 +155,24 @@ impl Mesh {
         self.engine.now()
     }
 
-    /// Bytes of a TCP flow that its sender knows to have arrived; 0 for others.
+    /// Bytes of a TCP flow that its sender knows to have arrived; 0 for other flows.
     pub fn acknowledged(&self, flow: usize) -> u64 {
         self.sender(flow).map_or(0, TcpSender::acknowledged)
     }
 
-    /// Bytes that a flow has delivered: of TCP in order, of UDP those of all datagrams on the wire, however often each came.
+    /// Bytes that a flow has delivered: of TCP in order, of UDP on the wire with duplicates.
     pub fn delivered(&self, flow: usize) -> u64 {
         let Some((_, receiver)) = self.flows.get(flow) else { return 0 };
         let tcp = self.engine.agent_as::<TcpReceiver>(*receiver).map(TcpReceiver::delivered);
         tcp.or_else(|| self.engine.agent_as::<Sink>(*receiver).map(Sink::bytes)).unwrap_or(0)
     }
 
-    /// Counters of a TCP flow's sender; all zero for others.
+    /// Counters of a TCP flow's sender; all zero for other flows.
     pub fn statistics(&self, flow: usize) -> SenderStatistics {
         self.sender(flow).map_or_else(SenderStatistics::default, TcpSender::statistics)
     }
 
-    /// The ends of a TCP flow, to read them as those of any other flow in [`engine`](Self::into_engine).
+    /// The ends of a TCP flow, which can be read like those of any other flow in the [engine](Self::into_engine).
     pub fn flow(&self, flow: usize) -> Option<TcpFlow> {
         let (sender, receiver) = *self.flows.get(flow)?;
         self.engine.agent_as::<TcpSender>(sender)?;
@@ -184,7 +184,7 @@ impl Mesh {
         self.flows.get(flow).map(|(_, receiver)| *receiver)
     }
 
-    /// The engine that it runs in, with all that is in it, and who all stations are there.
+    /// The mesh's engine with everything in it, and the agent there that all stations are.
     pub fn into_engine(self) -> (Engine, AgentId) {
         (self.engine, self.agent)
     }
@@ -208,7 +208,7 @@ impl Mesh {
     }
 }
 
-/// The link between a transport and its station: fast enough to add nothing.
+/// The link between a transport and its station: fast enough to add no delay.
 fn wire() -> LinkConfig {
     let mut wire = LinkConfig::new(Bitrate::from_bps(1_000_000_000_000), Duration::ZERO);
     wire.queue.limit = Some(QueueLimit::Bytes(DataSize::from_bytes(1 << 30)));
@@ -224,7 +224,7 @@ pub enum MeshError {
     NoSuchStation(u32, u32),
     /// A protocol cannot be built.
     Protocol(PolicyError),
-    /// Cannot happen: the wires between transports and stations are ours.
+    /// Cannot happen: the wires between transports and stations are fixed and valid.
     Topology(TopologyError),
 }
 

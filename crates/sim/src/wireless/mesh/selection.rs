@@ -13,7 +13,7 @@ pub struct NeighbourList {
     pub neighbours: Vec<u16>,
 }
 
-/// How far apart two routes have to be that are used at once.
+/// How far apart two routes have to be to be used at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separation {
     /// They share no station but their ends.
@@ -33,14 +33,14 @@ pub fn shared_stations(one: &Route, two: &Route) -> usize {
     one.between().iter().filter(|station| two.between().contains(station)).count()
 }
 
-/// What replies have told of who hears whom.
+/// Which stations hear each other, as far as replies have told.
 #[derive(Clone, Debug, Default)]
 pub struct NeighbourMap {
     lists: BTreeMap<u16, Vec<u16>>,
 }
 
 impl NeighbourMap {
-    /// Takes up what a station has told last.
+    /// Replaces a station's list by its latest one.
     pub fn learn(&mut self, list: &NeighbourList) {
         self.lists.insert(list.station, list.neighbours.clone());
     }
@@ -51,7 +51,7 @@ impl NeighbourMap {
         tells(&one, &two) || tells(&two, &one)
     }
 
-    /// Whether two routes between the same stations are that far apart.
+    /// Whether two routes between the same stations are as far apart as `separation` demands.
     pub fn are_separate(&self, one: &Route, two: &Route, separation: Separation) -> bool {
         let far = match separation {
             Separation::Stations => true,
@@ -71,7 +71,7 @@ fn inner(route: &Route) -> &[u16] {
     between.get(1..between.len().saturating_sub(1)).unwrap_or_default()
 }
 
-/// The routes to one destination that its replies have told, in the order of their arrival, and which of them to use.
+/// The routes to one destination told in replies, in the order of arrival, and which of them to use.
 #[derive(Clone, Debug, Default)]
 pub struct RouteSet {
     found: Vec<(Route, Time)>,
@@ -79,7 +79,7 @@ pub struct RouteSet {
     second: Option<Route>,
 }
 
-/// Most routes to a destination; the oldest leave.
+/// Most routes to a destination; the oldest are dropped.
 const MOST_ROUTES: usize = 16;
 
 impl RouteSet {
@@ -96,7 +96,7 @@ impl RouteSet {
         self.select(how);
     }
 
-    /// A link has failed: the routes that use it are gone.
+    /// A link has failed: removes the routes that use it.
     pub fn remove_link(&mut self, from: u16, to: u16, how: Separation) {
         let before = self.found.len();
         self.found.retain(|(route, _)| !route.uses(from, to));
@@ -110,7 +110,7 @@ impl RouteSet {
         self.found.first().map(|(route, _)| *route)
     }
 
-    /// The route to use beside the first: far enough from it, the shortest of those, and of several the newest.
+    /// The route to use besides the first: far enough from it, the shortest such, the newest among equals.
     pub fn second(&self) -> Option<Route> {
         self.second
     }
@@ -126,7 +126,7 @@ impl RouteSet {
     }
 }
 
-/// Of the routes that a destination has received, the one to answer in addition to the first: with the fewest stations
+/// Of the routes by which requests reached a destination, the one to answer besides the first: with the fewest stations
 /// in common, then the shortest, then the earliest (SMR: Lee and Gerla 2001, §III.B).
 pub fn maximally_disjoint(first: &Route, others: &[Route]) -> Option<Route> {
     let others = others.iter().filter(|route| *route != first);

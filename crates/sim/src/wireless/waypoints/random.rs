@@ -9,9 +9,9 @@ use super::{Leg, Waypoints};
 
 /// The longest time that movements are drawn for, warm-up included: ten days.
 const LONGEST: Duration = Duration::from_secs(864_000);
-/// The longest way across an area, and the highest speed, in metres and metres per second.
+/// The longest side of an area, metres, and the highest speed, metres per second.
 const FARTHEST: f64 = 1e6;
-/// The slowest speed, metres per second: slower stations hardly ever arrive.
+/// The lowest speed, metres per second: slower stations hardly ever arrive.
 const SLOWEST: f64 = 1e-3;
 
 /// Stations that go to a random place at a random speed, wait, and go to the next: random waypoint, as ns-2's
@@ -43,11 +43,11 @@ pub struct RandomWaypoint {
     pub height: f64,
     /// The least speed, metres per second, 0.001 at least.
     pub min_speed: f64,
-    /// The highest, at least as much.
+    /// The highest speed, metres per second, at least `min_speed`.
     pub max_speed: f64,
     /// How long a station waits at every place.
     pub pause: Duration,
-    /// How long it has moved already when the movements begin.
+    /// How long stations have already moved when the movements begin.
     pub warm_up: Duration,
     /// For how long there are movements; then every station goes to its last place and stays there.
     pub duration: Duration,
@@ -137,7 +137,7 @@ impl RandomWaypoint {
         Position::new(x, random.uniform() * self.height)
     }
 
-    /// The way of one station: where it is when the movements begin, then every leg.
+    /// The way of one station: its place when the movements begin, then every leg.
     fn legs(&self, mut random: Rng) -> Vec<Leg> {
         let end = self.duration.as_secs_f64();
         let mut from = self.place(&mut random);
@@ -156,7 +156,7 @@ impl RandomWaypoint {
             if legs.len() == 1 {
                 legs[0] = Leg { from: leg.from, to: leg.from, ..legs[0] };
             }
-            // One that has arrived when the movements begin only waits.
+            // A station that has arrived when the movements begin only waits.
             if leg.start > 0.0 || leg.lasting > 0.0 {
                 legs.push(leg);
             }
@@ -166,7 +166,7 @@ impl RandomWaypoint {
 }
 
 impl Leg {
-    /// What is left of it at `seconds`.
+    /// The part of the leg after `seconds`.
     fn since(self, seconds: f64) -> Leg {
         let lasting = (self.start + self.lasting - seconds).max(0.0);
         Leg { start: seconds, from: self.at(seconds), to: self.to, lasting }

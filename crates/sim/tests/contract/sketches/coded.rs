@@ -25,7 +25,7 @@ pub fn random(loss: &'static [f64]) -> impl FnMut(u32) -> bool {
     move |path| rng.chance(loss[path as usize])
 }
 
-/// Packets with a symbol are lost whose place among those of their path, from 0, is listed.
+/// Loses the packets with a symbol whose position among those of their path, from 0, is listed.
 pub fn listed(lost: &'static [(u32, u64)]) -> impl FnMut(u32) -> bool {
     let mut places = BTreeMap::<u32, u64>::new();
     move |path| {
@@ -35,7 +35,7 @@ pub fn listed(lost: &'static [(u32, u64)]) -> impl FnMut(u32) -> bool {
     }
 }
 
-/// Something of a block that left.
+/// A symbol or repair of a block that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub at: Time,
@@ -56,7 +56,7 @@ pub struct Block {
     pub sent: Vec<Sent>,
 }
 
-/// All that left, oldest first.
+/// All symbols and repairs that were sent, oldest first.
 pub fn departures(observed: &[(Time, Observation)]) -> Vec<Sent> {
     let sent = |(at, observation): &(Time, Observation)| match observation {
         Observation::Scheduled { path, what, symbol, .. } => {

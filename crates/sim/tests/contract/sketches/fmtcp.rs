@@ -14,7 +14,7 @@ use crate::rig::{Rig, Setting};
 /// Source symbols in a block.
 const BLOCK: u64 = 8;
 
-/// Its policies with an ideal code, the block complete except for a chance of `failure`; `changes` to other axes.
+/// FMTCP's policies with an ideal code and blocks that fail with the probability `failure`; `changes` to other axes.
 fn fmtcp(failure: f64, changes: &[(Axis, &str)]) -> Profile {
     let complete = format!("delta-complete:failure={failure},block={}", BLOCK * SYMBOL);
     let mut fmtcp = profile(&[
@@ -46,7 +46,7 @@ fn blocks_are_provisioned_until_complete_with_high_probability() {
         });
         transfer(&mut rig, 4800);
         let observed = rig.observed();
-        // What departs meets its fate in the same order.
+        // Departures and fates are in the same order.
         let mut fate = BTreeMap::<u64, Vec<bool>>::new();
         let mut blocks = blocks(&observed);
         for sent in departures(&observed) {
@@ -56,7 +56,7 @@ fn blocks_are_provisioned_until_complete_with_high_probability() {
                 fate.entry(*first).or_default().push(lost);
             }
         }
-        // Until then the loss is not known well.
+        // Before that, the loss estimate is not settled.
         blocks.retain(|first, _| *first >= 800);
         let failed = blocks.iter().filter(|(first, block)| {
             let first_sent = usize::from(block.sources + block.planned);
@@ -104,7 +104,7 @@ fn symbols_of_a_block_arrive_together_whatever_the_path() {
     // No more than a round trip of the quick path.
     let (spread, blocks, tails) = measure(&[]);
     assert!(spread <= 20 && tails == blocks, "{spread} ms, {tails} tails of {blocks}");
-    // Else what the slow path carries comes when everything else has arrived.
+    // Without allocation, what the slow path carries arrives after everything else.
     let (spread, blocks, tails) = measure(&[(Axis::Scheduler, "blind")]);
     assert!(spread >= 70 && tails < blocks, "{spread} ms, {tails} tails of {blocks}, unallocated");
 }

@@ -20,7 +20,7 @@ fn sliding() -> Profile {
     ])
 }
 
-/// The same repairs, but none reaches back before the stretch that it is counted with.
+/// The same repairs, but none covers symbols before the block that it is counted with.
 #[derive(Debug)]
 struct Within(Box<dyn RedundancyPolicy>);
 
@@ -47,8 +47,8 @@ impl RedundancyPolicy for Within {
     }
 }
 
-/// Four-and-twenty symbols over one path of 50 ms each way, of which those listed are lost. Returns what
-/// left (s: source, R: repair), the first symbols that the repairs cover, and when all had arrived.
+/// 24 symbols over one path of 50 ms each way, of which those listed are lost. Returns what left
+/// (s: source, R: repair), the first symbols that the repairs cover, and when all had arrived.
 fn stream(profile: &Profile, lost: &'static [(u32, u64)]) -> (String, Vec<u64>, u64) {
     let mut rig = Core::new(Setting::new(&[50], 200), profile);
     rig.lose(listed(lost));
@@ -59,9 +59,9 @@ fn stream(profile: &Profile, lost: &'static [(u32, u64)]) -> (String, Vec<u64>, 
     (sent.iter().map(|sent| letter(sent.what)).collect(), repairs.collect(), time)
 }
 
-/// Until the last of them has arrived, milliseconds, where none waits for the loss to be noticed.
+/// Time until the last symbol has arrived if none waits for loss detection, milliseconds.
 const ONE_WAY: u64 = 52;
-/// No retransmission arrives before this: the sender has to hear of the loss.
+/// No retransmission arrives before this time, because the sender has to learn of the loss; milliseconds.
 const WITH_RETRANSMISSION: u64 = 150;
 
 #[test]

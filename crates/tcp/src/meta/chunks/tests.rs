@@ -5,7 +5,7 @@ use super::*;
 impl Chunks {
     /// Fails unless the table describes exactly the data from `una` to `next`, agrees with `holds`, which says whether
     /// the subflow in a slot has a chunk (in its stream, in its queue), and no chunk is forgotten: each has arrived, is
-    /// due, or is some subflow's to bring.
+    /// due, or has a subflow that is responsible for it.
     pub(in crate::meta) fn check(
         &self,
         (una, next): (u64, u64),

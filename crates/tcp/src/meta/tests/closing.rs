@@ -61,7 +61,7 @@ fn a_connection_goes_through_the_states_of_figure_4() {
     assert_eq!(run.sender.state(), State::Opening);
     run.sender.write(300_000);
     run.sender.finish();
-    // What the application has closed says so at once, whichever pipes are to be opened still.
+    // A connection that the application has closed says so at once, whichever pipes are still to be opened.
     assert_eq!(run.sender.state(), State::Closing);
 
     let mut run =
@@ -75,7 +75,7 @@ fn a_connection_goes_through_the_states_of_figure_4() {
     let names: Vec<_> = seen.iter().map(|(state, _)| *state).collect();
     let [one, two, three] = [1, 2, 3].map(State::Established);
     assert_eq!(names, [State::Opening, one, two, three, State::Closing, State::Closed]);
-    // The second and the third SYN leave when the first is answered, after 40 ms; their answers come after theirs.
+    // The second and the third SYN leave when the first is answered, after 40 ms; each is answered a round trip later.
     let at: Vec<_> = seen.iter().map(|(_, at)| at.as_secs_f64()).collect();
     assert!((at[1] - 0.04).abs() < 0.001 && (at[2] - 0.12).abs() < 0.001, "{at:?}");
     assert!((at[3] - 0.16).abs() < 0.001, "{at:?}");
@@ -160,7 +160,7 @@ fn whichever_pipe_is_heard_tells_where_the_data_ends() {
         assert!(run.receiver.is_finished() && run.sender.is_end_acknowledged(), "{deaf}");
         assert_eq!(run.sender.state(), State::Closing, "the other has not answered");
     }
-    // If it closes before, the last bytes tell it.
+    // If the application closes before that, the last bytes carry the end.
     let mut run = Run::new(&closing("blind"), &[path(5, 20, 0.0)], 1);
     run.sender.write(2 * MSS);
     run.sender.finish();
@@ -205,7 +205,7 @@ fn the_answering_side_limits_how_many_pipes_there_are() {
         assert!(asked.iter().all(|(at, wanted, limit)| *wanted == 4 && opens(*at) && !limit));
         assert!(answers.iter().all(|(at, agreed, limit)| *agreed == 2 && opens(*at) && *limit));
         assert!(!answers.is_empty());
-        // One that leaves makes room for another.
+        // A pipe that leaves makes room for another.
         run.sender.leave(run.now, 0);
         run.run_until(run.now + Duration::from_secs(2));
         assert_eq!(run.sender.state(), State::Established(2), "{join:?}");
@@ -219,7 +219,7 @@ fn an_answering_side_without_a_limit_names_as_many_pipes_as_it_was_asked_for() {
     let [_, answers] = syns(&mut run, 200);
     assert!(answers.iter().all(|(_, agreed, limited)| *agreed == 3 && !limited), "{answers:?}");
     assert!(!answers.is_empty());
-    // It is no limit: a further one joins.
+    // The number is no limit: a further pipe joins.
     run.paths.push(path(5, 20, 0.0));
     assert_eq!(run.sender.join(controller()), Some(3));
     run.run_until(run.now + Duration::from_secs(1));

@@ -327,7 +327,7 @@ fn a_silent_subflow_is_suspect_until_it_is_heard() {
     let mut sender = sender(&config, 2, script);
     sender.write(8 * MSS);
     assert_eq!(leave(&mut sender, ms(0)).len(), 8);
-    // Path 1 answers, path 0 does not: its chunks go again on path 1, and by itself.
+    // Path 1 answers, path 0 does not: the chunks of path 0 go again on path 1, and the first on path 0 itself.
     sender.handle_segment(ms(40), 1, &ack(4, 0, 1000));
     let timeout = sender.next_timeout().expect("a retransmission timer");
     sender.handle_timeout(timeout);
@@ -350,7 +350,7 @@ fn what_a_subflow_retransmits_itself_is_not_offered_to_it() {
     sender.handle_segment(ms(40), 1, &ack(4, 0, 1000));
     let refilled = leave(&mut sender, ms(40));
     assert!(refilled.iter().all(|(path, chunk)| *path == 1 && *chunk >= 8));
-    // Path 0 times out while path 1 is full: nobody takes what is due but path 0, at its own pace.
+    // Path 0 times out while path 1 is full: only path 0 takes what is due, at its own pace.
     let timeout = sender.next_timeout().expect("a retransmission timer");
     sender.handle_timeout(timeout);
     let after = |n| timeout + Duration::from_millis(n);

@@ -21,7 +21,7 @@ fn without_the_option_a_connection_is_plain_tcp() {
         assert_eq!((run.receiver.delivered(), run.sent_on(1)), (1_000_000, 0), "{join:?}");
         assert!(run.sent_on(0) >= 1_000_000 && seconds > 1.6, "{seconds}");
         assert!(!run.sender.has_joined(1));
-        // Nobody joins, and the only subflow stays.
+        // No subflow joins, and the only one stays.
         let controller = || congestion::build(&policy("reno"), 1000).expect("a controller");
         assert_eq!(run.sender.join(controller()), None);
         run.sender.leave(run.now, 0);
@@ -110,7 +110,8 @@ fn data_that_loses_its_options_before_any_was_acknowledged_makes_a_connection_pl
 
 #[test]
 fn options_that_go_between_the_first_data_and_its_acknowledgement_end_the_connection() {
-    // The sender takes it for plain TCP; the receiver has data with options already, and no place for any without.
+    // The sender falls back to plain TCP; the receiver has data with options already and cannot place data without
+    // them.
     let paths = [path(5, 20, 0.0), path(5, 100, 0.0)];
     let mut run = loses_options(&config("min-rtt"), &paths, 0, Time::from_millis(40));
     while run.step() {}
@@ -126,7 +127,7 @@ fn the_only_subflow_that_loses_its_options_is_lost_until_another_joins() {
     let delivered = run.receiver.delivered();
     assert!(!run.sender.has_joined(0) && !run.sender.is_plain());
     assert!((100_000..500_000).contains(&delivered), "{delivered}");
-    // A new one cannot join as long as options are removed.
+    // A new subflow cannot join as long as options are removed.
     let controller = || congestion::build(&policy("reno:initial=2"), 1000).expect("a controller");
     assert!(run.sender.rejoin(0, controller()));
     run.run_until(Time::from_secs(4));

@@ -45,7 +45,7 @@ fn data_waits_for_all_subflows_if_it_is_to() {
     run.run_until(Time::from_millis(250));
     assert!(run.sent_on(0) > 0 && run.sent_on(1) > 0);
 
-    // One that cannot open holds nobody up for good.
+    // A subflow that cannot open does not hold up the others for ever.
     let mut gives_up = before_data.clone();
     gives_up.subflow.timers.give_up_after = Some(2);
     let mut paths = [path(5, 20, 0.0), path(5, 20, 0.0)];
@@ -91,7 +91,7 @@ fn what_a_subflow_had_goes_elsewhere_when_it_leaves() {
     run.run_until(Time::from_millis(900));
     assert!(run.sender.subflow(1).expect("it exists").in_flight() >= 3000);
     run.sender.leave(run.now, 1);
-    // What it had in flight is lost with it.
+    // What the subflow had in flight is lost with it.
     run.underway.events.retain(|_, (_, index, _)| *index == 0);
     run.run_until(Time::from_millis(3000));
     assert_eq!(run.receiver.delivered(), 1_000_000);

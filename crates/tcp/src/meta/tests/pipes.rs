@@ -58,7 +58,7 @@ fn a_window_cut_by_half_gives_back_what_lies_beyond_it() {
     assert_eq!(sender.statistics().unbound_bytes, 4 * MSS);
     sender.check();
     assert_eq!(leave(&mut sender, ms(40)), [(0, 0)], "its own loss it repairs itself");
-    // Pipe 1 takes them in their order, and only then new data.
+    // Pipe 1 takes the segments given back, in their order, and only then new data.
     sender.handle_segment(ms(50), 1, &ack(3, 0, 1000));
     let taken = leave(&mut sender, ms(50));
     assert_eq!(taken, [(1, 4), (1, 5), (1, 6), (1, 7), (1, 16), (1, 17)]);
@@ -115,10 +115,10 @@ fn a_copy_moves_on_when_whoever_has_it_times_out_too() {
     // Pipe 0 times out: the next pipe that asks takes the copy.
     let first = expire(&mut sender, 0);
     assert_eq!(leave(&mut sender, first), [(0, 0), (1, 0)]);
-    // Pipe 1 times out with it: neither it nor pipe 0, whose copy counts for nothing, takes it; pipe 2 does.
+    // Pipe 1 times out with the segment: neither pipe 1 nor pipe 0, whose copy does not count, takes it; pipe 2 does.
     let second = expire(&mut sender, 1);
     assert_eq!(leave(&mut sender, second), [(1, 0), (2, 0)]);
-    // Pipes 0 and 2 time out at once: each has a copy, and whoever is heard first brings it.
+    // Pipes 0 and 2 time out at once: each has a copy, and the one that is heard first brings it.
     let third = expire(&mut sender, 2);
     assert_eq!(leave(&mut sender, third), [(0, 0), (2, 0)]);
     assert_eq!(sender.statistics().rebound_bytes, 2 * MSS);
@@ -151,7 +151,7 @@ fn a_pipe_without_data_waits_and_nothing_has_happened_to_it() {
             assert_eq!(leave(&mut sender, ms(at)), []);
         }
         assert_eq!(state(&sender, 1), before);
-        // Data or window: it goes on where it was.
+        // With new data or a larger window, the pipe goes on where it was.
         if written == 3 {
             sender.write(MSS);
         } else {

@@ -36,7 +36,7 @@ impl Erratic {
         }
     }
 
-    /// Past or future.
+    /// A time before or after `now`.
     fn some_time(&mut self, now: Time) -> Time {
         let around = Duration::from_millis(self.rng.below(60));
         (now - Duration::from_millis(20)) + around
@@ -87,15 +87,15 @@ impl Scheduler for Erratic {
 enum Fate {
     Leaves,
     Rejoins,
-    /// One more joins, over a path like its own.
+    /// Another subflow joins, over a path like this one's.
     Joins,
     /// Its path loses this many percent from now on.
     Loses(u8),
-    /// What is on its way there is gone.
+    /// Everything on its way over the path is lost.
     Swallows,
     /// A mark cuts its window.
     Cut,
-    /// A notice says that what stands this many segments beyond its acknowledgement was damaged.
+    /// A notice reports the data this many segments beyond its acknowledgement as damaged.
     Damaged(u8),
     /// Its path passes nothing, or everything again.
     Dies(bool),
@@ -119,7 +119,7 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// What controls congestion on a subflow.
+/// The congestion controller of a subflow.
 fn control() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         Just("reno:initial=2"),
@@ -179,7 +179,7 @@ fn suffer(run: &mut Run, index: usize, fate: Fate) {
 
 const BYTES: u64 = 120_345;
 
-/// Whether plain TCP has been reset: its ends disagreed on whether the options had gone before any data came.
+/// Whether a plain TCP connection was reset: its ends disagreed on whether options were lost before any data came.
 fn is_reset(run: &Run) -> bool {
     let mut subflows = 0..run.sender.subflows();
     run.sender.is_plain()
@@ -187,8 +187,8 @@ fn is_reset(run: &Run) -> bool {
         && !subflows.any(|own| run.sender.has_joined(own))
 }
 
-/// What holds in the end. Where subflows were cut off while the connection closed, there may be none to tell where the
-/// data ends.
+/// Checks what must hold in the end. Where subflows were cut off while the connection closed, there may be none left to
+/// signal the end of the data.
 fn check(run: &Run, cut_off: bool) {
     run.sender.check();
     if is_reset(run) {

@@ -12,7 +12,7 @@ use super::{MetaConfig, MetaSender, policy};
 type OnEvent = Box<dyn FnMut(SchedulerEvent, &SchedulerView<'_>) -> Vec<SchedulerAction> + Send>;
 type OnPull = Box<dyn FnMut(PathId, &SchedulerView<'_>, &mut Vec<Pick>) -> Pull + Send>;
 
-/// What it hears, with the time.
+/// The events that a scheduler hears, with their times.
 pub(super) type Heard = Arc<Mutex<Vec<(Time, SchedulerEvent)>>>;
 
 pub(super) struct Script {

@@ -17,7 +17,7 @@ fn frame(kind: FrameKind, sequence: u32) -> Frame {
     Frame { kind, from: 1, to, airtime: 304_000, reserves: 1_000_000, sequence, token: 7 }
 }
 
-/// Runs the timer down repeatedly until a frame is sent; when, and which.
+/// Runs the timer until a frame is sent; returns its time and the frame.
 fn next_frame(mac: &mut Mac, timing: &Timing, notices: &mut Vec<Notice>) -> Option<(u64, Frame)> {
     while let Some(due) = mac.next_timer(timing) {
         if let Some(frame) = mac.handle_timer(due, timing, notices) {

@@ -122,7 +122,7 @@ fn packets_find_their_way_around_a_failed_link() {
         send(&mut mesh, 0, 0, 4);
         let first = arrivals(&mut mesh, 4000);
         assert_eq!(first.len(), 1);
-        // Station 1 uses station 2 whatever it found.
+        // Make station 1 use station 2, whatever it found.
         let way = Route::new(&[0, 1, 2, 4]);
         for (station, at) in [(0_usize, 0), (1, 1)] {
             mesh.stations[station].cache = Default::default();
@@ -201,7 +201,7 @@ fn addresses_are_resolved_once() {
             send(&mut mesh, 100 * at, 0, 1);
         }
         assert_eq!(arrivals(&mut mesh, 1000).len(), 5);
-        // One request and one answer: that also tells the station asked who asks.
+        // One request and one reply: the request also tells the station asked the sender's address.
         assert_eq!(mesh.counters().arp, if arp { 2 } else { 0 });
     }
 }
@@ -235,7 +235,7 @@ fn the_error_heard_last_goes_with_the_next_request() {
         send(&mut mesh, 7000, 0, 4);
         assert_eq!(arrivals(&mut mesh, 7500).len(), 0);
         assert_eq!(mesh.counters().errors, 1);
-        // An error is told for a second.
+        // Requests carry an error for one second.
         send(&mut mesh, if late { 8500 } else { 7500 }, 0, 4);
         // Station 1 learns the new route too, and sends the first packet after the second.
         assert_eq!(arrivals(&mut mesh, 9000).len(), 2);

@@ -1,7 +1,7 @@
 use anabranch_types::Time;
 use core::time::Duration;
 
-/// Packets that wait for a route (RFC 4728 §4.2): by token, with the time at which they came.
+/// Packets that wait for a route (RFC 4728 §4.2): tokens and times of arrival.
 #[derive(Clone, Debug)]
 pub(in super::super) struct SendBuffer {
     places: Vec<Option<(Time, u32)>>,
@@ -12,7 +12,7 @@ impl SendBuffer {
         SendBuffer { places: vec![None; room] }
     }
 
-    /// Takes a packet; the oldest one has to leave if there is no room.
+    /// Adds a packet; returns the oldest one if it has to leave for lack of room.
     pub(in super::super) fn push(&mut self, now: Time, token: u32) -> Option<u32> {
         let since = |place: &Option<(Time, u32)>| place.map_or(Time::ZERO, |(since, _)| since);
         let by_age = |place: &&mut Option<(Time, u32)>| (place.is_some(), since(place));
@@ -22,7 +22,7 @@ impl SendBuffer {
         }
     }
 
-    /// How many places there are, taken or not.
+    /// The number of places, taken or not.
     pub(in super::super) fn room(&self) -> usize {
         self.places.len()
     }

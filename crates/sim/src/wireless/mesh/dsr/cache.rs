@@ -2,8 +2,8 @@ use super::super::route::Route;
 
 /// The routes that a station knows, all of which begin with it (RFC 4728 §4.1, as paths).
 ///
-/// Two shelves, as in ns-2's path cache: routes that were asked for or used (30), and routes that were
-/// seen elsewhere (64). Each is filled round and round. A route of the second shelf that is used moves to the first.
+/// Two shelves, as in ns-2's path cache: routes that were asked for or used (30), and routes that were seen elsewhere
+/// (64). Each is filled in turn. A route of the second shelf that is used moves to the first.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RouteCache {
     own: Shelf,
@@ -33,8 +33,8 @@ impl RouteCache {
         self.seen.add(route);
     }
 
-    /// The shortest route to a station; of several the one found first, on the first shelf if possible. One that
-    /// is to be used is kept on the first shelf.
+    /// The shortest route to a station; among equals the first shelf's, then the one in the lowest place. With
+    /// `for_use`, a route of the second shelf moves to the first.
     pub(in super::super) fn find(&mut self, to: u16, for_use: bool) -> Option<Route> {
         let own = self.own.find(to);
         let seen = self.seen.find(to);
@@ -73,7 +73,7 @@ impl Shelf {
         for kept in &mut self.routes {
             let common = kept.common_prefix(route);
             if common == kept.len() {
-                // A free place, or the beginning of the new one.
+                // A free place, or a kept route that the new one extends.
                 *kept = *route;
                 return;
             }
@@ -87,7 +87,7 @@ impl Shelf {
         self.next = (self.next + 1) % self.routes.len().max(1);
     }
 
-    /// Which route is the shortest to a station, and how many of its stations lead there.
+    /// Index of the shortest route to a station, and how many of its stations lead there.
     fn find(&self, to: u16) -> Option<(usize, usize)> {
         let lengths = self.routes.iter().enumerate();
         let lengths = lengths.filter_map(|(at, route)| Some((at, route.position(to)? + 1)));
@@ -101,7 +101,7 @@ impl Shelf {
     fn remove_link(&mut self, from: u16, to: u16) {
         for route in &mut self.routes {
             if let Some(at) = route.link(from, to) {
-                // Of a route whose first link has failed nothing is left.
+                // A route whose first link has failed is removed.
                 route.truncate(if at == 0 { 0 } else { at + 1 });
             }
         }
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(cache.find(2, true), Some(Route::new(&[0, 1, 2])));
         assert_eq!(cache.find(3, false), Some(Route::new(&[0, 5, 3])));
         assert_eq!(cache.find(3, true), Some(Route::new(&[0, 5, 3])));
-        // It is on the first shelf now, where 64 others do not push it out.
+        // The route is on the first shelf now, where 64 others do not push it out.
         for station in 0..64 {
             cache.notice(&Route::new(&[0, 100 + station]));
         }

@@ -9,11 +9,11 @@ use super::Station;
 use super::requests::{Pace, Search};
 use core::time::Duration;
 
-/// How old an error may be that a request tells of.
+/// Age up to which a request still carries the held error.
 const MOST_ERROR_AGE: Duration = Duration::from_secs(1);
 
 impl Station {
-    /// Searches for a route if it is time; whether the packet that needs it may wait.
+    /// Searches for a route if a search is due; returns whether the packet that needs it may wait.
     pub(super) fn search(&mut self, net: &mut Net, to: u16, own: bool) -> bool {
         let pace = Pace {
             neighbours_first: net.config.neighbours_first,
@@ -88,7 +88,7 @@ impl Station {
         self.send_jittered(net, token);
     }
 
-    /// Whether a copy of a request goes on: the first does, later ones as the rule has it.
+    /// Whether a copy of a request is forwarded: the first is, later ones as `rule` says.
     pub(in super::super) fn is_worth_forwarding(
         &mut self,
         rule: Forwarding,
@@ -145,7 +145,7 @@ impl Station {
         Packet { route: *back, reply: Some(Box::new(reply)), ..self.routing_packet(to) }
     }
 
-    /// A request for this station: it answers with the route that the request has taken, if the rule wants it.
+    /// Answers a request for this station with the route that it has taken, if the rule allows.
     pub(super) fn answer(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         let (Some(request), source) = (packet.request, packet.source) else { return };
@@ -180,7 +180,7 @@ impl Station {
         }
     }
 
-    /// The wait for other routes from a source is over.
+    /// The wait for other routes from a source is over: answers with the most disjoint one.
     pub(super) fn answer_second(&mut self, net: &mut Net, source: u16) {
         let Some((_, routes)) = self.answered.get(&source) else { return };
         let first = routes.first().copied().unwrap_or_default();
@@ -201,7 +201,7 @@ impl Station {
         self.send_jittered(net, token);
     }
 
-    /// A reply has come to the station that asked.
+    /// A reply has reached the station that asked.
     pub(super) fn accept_reply(&mut self, net: &mut Net, token: u32) {
         let Some(reply) = net.packets.get(token).and_then(|packet| packet.reply.as_ref()) else {
             return;

@@ -1,8 +1,8 @@
-/// What a source measures of random loss on the way to a destination and back: acknowledgements that come for each packet
-/// of data that leaves, copies included.
+/// A source's measure of random loss to a destination and back: acknowledgements received per data packet sent, copies
+/// included.
 ///
-/// Data is counted in rounds. One in which a link failed tells of mobility, not of random loss, and does not count. It takes a
-/// receiver that acknowledges every packet.
+/// Data is counted in rounds. A round in which a link failed tells of mobility, not of random loss, and is ignored. The
+/// receiver must acknowledge every packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossMeter {
     sent: u32,
@@ -42,7 +42,7 @@ impl LossMeter {
         self.link_failed = true;
     }
 
-    /// Whether the share of packets without an acknowledgement is above `most`; once it was, until it is below half of that.
+    /// Whether the smoothed loss is above `most` or, after that, not yet down to half of it.
     pub(super) fn is_lossy(&mut self, most: f64) -> bool {
         self.lossy = self.loss > if self.lossy { most / 2.0 } else { most };
         self.lossy

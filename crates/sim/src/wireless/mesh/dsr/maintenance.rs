@@ -27,8 +27,8 @@ impl Station {
         self.transmit(net, token);
     }
 
-    /// The MAC has given up a packet to a neighbour, or its address could not be found: the link has failed. Packets that wait
-    /// for the same neighbour get other routes, too.
+    /// The MAC has given up a packet to a neighbour, or its address could not be found: the link has failed. Packets
+    /// waiting for the same neighbour get other routes, too.
     pub(in super::super) fn handle_failure(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get_mut(token) else { return };
         if packet.request.is_some() || matches!(packet.load, Load::ArpRequest | Load::ArpReply) {
@@ -83,7 +83,7 @@ impl Station {
         self.send_along(net, token, &route, Duration::ZERO);
     }
 
-    /// Tells the first station of the route that its link from here to `to` has failed.
+    /// Tells the first station of a packet's route that the link from here to `to` has failed.
     fn report(&mut self, net: &mut Net, failed: &Packet, to: u16) {
         let Some(tell) = failed.route.first() else { return };
         if tell == self.id() {
@@ -100,8 +100,8 @@ impl Station {
         self.send_along(net, token, &back, Duration::ZERO);
     }
 
-    /// Takes the failed links that a packet tells of out of the cache. If the newest error is for this station, those before
-    /// it are sent on.
+    /// Removes the failed links that a packet reports from the cache. If the newest error is for this station, the
+    /// earlier ones are sent on.
     pub(super) fn handle_errors(&mut self, net: &mut Net, token: u32) {
         let Some(mut errors) = net.packets.get(token).map(|packet| packet.errors) else { return };
         for error in errors.iter() {

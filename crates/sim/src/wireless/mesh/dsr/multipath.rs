@@ -14,18 +14,18 @@ use super::Station;
 use super::loss_meter::LossMeter;
 use super::recent::Recent;
 
-/// What a station knows of several routes.
+/// A station's state for several routes to one destination.
 #[derive(Debug, Default)]
 pub(super) struct Multipath {
-    /// Routes that destinations have answered with, and of stations that asked for this one those that it has.
+    /// Routes to each station: those that it answered with, and those that this station answered it with, reversed.
     sets: BTreeMap<u16, RouteSet>,
     /// When each station was heard last.
     heard: BTreeMap<u16, Time>,
-    /// The way back of the data that has come last from each station.
+    /// The reverse of the route that the latest data from each station took.
     arrivals: BTreeMap<u16, Route>,
-    /// Numbers of copies that have come lately.
+    /// Numbers of recently received copies.
     copies: Recent,
-    /// When routes to each station were searched for last because there was one only.
+    /// When routes to each station were last searched for because only one was left.
     renewed: BTreeMap<u16, Time>,
     /// Loss on the way to each station and back.
     meters: BTreeMap<u16, LossMeter>,
@@ -33,7 +33,7 @@ pub(super) struct Multipath {
     turn: bool,
 }
 
-/// For how long a station that was heard counts as a neighbour.
+/// How long a station that was heard counts as a neighbour.
 const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time between two searches of a source that has one route.
 const RENEWAL: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ impl Station {
         }
     }
 
-    /// Whom this station has heard lately.
+    /// The stations that this one has heard recently.
     pub(super) fn neighbours(&self, now: Time) -> NeighbourList {
         let heard = self.multipath.heard.iter();
         let lately = heard.filter(|(_, last)| **last + NEIGHBOUR_TIMEOUT >= now);
@@ -54,7 +54,7 @@ impl Station {
         NeighbourList { station: self.link.station, neighbours }
     }
 
-    /// Adds a route that a destination has answered with, or that this station has.
+    /// Adds a route to `to` that `to` has answered with, or that this station has answered it with, reversed.
     pub(in super::super) fn find_for(
         &mut self,
         net: &Net,
@@ -77,7 +77,7 @@ impl Station {
         self.multipath.meters.values_mut().for_each(LossMeter::on_link_failure);
     }
 
-    /// Sends a packet after a delay along the route or routes that it is to take; whether there is one.
+    /// Sends a packet after a delay along the route or routes that it is to take; returns whether there is one.
     pub(super) fn dispatch(&mut self, net: &mut Net, token: u32, delay: Duration) -> bool {
         let Some(packet) = net.packets.get(token) else { return true };
         let target = packet.target;
@@ -129,7 +129,7 @@ impl Station {
             RouteUse::Copies { .. } | RouteUse::CopiesIfLossy { .. }
                 if net.packets.get(token).is_some_and(|packet| packet.copy.is_some()) =>
             {
-                // One of two copies, back from a failed link: the other is on its way.
+                // This is one of two copies, back from a failed link: the other is on its way.
                 self.send_along(net, token, first, delay);
             }
             RouteUse::Copies { jitter } | RouteUse::CopiesIfLossy { jitter, .. } => {
@@ -153,7 +153,7 @@ impl Station {
         }
     }
 
-    /// Searches for more than the one route that there is, if it is time.
+    /// Searches for further routes when only one is usable, if a search is due.
     fn renew(&mut self, net: &mut Net, to: u16) {
         if net.config.renewal != Renewal::OneRoute {
             return;
@@ -169,7 +169,7 @@ impl Station {
         self.multipath.meters.entry(to).or_default()
     }
 
-    /// Whether a packet that has come to this station carries data that no copy has brought yet.
+    /// Whether a packet that has reached this station carries data that no other copy has brought.
     pub(super) fn takes_data(&mut self, net: &mut Net, token: u32) -> bool {
         let Some(packet) = net.packets.get(token) else { return false };
         if !matches!(packet.load, Load::Data(_)) {

@@ -5,8 +5,8 @@ use super::super::route::Route;
 use super::Station;
 use core::time::Duration;
 
-/// Routes that are remembered because their source was told of a shorter one, and for how long it is not told again
-/// (RFC 4728 §9, GratReplyHoldOff).
+/// How many routes are remembered whose source was told of a shorter one, and how long it is not told again (RFC 4728
+/// §9, GratReplyHoldOff).
 const SHORTENED: usize = 10;
 const HOLD_OFF: Duration = Duration::from_secs(1);
 
@@ -35,7 +35,7 @@ impl Station {
         }
     }
 
-    /// If a packet was heard here before its turn, its source can leave out the stations between.
+    /// Tells the source of a packet that was heard here before its turn to leave out the stations between.
     fn shorten(&mut self, net: &mut Net, route: &Route, at: usize) {
         let Some(here) = route.position(self.id()).filter(|here| *here > at) else { return };
         let told = self.shortened.iter_mut().find(|(told, _)| told == route);

@@ -1,11 +1,11 @@
-/// Finds duplicates by their numbers. Of the numbers that have the same remainder by the size of the table it keeps the one
-/// that came last, as ns-2 does.
+/// Finds duplicates by number. The place of a number in the table is its remainder by the table's size; each place
+/// keeps the latest number, as in ns-2.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     numbers: Vec<u64>,
 }
 
-/// How many are kept.
+/// Size of the table.
 const REMEMBERED: usize = 1024;
 
 impl Recent {

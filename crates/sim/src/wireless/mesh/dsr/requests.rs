@@ -14,7 +14,7 @@ pub(in super::super) struct Requests {
 /// The latest request of a source that was handled here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Handled {
-    /// Its number.
+    /// The request's number.
     pub(in super::super) number: u32,
     /// Hops to here, of the copy that came first.
     pub(in super::super) first_hops: usize,
@@ -35,7 +35,7 @@ struct Discovery {
     limited: Option<Time>,
 }
 
-/// What to do about a destination without a route.
+/// What to do about a packet whose destination has no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Search {
     /// Ask the neighbours only.
@@ -44,7 +44,7 @@ pub(in super::super) enum Search {
     Everybody,
     /// Wait.
     Wait,
-    /// Give the packet up: it is another station's, which has to search itself.
+    /// Give the packet up: it is another station's, whose source has to search again.
     GiveUp,
 }
 
@@ -53,7 +53,7 @@ pub(in super::super) enum Search {
 pub(in super::super) struct Pace {
     /// Whether neighbours are asked first, and how long their answer may take.
     pub(in super::super) neighbours_first: Option<Duration>,
-    /// Before the second search; each further one waits four times as long.
+    /// A quarter of the wait before the second search; each further wait is four times the one before.
     pub(in super::super) first_wait: Duration,
     /// The longest of these waits.
     pub(in super::super) most_wait: Duration,
@@ -71,8 +71,8 @@ impl Requests {
         self.number
     }
 
-    /// There is no route to a destination: whether and how to search now. `own` tells whether the packet is this
-    /// station's; for one that it forwards it searches once, among the neighbours (as ns-2; RFC 4728 has no such search).
+    /// Decides whether and how to search for a destination without a route. `own`: the packet is this station's; for
+    /// one that it forwards it searches once, among the neighbours (as ns-2; RFC 4728 has no such search).
     pub(in super::super) fn search(
         &mut self,
         now: Time,
@@ -124,7 +124,7 @@ mod tests {
         most_wait: Duration::from_secs(10),
     };
 
-    /// The searches for one destination, asked for every 10 ms.
+    /// The searches for one destination when a route is asked for every 10 ms.
     fn searches(pace: &Pace, own: bool, seconds: u64) -> Vec<(u64, Search)> {
         let mut requests = Requests::default();
         let ask = |at| (at, requests.search(Time::from_millis(at), 5, own, pace));

@@ -22,7 +22,7 @@ fn rows(apart: f64) -> Box<dyn Motion> {
     Box::new(Fixed(places))
 }
 
-/// M-TCP's routing without what makes discovery a matter of luck: ARP.
+/// M-TCP's routing without ARP, which makes discovery a matter of luck.
 fn mtcp() -> RoutingConfig {
     RoutingConfig { arp: false, ..RoutingConfig::mtcp() }
 }
