@@ -38,7 +38,7 @@ use response::Response;
 use rival::Rival;
 use startup::Startup;
 
-/// Its entry in the registry.
+/// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
     name: "compensated",
     summary: "bottleneck rate with losses counted as passed; own queue bounded; answers marks",

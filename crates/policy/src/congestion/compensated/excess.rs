@@ -3,7 +3,7 @@
 //! Two tests decide. The losses of one round trip may be too many for chance. Fewer may be too many if they go on: then
 //! they add up from one round trip to the next (Page's cumulative sum, Biometrika 1954).
 
-use anabranch_types::{Time, math};
+use anabranch_types::math;
 
 use super::random::{Random, Stretches, Tally};
 use crate::congestion::AckEvent;
@@ -35,19 +35,19 @@ impl Excess {
         }
     }
 
-    /// Takes in the loss of `lost` packets that left at `sent`. True if a full queue dropped them.
+    /// Takes in losses. True if a full queue dropped them.
     ///
     /// A flow that never sees the queue empty never has an estimate of random loss. `is_full` says whether others keep the
     /// queue full, given how many packets met it. Then only a small share of the losses passes for random as long as there
     /// is no estimate: else the flow would send more for every packet that the queue drops.
     pub(super) fn on_lost(
         &mut self,
-        (sent, lost): (Time, f64),
+        event: &AckEvent,
         random: &Random,
         is_full: impl Fn(f64) -> bool,
     ) -> bool {
-        let Some(top) = self.top.lost(sent, lost) else { return false };
-        let top = top.packets;
+        let Some(top) = self.top.lost(event) else { return false };
+        let (top, lost) = (top.packets, f64::from(event.lost_packets));
         self.add(lost, lost, random);
         if self.sum > ENOUGH {
             self.sum = 0.0;
@@ -55,7 +55,7 @@ impl Excess {
         }
         if !random.is_known() && is_full(top.total()) {
             let (share, packets) = BELIEVED;
-            let known = random.packets();
+            let known = random.explanation().packets;
             let believed = (known.lost + share * packets) / (known.total() + packets);
             return top.lost > believed * top.total() + 1.0;
         }
@@ -70,16 +70,17 @@ impl Excess {
         }
         // The estimate may be too low: one standard deviation is added to it.
         let (share, total) = estimate(random);
-        let share = share + (share / total * random.bursts()).sqrt();
+        let bursts = random.explanation().bursts();
+        let share = share + (share / total * bursts).sqrt();
         let likely = lost * math::ln(MORE) - (MORE - 1.0) * share * packets;
-        self.sum = (self.sum + likely / random.bursts()).max(0.0);
+        self.sum = (self.sum + likely / bursts).max(0.0);
     }
 }
 
 /// The share of packets that is lost at random, and how many packets that is known from. Half a loss is added, since none
 /// seen does not mean that there are none.
 fn estimate(random: &Random) -> (f64, f64) {
-    let packets = random.packets();
+    let packets = random.explanation().packets;
     let total = packets.total() + 1.0;
     ((packets.lost + 0.5) / total, total)
 }
@@ -88,7 +89,7 @@ fn estimate(random: &Random) -> (f64, f64) {
 /// variance of the count is its mean, times how much losses come in bursts; it is larger if the estimate is of few packets.
 /// In at most a twentieth of a queue's sawteeth, random losses alone seem too many.
 fn is_beyond_chance(top: &Tally, random: &Random) -> bool {
-    let bursts = random.bursts();
+    let bursts = random.explanation().bursts();
     let (share, known) = estimate(random);
     let expected = share * top.total();
     let variance = expected * (1.0 + top.total() / known) * bursts;

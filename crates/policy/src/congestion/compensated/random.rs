@@ -9,8 +9,11 @@ use core::time::Duration;
 
 use crate::congestion::AckEvent;
 
-/// Packets that the estimate remembers.
-const MEMORY: f64 = 1024.0;
+/// Packets that the estimate of random loss remembers.
+const LATELY: f64 = 1024.0;
+/// Packets that are remembered to tell how many losses chance explains. A link may lose ten packets in a row once in a
+/// thousand: of the estimates made from the last thousand packets, a third then know of no loss.
+const PAST: f64 = 16384.0;
 /// Fewest packets that an estimate is made of.
 const KNOWN: f64 = 32.0;
 /// Number of packets that make the estimate reliable.
@@ -18,7 +21,10 @@ const SURE: f64 = 256.0;
 /// Most random loss that losses at longer delays show, a share. Most paths lose less, and flows that each send so much
 /// more still share a queue.
 const UNSHOWN: f64 = 0.02;
-/// How long more than that is believed in after the last short delay: the longer of this time and so many round trips.
+/// The same for what is remembered for long: flows that share a queue which drops a few packets all the time would
+/// take each other's drops for random for as long.
+const UNSHOWN_LONG: f64 = 0.005;
+/// How long more than [`UNSHOWN`] is believed in after the last short delay: the longer of this time and so many round trips.
 /// Where a road's delay varies, short ones come now and then.
 const SHOWN_FOR: (Duration, u32) = (Duration::from_secs(4), 64);
 /// Loss is taken to change where its variance is more than so many times that of chance; its better times are then so
@@ -39,11 +45,6 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn total(&self) -> f64 {
         self.acked + self.lost
-    }
-
-    /// So many packets, of which this share is lost.
-    fn of(total: f64, share: f64) -> Self {
-        Tally { acked: total * (1.0 - share), lost: total * share }
     }
 }
 
@@ -93,21 +94,82 @@ impl Stretches {
         !goes_on
     }
 
-    /// Packets are lost that left at `sent`: their stretch, if they left in one.
-    pub(super) fn lost(&mut self, sent: Time, packets: f64) -> Option<Stretch> {
+    /// Packets are lost: the stretch that they left in, if they left in one.
+    pub(super) fn lost(&mut self, event: &AckEvent) -> Option<Stretch> {
+        let sent = event.largest_lost_sent;
         let stretch = self.last.iter_mut().find(|one| one.since <= sent && sent <= one.until)?;
-        stretch.packets.lost += packets;
+        stretch.packets.lost += f64::from(event.lost_packets);
         Some(*stretch)
+    }
+}
+
+/// What is remembered of packets that random loss is learnt from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Memory {
+    pub(super) packets: Tally,
+    /// In how many stretches they left, and the sum of the squares of a stretch's losses.
+    stretches: f64,
+    squares: f64,
+}
+
+impl Memory {
+    /// So many packets, of which this share is lost.
+    fn of(total: f64, share: f64) -> Self {
+        let packets = Tally { acked: total * (1.0 - share), lost: total * share };
+        Memory { packets, stretches: 0.0, squares: 0.0 }
+    }
+
+    /// The share of packets that is lost at random.
+    fn share(&self) -> f64 {
+        self.packets.lost / (self.packets.total() + 8.0)
+    }
+
+    /// How much losses come in bursts: the variance of their number in a stretch over its mean, at least 1.
+    pub(super) fn bursts(&self) -> f64 {
+        (self.squares / self.packets.lost.max(1.0) - self.mean()).max(1.0)
+    }
+
+    /// Losses of a stretch.
+    fn mean(&self) -> f64 {
+        self.packets.lost / self.stretches.max(1.0)
+    }
+
+    /// Takes in losses, of which this share met a short delay; the others count until all are the share `unshown`.
+    /// `of_stretch` are those of their stretch, with them.
+    fn lose(&mut self, (lost, of_stretch): (f64, f64), short: f64, unshown: f64) {
+        let shown = lost * short;
+        let unshown = (unshown * self.packets.total() - self.packets.lost).max(0.0);
+        let counts = shown + (lost - shown).min(unshown);
+        let in_stretch = of_stretch * counts / lost.max(1.0);
+        self.packets.lost += counts;
+        self.squares += counts * (2.0 * in_stretch - counts);
+    }
+
+    /// Forgets what goes beyond so many packets.
+    fn keep(&mut self, most: f64) {
+        let kept = (most / self.packets.total().max(1.0)).min(1.0);
+        self.packets.acked *= kept;
+        self.packets.lost *= kept;
+        self.stretches *= kept;
+        self.squares *= kept;
+    }
+
+    /// Takes the share of losses for no more than this.
+    fn believe(&mut self, share: f64) {
+        if self.share() > share {
+            let total = self.packets.total();
+            self.squares *= total * share / self.packets.lost;
+            self.packets = Memory::of(total, share).packets;
+        }
     }
 }
 
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Random {
-    /// The packets, in how many stretches, and the squares of their losses.
-    packets: Tally,
-    count: f64,
-    squares: f64,
+    /// What was seen lately, and for longer.
+    lately: Memory,
+    past: Memory,
     stretches: Stretches,
     /// When a short delay was seen last.
     shown: Time,
@@ -119,76 +181,67 @@ impl Random {
     pub(super) fn on_acked(&mut self, event: &AckEvent, is_clear: bool, is_short: bool) {
         let counts = is_clear && (is_short || self.share() <= UNSHOWN);
         let acked = f64::from(event.acked_packets);
-        self.packets.acked += if counts { acked } else { 0.0 };
         let begins = self.stretches.acked(event, is_clear);
-        self.count += f64::from(u8::from(begins && counts));
+        for memory in [&mut self.lately, &mut self.past] {
+            memory.packets.acked += if counts { acked } else { 0.0 };
+            memory.stretches += f64::from(u8::from(begins && counts));
+        }
         if is_clear && is_short {
             self.stretches.last[0].short += acked;
             self.shown = event.now;
         }
         let shown_for = SHOWN_FOR.0.max(event.rtt.smoothed * SHOWN_FOR.1);
-        if self.share() > UNSHOWN && event.now.since(self.shown) > shown_for {
-            let believed = Tally::of(self.packets.total(), UNSHOWN);
-            self.squares *= believed.lost / self.packets.lost;
-            self.packets = believed;
+        if event.now.since(self.shown) > shown_for {
+            self.lately.believe(UNSHOWN);
+            self.past.believe(UNSHOWN);
         }
     }
 
-    /// Takes in the loss of `lost` packets that left at `sent`.
-    pub(super) fn on_lost(&mut self, sent: Time, lost: f64) {
-        let Some(stretch) = self.stretches.lost(sent, lost) else { return };
+    /// Takes in losses.
+    pub(super) fn on_lost(&mut self, event: &AckEvent) {
+        let Some(stretch) = self.stretches.lost(event) else { return };
         // Nobody knows a lost packet's delay. If a third of its stretch had a short one, it counts as a third of a packet.
-        let shown = lost * stretch.short / stretch.packets.acked.max(1.0);
-        let unshown = (UNSHOWN * self.packets.total() - self.packets.lost).max(0.0);
-        let counts = shown + (lost - shown).min(unshown);
-        let in_stretch = stretch.packets.lost * counts / lost;
-        self.packets.lost += counts;
-        self.squares += counts * (2.0 * in_stretch - counts);
+        let short = stretch.short / stretch.packets.acked.max(1.0);
+        let losses = (f64::from(event.lost_packets), stretch.packets.lost);
+        self.lately.lose(losses, short, UNSHOWN);
+        self.past.lose(losses, short, UNSHOWN_LONG);
     }
 
     pub(super) fn end_round(&mut self) {
-        let kept = (MEMORY / self.packets.total().max(1.0)).min(1.0);
-        self.packets = Tally { acked: self.packets.acked * kept, lost: self.packets.lost * kept };
-        self.squares *= kept;
-        self.count *= kept;
+        self.lately.keep(LATELY);
+        self.past.keep(PAST);
     }
 
     /// Losses answer our sending, so at most the share `random` of packets is lost at random. Starts anew from that.
     pub(super) fn restart(&mut self, random: f64) {
-        self.packets = Tally::of(KNOWN, random.min(self.share().max(UNSHOWN)));
-        (self.count, self.squares) = (0.0, 0.0);
+        self.lately = Memory::of(KNOWN, random.min(self.share().max(UNSHOWN)));
+        self.past = self.lately;
     }
 
-    /// The packets that it is made of.
-    pub(super) fn packets(&self) -> Tally {
-        self.packets
+    /// The memory that explains more losses.
+    pub(super) fn explanation(&self) -> &Memory {
+        if self.past.share() > self.lately.share() { &self.past } else { &self.lately }
     }
 
     /// The share of packets that is lost at random.
     pub(super) fn share(&self) -> f64 {
-        self.packets.lost / (self.packets.total() + 8.0)
+        self.lately.share()
     }
 
     /// The same in its better times: less than the mean where stretches differ by more than chance.
     pub(super) fn least(&self) -> f64 {
-        let mean = self.packets.lost / self.count.max(1.0);
-        let deviation = ((self.bursts() - CHANGES).max(0.0) / mean.max(1e-9)).sqrt();
+        let excess = (self.lately.bursts() - CHANGES).max(0.0);
+        let deviation = (excess / self.lately.mean().max(1e-9)).sqrt();
         self.share() * (1.0 - DEVIATIONS * deviation).max(0.0)
-    }
-
-    /// How much random losses come in bursts: the variance of their number in a stretch over its mean, at least 1.
-    pub(super) fn bursts(&self) -> f64 {
-        let mean = self.packets.lost / self.count.max(1.0);
-        (self.squares / self.packets.lost.max(1.0) - mean).max(1.0)
     }
 
     /// Whether it is known.
     pub(super) fn is_known(&self) -> bool {
-        self.packets.total() >= KNOWN
+        self.lately.packets.total() >= KNOWN
     }
 
     /// Whether it is known so well that a loss beyond it is congestion's.
     pub(super) fn is_sure(&self) -> bool {
-        self.packets.total() >= SURE
+        self.lately.packets.total() >= SURE
     }
 }

@@ -115,12 +115,11 @@ impl Rival {
 
     /// Takes in losses, and says whether a full queue dropped them.
     fn on_loss(&mut self, event: &AckEvent) -> bool {
-        let (sent, lost) = (event.largest_lost_sent, f64::from(event.lost_packets));
-        self.random.on_lost(sent, lost);
+        self.random.on_lost(event);
         // Two signs of three show that others keep the queue full.
         let signs = u8::from(self.constant) + u8::from(self.cautious);
         let is_full = |packets| self.competes || signs + u8::from(packets >= MANY) >= 2;
-        self.excess.on_lost((sent, lost), &self.random, is_full)
+        self.excess.on_lost(event, &self.random, is_full)
     }
 
     /// Where a forward delay lies between that of an empty queue, 0, and that of a full one, 1.

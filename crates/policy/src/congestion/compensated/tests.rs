@@ -1,11 +1,11 @@
 //! Each part of the controller by itself; whole roads are `sim/tests/neighbours.rs`.
 
+mod losses;
+
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
 
 use super::delay::Delay;
-use super::excess::Excess;
-use super::random::Random;
 use super::rate::Rate;
 use super::rival::Rival;
 use super::startup::Startup;
@@ -226,71 +226,6 @@ fn delays_are_remembered_when_the_least_is_forgotten() {
     assert!((delay.floor() - 0.010).abs() < 1e-4, "{}", delay.floor());
     assert!((delay.typical() - typical).abs() < 1e-4, "{} {typical}", delay.typical());
     assert_eq!(delay.own(), 0.0);
-}
-
-/// So many packets, a millisecond apart from `from` on, of which three of ten are lost while nothing of ours waits.
-fn three_of_ten(random: &mut Random, from: f64, packets: u32, is_short: bool) {
-    for packet in 0..packets {
-        let mut event = ack(from + f64::from(packet), 0.0);
-        if packet % 10 > 6 {
-            random.on_lost(event.largest_lost_sent - Duration::from_millis(3), 1.0);
-            event.acked_packets = 0;
-        }
-        random.on_acked(&event, true, is_short);
-        if packet % 40 == 0 {
-            random.end_round();
-        }
-    }
-}
-
-#[test]
-fn little_random_loss_is_believed_in_unless_short_delays_show_it() {
-    let mut random = Random::default();
-    three_of_ten(&mut random, 1000.0, 2000, false);
-    assert!((0.01..0.025).contains(&random.share()), "{}", random.share());
-    random.restart(0.3);
-    assert!(random.share() < 0.025, "{}", random.share());
-
-    let mut random = Random::default();
-    three_of_ten(&mut random, 1000.0, 2000, true);
-    assert!((random.share() - 0.3).abs() < 0.02, "{}", random.share());
-    // Longer delays neither add to it nor take from it, for some seconds.
-    three_of_ten(&mut random, 3000.0, 3900, false);
-    assert!((random.share() - 0.3).abs() < 0.02, "{}", random.share());
-    three_of_ten(&mut random, 6900.0, 300, false);
-    assert!(random.share() < 0.025, "{}", random.share());
-}
-
-/// First every `known`th packet is lost at random, which gives the estimate. Then 20,000 packets meet a long queue, and
-/// every `apart`th of them is lost: how often these losses are found to be too many.
-fn times_too_many(known: u32, apart: u32) -> u32 {
-    let (mut excess, mut random) = (Excess::default(), Random::default());
-    let mut seen = 0;
-    for packet in 0..21_000 {
-        let mut event = ack(1000.0 + f64::from(packet), 0.0);
-        let is_clear = packet < 1000;
-        if packet % if is_clear { known } else { apart } == 5 {
-            let sent = event.largest_acked_sent - Duration::from_millis(3);
-            random.on_lost(sent, 1.0);
-            seen += u32::from(excess.on_lost((sent, 1.0), &random, |_| false));
-            event.acked_packets = 0;
-        }
-        if is_clear {
-            random.on_acked(&event, true, true);
-        }
-        excess.on_acked(&event, !is_clear, &random);
-    }
-    seen
-}
-
-/// Of the 40 packets of a round trip one or two more are lost: no single round trip tells.
-#[test]
-fn losses_beyond_random_ones_add_up() {
-    for (known, more) in [(100, 40), (33, 18), (10, 6)] {
-        assert_eq!(times_too_many(known, known), 0, "every {known}th");
-        let seen = times_too_many(known, more);
-        assert!((5..=60).contains(&seen), "{seen} times if every {more}th is lost for {known}th");
-    }
 }
 
 /// A flow that comes when the queue is full never sees it empty.
