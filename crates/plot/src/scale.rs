@@ -18,8 +18,10 @@ impl Scale {
         values: impl Iterator<Item = f64>,
         from_zero: bool,
     ) -> Self {
-        // Beyond this, differences and ratios of ends are no longer numbers.
-        let usable = |value: &f64| value.abs() <= 1e300 && (!log || *value >= 1e-300);
+        // Beyond these, differences of a linear axis' ends or ratios of a logarithmic one's overflow.
+        let usable = |value: &f64| {
+            if log { (1e-150..=1e150).contains(value) } else { value.abs() <= 1e300 }
+        };
         let given = range.filter(|(low, high)| usable(low) && usable(high) && low < high);
         let (low, high) = given.unwrap_or_else(|| {
             let start = (f64::INFINITY, f64::NEG_INFINITY);

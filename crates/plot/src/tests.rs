@@ -174,3 +174,13 @@ fn maps_without_usable_places_are_drawn() {
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 }
+
+#[test]
+fn a_logarithmic_axis_leaves_out_what_would_overflow_it() {
+    for values in [[1e-160, 1e160], [1e-300, 1.0], [0.0, f64::MAX]] {
+        let scale = Scale::new(true, None, values.into_iter(), false);
+        let (low, high) = scale.ends();
+        assert!(low > 0.0 && (high / low).is_finite(), "{values:?}: {low} to {high}");
+        assert!(scale.ticks(8).len() + scale.minor_ticks().len() < 1000);
+    }
+}

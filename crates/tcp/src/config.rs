@@ -98,6 +98,17 @@ impl Default for TimerConfig {
     }
 }
 
+impl TimerConfig {
+    /// The persist interval: the first one, times `backoff`, up to its limit. `rto` is the retransmission timeout.
+    pub(crate) fn persist_interval(&self, rto: Duration, backoff: u32) -> Duration {
+        let (initial, most) = match self.persist {
+            Some(persist) => (persist.initial, persist.most),
+            None => (rto, self.max_rto),
+        };
+        initial.saturating_mul(backoff).min(most)
+    }
+}
+
 /// Everything that describes one connection, both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {

@@ -140,7 +140,10 @@ impl Relay {
     fn send(self: &Arc<Self>, association: u64, target: Target, (buffer, len): (&mut [u8], usize)) {
         let mut targets = self.lock();
         if !targets.reached.contains_key(&target) {
-            targets.make_room();
+            let forgotten = targets.make_room();
+            if let Some(Reached { stage: Stage::Asked(waiting), .. }) = &forgotten {
+                self.drop_all(waiting);
+            }
             let reached = self.begin(&target);
             targets.reached.insert(target.clone(), reached);
         }
@@ -243,14 +246,14 @@ impl Relay {
 }
 
 impl Targets {
-    /// Forgets the target that has been sent nothing for longest, if there are too many.
-    fn make_room(&mut self) {
-        if self.reached.len() >= MAX_TARGETS
-            && let Some((oldest, _)) = self.reached.iter().min_by_key(|(_, reached)| reached.last)
-        {
-            let oldest = oldest.clone();
-            self.reached.remove(&oldest);
+    /// Forgets the target that has been sent nothing for longest, if there are too many, and returns it.
+    fn make_room(&mut self) -> Option<Reached> {
+        if self.reached.len() < MAX_TARGETS {
+            return None;
         }
+        let oldest = self.reached.iter().min_by_key(|(_, reached)| reached.last);
+        let oldest = oldest.map(|(target, _)| target.clone())?;
+        self.reached.remove(&oldest)
     }
 }
 

@@ -193,8 +193,9 @@ impl MetaSender {
             return Some((index, self.mark_header(probe)));
         }
         if self.persist.at.is_none() {
-            let wait = sender.rto().saturating_mul(1 << self.persist.doublings);
-            self.persist.at = Some(now + wait.min(self.config.subflow.timers.max_rto));
+            let timers = &self.config.subflow.timers;
+            let wait = timers.persist_interval(sender.rto(), 1 << self.persist.doublings);
+            self.persist.at = Some(now + wait);
         }
         None
     }

@@ -89,14 +89,8 @@ impl Sender {
         self.persist_at = Some(now + self.persist_interval());
     }
 
-    /// The interval as configured, else the retransmission timeout; doubled from probe to probe up to its limit.
     fn persist_interval(&self) -> Duration {
-        let timers = &self.config.timers;
-        let (initial, most) = match timers.persist {
-            Some(persist) => (persist.initial, persist.most),
-            None => (self.rtt.rto(), timers.max_rto),
-        };
-        initial.saturating_mul(self.persist_backoff).min(most)
+        self.config.timers.persist_interval(self.rtt.rto(), self.persist_backoff)
     }
 
     /// Starts the persist timer, unless it runs already: the receiver's window is shut.

@@ -6,6 +6,7 @@ use anabranch_types::PathId;
 
 use super::script::{Script, greedy, sender};
 use super::*;
+use crate::PersistTimer;
 use crate::segment::Flags;
 
 fn controller() -> Box<dyn anabranch_policy::CongestionController> {
@@ -80,6 +81,24 @@ fn a_late_join_takes_part_although_the_window_is_shut() {
     }
     let [first, second] = [0, 1].map(|index| run.sent_on(index));
     assert!(second > 50_000, "{first} and {second}");
+}
+
+#[test]
+fn the_persist_timer_of_the_shared_window_may_have_intervals_of_its_own() {
+    let mut config =
+        MetaConfig { receive_buffer: 20_000, read_at_once: false, ..config("min-rtt") };
+    let mut probes = |persist| {
+        config.subflow.timers.persist = persist;
+        let mut run = Run::new(&config, &[path(5, 20, 0.0)], 1);
+        run.sender.write(400_000);
+        run.run_until(Time::from_millis(30_000));
+        run.sender.statistics().window_probes
+    };
+    let [initial, most] = [5, 10].map(Duration::from_secs);
+    // The window shuts after 0.2 s. The last event is at 35.2 s.
+    assert_eq!(probes(Some(PersistTimer { initial, most })), 4);
+    // The first interval is the retransmission timeout, of some 0.2 s.
+    assert!(probes(None) >= 7);
 }
 
 #[test]
