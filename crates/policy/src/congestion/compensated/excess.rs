@@ -5,7 +5,7 @@
 
 use anabranch_types::math;
 
-use super::random::{Random, Stretches, Tally};
+use super::random::{Memory, Random, Stretches, Tally};
 use crate::congestion::AckEvent;
 
 /// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
@@ -55,11 +55,11 @@ impl Excess {
         }
         if !random.is_known() && is_full(top.total()) {
             let (share, packets) = BELIEVED;
-            let known = random.explanation().packets;
+            let [Memory { packets: known, .. }, _] = random.memories();
             let believed = (known.lost + share * packets) / (known.total() + packets);
             return top.lost > believed * top.total() + 1.0;
         }
-        is_beyond_chance(&top, random)
+        random.memories().into_iter().all(|memory| is_beyond_chance(&top, memory))
     }
 
     /// Weighs `packets` packets, of which `lost` were lost, and adds the result to the sum.
@@ -68,9 +68,11 @@ impl Excess {
             self.sum = 0.0;
             return;
         }
+        let [lately, past] = random.memories();
+        let memory = if past.share() > lately.share() { past } else { lately };
         // The estimate may be too low: one standard deviation is added to it.
-        let (share, total) = estimate(random);
-        let bursts = random.explanation().bursts();
+        let (share, total) = estimate(memory);
+        let bursts = memory.bursts();
         let share = share + (share / total * bursts).sqrt();
         let likely = lost * math::ln(MORE) - (MORE - 1.0) * share * packets;
         self.sum = (self.sum + likely / bursts).max(0.0);
@@ -79,8 +81,8 @@ impl Excess {
 
 /// The share of packets that is lost at random, and how many packets that is known from. Half a loss is added, since none
 /// seen does not mean that there are none.
-fn estimate(random: &Random) -> (f64, f64) {
-    let packets = random.explanation().packets;
+fn estimate(memory: &Memory) -> (f64, f64) {
+    let packets = memory.packets;
     let total = packets.total() + 1.0;
     ((packets.lost + 0.5) / total, total)
 }
@@ -88,9 +90,9 @@ fn estimate(random: &Random) -> (f64, f64) {
 /// Whether more of the packets of one round trip were lost than random loss explains, by three standard deviations. The
 /// variance of the count is its mean, times how much losses come in bursts; it is larger if the estimate is of few packets.
 /// In at most a twentieth of a queue's sawteeth, random losses alone seem too many.
-fn is_beyond_chance(top: &Tally, random: &Random) -> bool {
-    let bursts = random.explanation().bursts();
-    let (share, known) = estimate(random);
+fn is_beyond_chance(top: &Tally, memory: &Memory) -> bool {
+    let bursts = memory.bursts();
+    let (share, known) = estimate(memory);
     let expected = share * top.total();
     let variance = expected * (1.0 + top.total() / known) * bursts;
     top.lost >= expected + DEVIATIONS * variance.sqrt() + 0.6 * bursts

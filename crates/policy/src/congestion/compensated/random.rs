@@ -11,9 +11,9 @@ use crate::congestion::AckEvent;
 
 /// Packets that the estimate of random loss remembers.
 const LATELY: f64 = 1024.0;
-/// Packets that are remembered to tell how many losses chance explains. A link may lose ten packets in a row once in a
-/// thousand: of the estimates made from the last thousand packets, a third then know of no loss.
-const PAST: f64 = 16384.0;
+/// Packets that are remembered besides, to tell how many losses chance explains. A link may lose ten packets in a row
+/// once in a thousand; of all spans of a thousand packets, a third then have no loss.
+const PAST: f64 = 4096.0;
 /// Fewest packets that an estimate is made of.
 const KNOWN: f64 = 32.0;
 /// Number of packets that make the estimate reliable.
@@ -21,11 +21,11 @@ const SURE: f64 = 256.0;
 /// Most random loss that losses at longer delays show, a share. Most paths lose less, and flows that each send so much
 /// more still share a queue.
 const UNSHOWN: f64 = 0.02;
-/// The same for what is remembered for long: flows that share a queue which drops a few packets all the time would
-/// take each other's drops for random for as long.
-const UNSHOWN_LONG: f64 = 0.005;
-/// How long more than [`UNSHOWN`] is believed in after the last short delay: the longer of this time and so many round trips.
-/// Where a road's delay varies, short ones come now and then.
+/// The same share in the longer memory. If a queue that flows of ours share drops a few packets all the time, each flow
+/// would otherwise take the others' drops for random loss until the longer memory has forgotten them.
+const UNSHOWN_IN_PAST: f64 = 0.005;
+/// How long a larger share is believed in after the last short delay: this time or so many round trips, whichever is
+/// longer. Where a road's delay varies, short ones come now and then.
 const SHOWN_FOR: (Duration, u32) = (Duration::from_secs(4), 64);
 /// Loss is taken to change where its variance is more than so many times that of chance; its better times are then so
 /// many of its standard deviations below the mean.
@@ -104,8 +104,12 @@ impl Stretches {
 }
 
 /// What is remembered of packets that random loss is learnt from.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
+    /// Most packets that are remembered.
+    most: f64,
+    /// Most random loss that losses at longer delays show, a share.
+    unshown: f64,
     pub(super) packets: Tally,
     /// In how many stretches they left, and the sum of the squares of a stretch's losses.
     stretches: f64,
@@ -113,14 +117,18 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// So many packets, of which this share is lost.
-    fn of(total: f64, share: f64) -> Self {
+    fn new(most: f64, unshown: f64) -> Self {
+        Memory { most, unshown, packets: Tally::default(), stretches: 0.0, squares: 0.0 }
+    }
+
+    /// Starts anew with so many packets, of which this share is lost.
+    fn restart(&mut self, total: f64, share: f64) {
         let packets = Tally { acked: total * (1.0 - share), lost: total * share };
-        Memory { packets, stretches: 0.0, squares: 0.0 }
+        *self = Memory { packets, ..Memory::new(self.most, self.unshown) };
     }
 
     /// The share of packets that is lost at random.
-    fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         self.packets.lost / (self.packets.total() + 8.0)
     }
 
@@ -134,40 +142,48 @@ impl Memory {
         self.packets.lost / self.stretches.max(1.0)
     }
 
-    /// Takes in losses, of which this share met a short delay; the others count until all are the share `unshown`.
-    /// `of_stretch` are those of their stretch, with them.
-    fn lose(&mut self, (lost, of_stretch): (f64, f64), short: f64, unshown: f64) {
+    /// Takes in so many acknowledged packets, and the stretch that begins with them if one does. At longer delays they
+    /// count as long as losses do.
+    fn acknowledge(&mut self, packets: f64, begins: bool, is_short: bool) {
+        if is_short || self.share() <= self.unshown {
+            self.packets.acked += packets;
+            self.stretches += f64::from(u8::from(begins));
+        }
+    }
+
+    /// Takes in the loss of `lost` packets from a stretch that has lost `in_stretch` by now, these included. The share
+    /// `short` of them met a short delay. The others count until `unshown` of all packets are lost.
+    fn lose(&mut self, lost: f64, in_stretch: f64, short: f64) {
         let shown = lost * short;
-        let unshown = (unshown * self.packets.total() - self.packets.lost).max(0.0);
+        let unshown = (self.unshown * self.packets.total() - self.packets.lost).max(0.0);
         let counts = shown + (lost - shown).min(unshown);
-        let in_stretch = of_stretch * counts / lost.max(1.0);
+        let in_stretch = in_stretch * counts / lost.max(1.0);
         self.packets.lost += counts;
         self.squares += counts * (2.0 * in_stretch - counts);
     }
 
-    /// Forgets what goes beyond so many packets.
-    fn keep(&mut self, most: f64) {
-        let kept = (most / self.packets.total().max(1.0)).min(1.0);
+    fn end_round(&mut self) {
+        let kept = (self.most / self.packets.total().max(1.0)).min(1.0);
         self.packets.acked *= kept;
         self.packets.lost *= kept;
         self.stretches *= kept;
         self.squares *= kept;
     }
 
-    /// Takes the share of losses for no more than this.
-    fn believe(&mut self, share: f64) {
-        if self.share() > share {
-            let total = self.packets.total();
-            self.squares *= total * share / self.packets.lost;
-            self.packets = Memory::of(total, share).packets;
+    /// No short delay has shown random loss for long: takes its share for `unshown` at most.
+    fn doubt(&mut self) {
+        if self.share() > self.unshown {
+            let (total, lost) = (self.packets.total(), self.packets.lost);
+            self.packets.lost = total * self.unshown;
+            self.packets.acked = total - self.packets.lost;
+            self.squares *= self.packets.lost / lost;
         }
     }
 }
 
 /// See the module's documentation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Random {
-    /// What was seen lately, and for longer.
     lately: Memory,
     past: Memory,
     stretches: Stretches,
@@ -175,16 +191,26 @@ pub(super) struct Random {
     shown: Time,
 }
 
+impl Default for Random {
+    fn default() -> Self {
+        Random {
+            lately: Memory::new(LATELY, UNSHOWN),
+            past: Memory::new(PAST, UNSHOWN_IN_PAST),
+            stretches: Stretches::default(),
+            shown: Time::ZERO,
+        }
+    }
+}
+
 impl Random {
     /// Takes in acknowledged packets. `is_clear` says whether they left while nothing of ours waited, `is_short` whether
     /// their delay was so short that the queue was empty.
     pub(super) fn on_acked(&mut self, event: &AckEvent, is_clear: bool, is_short: bool) {
-        let counts = is_clear && (is_short || self.share() <= UNSHOWN);
         let acked = f64::from(event.acked_packets);
         let begins = self.stretches.acked(event, is_clear);
-        for memory in [&mut self.lately, &mut self.past] {
-            memory.packets.acked += if counts { acked } else { 0.0 };
-            memory.stretches += f64::from(u8::from(begins && counts));
+        if is_clear {
+            self.lately.acknowledge(acked, begins, is_short);
+            self.past.acknowledge(acked, begins, is_short);
         }
         if is_clear && is_short {
             self.stretches.last[0].short += acked;
@@ -192,8 +218,8 @@ impl Random {
         }
         let shown_for = SHOWN_FOR.0.max(event.rtt.smoothed * SHOWN_FOR.1);
         if event.now.since(self.shown) > shown_for {
-            self.lately.believe(UNSHOWN);
-            self.past.believe(UNSHOWN);
+            self.lately.doubt();
+            self.past.doubt();
         }
     }
 
@@ -202,25 +228,27 @@ impl Random {
         let Some(stretch) = self.stretches.lost(event) else { return };
         // Nobody knows a lost packet's delay. If a third of its stretch had a short one, it counts as a third of a packet.
         let short = stretch.short / stretch.packets.acked.max(1.0);
-        let losses = (f64::from(event.lost_packets), stretch.packets.lost);
-        self.lately.lose(losses, short, UNSHOWN);
-        self.past.lose(losses, short, UNSHOWN_LONG);
+        let (lost, in_stretch) = (f64::from(event.lost_packets), stretch.packets.lost);
+        self.lately.lose(lost, in_stretch, short);
+        self.past.lose(lost, in_stretch, short);
     }
 
     pub(super) fn end_round(&mut self) {
-        self.lately.keep(LATELY);
-        self.past.keep(PAST);
+        self.lately.end_round();
+        self.past.end_round();
     }
 
     /// Losses answer our sending, so at most the share `random` of packets is lost at random. Starts anew from that.
     pub(super) fn restart(&mut self, random: f64) {
-        self.lately = Memory::of(KNOWN, random.min(self.share().max(UNSHOWN)));
-        self.past = self.lately;
+        let share = random.min(self.share().max(UNSHOWN));
+        self.lately.restart(KNOWN, share);
+        self.past.restart(KNOWN, share);
     }
 
-    /// The memory that explains more losses.
-    pub(super) fn explanation(&self) -> &Memory {
-        if self.past.share() > self.lately.share() { &self.past } else { &self.lately }
+    /// The shorter memory, from which the share of random loss is taken, and the longer one. Losses are beyond chance if
+    /// neither explains them.
+    pub(super) fn memories(&self) -> [&Memory; 2] {
+        [&self.lately, &self.past]
     }
 
     /// The share of packets that is lost at random.
