@@ -58,9 +58,9 @@ list=$prefix/share/doc/anabranch/INSTALLED
 
 uninstall() {
     while IFS= read -r file; do
-        rm -f "$prefix/$file"
+        rm -f "$prefix/$file" "$prefix/$file.new"
     done <"$list"
-    rm -f "$list"
+    rm -f "$list" "$list.new"
     # It stays if it holds something else.
     rmdir "${list%/*}" 2>/dev/null || true
 }
@@ -91,18 +91,20 @@ else
     rm -rf "$work/tree/lib"
 fi
 mkdir -p "${list%/*}" || die "cannot write below $prefix: choose another directory with --prefix, or run this as root"
-# `comm` wants the order of `sort`, whatever the language.
-export LC_ALL=C
+export LC_ALL=C # for `comm`, whose order must be that of `sort`
 (cd "$work/tree" && find . -type f | sed 's|^\./||' | sort) >"$work/new"
+[ -f "$list" ] || : >"$list"
 # Until the end the list names the files of an earlier version too, so that --uninstall removes them all even if this is
 # interrupted.
-{
-    [ ! -f "$list" ] || cat "$list"
-    cat "$work/new"
-} | sort -u >"$work/all"
+sort -u "$list" "$work/new" >"$work/all"
+comm -13 "$work/new" "$work/all" >"$work/old"
 replace() {
+    [ ! -d "$2" ] || die "$2 is a directory: remove the installed version with --uninstall first"
     # Under another name first: the file may be in use.
-    cp "$1" "$2.new"
+    cp "$1" "$2.new" || {
+        rm -f "$2.new"
+        die "cannot write $2"
+    }
     chmod u=rwX,go=rX "$2.new"
     mv -f "$2.new" "$2"
 }
@@ -111,10 +113,9 @@ while IFS= read -r file; do
     mkdir -p "$(dirname "$prefix/$file")"
     replace "$work/tree/$file" "$prefix/$file"
 done <"$work/new"
-# What only the earlier version had.
-comm -13 "$work/new" "$work/all" | while IFS= read -r file; do
+while IFS= read -r file; do
     rm -f "$prefix/$file"
-done
+done <"$work/old"
 replace "$work/new" "$list"
 
 echo "Installed $("$prefix/bin/anabranch" --version) below $prefix."

@@ -23,8 +23,9 @@ pub fn map<T: Send>(
                         return;
                     }
                     let result = work(index);
-                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let Some(slot) = results.get_mut(index) {
+                    if let Some(slot) =
+                        results.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index)
+                    {
                         *slot = Some(result);
                     }
                     let finished = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -33,7 +34,9 @@ pub fn map<T: Send>(
             });
         }
     });
-    eprintln!();
+    if count > 0 {
+        eprintln!();
+    }
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.into_iter().map(|slot| slot.unwrap_or(Err("a run is missing".into()))).collect()
 }

@@ -19,7 +19,7 @@ fn commit() -> Option<String> {
     if Path::new(&top).canonicalize().ok()? != root {
         return None;
     }
-    // The branch's log grows with every commit; HEAD changes when another branch is checked out.
+    // The log of HEAD grows with every commit; HEAD changes when another branch is checked out.
     for name in ["HEAD", "logs/HEAD"] {
         let path = root.join(git(&root, &["rev-parse", "--git-path", name])?);
         if path.exists() {

@@ -117,7 +117,7 @@ fn begin_blocks(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     on_path_0(hostile, full((0..).map(|k| repair(first(k), 2, 0, 1))))
 }
 
-/// Repairs of a window that is never recovered. Every second packet has a long one, which raises their budget.
+/// Repairs of a window that is never recovered. A long one in every second packet raises the budget for the short ones.
 fn slide(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     let length = if n.is_multiple_of(2) { 1300 } else { 1 };
     let frame = |k: u64| repair((n + k) % 6 * 50, 250, (8 * n + k) as u32, length);

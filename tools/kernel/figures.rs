@@ -47,7 +47,7 @@ pub struct LinkFigures {
 const LEAST_SHARE: f64 = 0.01;
 
 impl Outcome {
-    /// The figures of the kernel's transport over `subflows` subflows, from the reports of emulator and sides.
+    /// The figures of the kernel's transport over `subflows` subflows, from the reports of the emulator and both sides.
     ///
     /// # Errors
     /// When a figure is missing, or a subflow has another congestion control than it should.
@@ -100,14 +100,14 @@ impl Outcome {
         Ok(outcome)
     }
 
-    /// The figures of our transport: the bytes of the intervals that begin within `window`, seconds.
+    /// The figures of our transport; the goodput is that of the intervals that begin within `window`, seconds.
     ///
     /// # Errors
     /// When a figure is missing.
     pub fn of_bench(links: &Value, received: &Value, window: (f64, f64)) -> Result<Self, String> {
         let mut outcome = Outcome::of_links(links)?;
         let intervals = received.get("intervals").and_then(Value::as_array);
-        // Intervals begin a moment late; the last one may be a short rest.
+        // Intervals begin a moment late; the last one may be a short remainder.
         let window = window.0 - 0.05..window.1 - 0.05;
         let (mut bytes, mut seconds) = (0.0, 0.0);
         for interval in intervals.ok_or("bench prints no intervals")? {

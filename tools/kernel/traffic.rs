@@ -28,7 +28,7 @@ pub struct Traffic {
 }
 
 pub const PORT: u16 = 5001;
-/// How much longer than the receiver the sender goes on at most, and how long a write waits for room.
+/// How long the sender goes on at most after the receiver, waits for room in a write, and retries a refused connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(10);
 const PIECE: usize = 1 << 17;
@@ -161,7 +161,7 @@ pub fn send(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Connects to the receiver, which may start later; `None` if the links let nothing through for this long.
+/// Connects to the receiver, which may start later; `None` if an attempt times out: the links let nothing through.
 fn connect(traffic: &Traffic) -> Result<Option<TcpStream>, String> {
     let receiver = SocketAddr::from((Ipv4Addr::new(10, 77, traffic.path, 2), PORT));
     let (start, most) = (now(), traffic.whole() + PATIENCE);

@@ -19,7 +19,7 @@ use crate::workload::Workload;
 /// shortest round trip of the usual roads. Where jitter holds packets back, dozens are due at once, and the last wait
 /// for the rest.
 const LATE: &str = "1ms";
-/// Most seconds of a run beyond twice its traffic's time, since connecting may take that time once more.
+/// Most seconds of a run beyond twice the time of its traffic; twice, since connecting may take as long.
 const SLACK: u64 = 30;
 /// When the first path goes dark, counted from when the links were made.
 const DARK: Duration = Duration::from_secs(4);

@@ -21,7 +21,7 @@ use crate::statistics::Estimate;
 use crate::table::{Row, Table};
 use crate::workers;
 
-/// Flows begin at 1 s, each a tenth of a second after the one before; a run ends 100 s later.
+/// Flows begin at 1 s, each a tenth of a second after the one before; a run ends 100 s after the first begins.
 const END: Time = Time::from_secs(101);
 /// Segments added to both sides of a ratio between mobile runs, so that runs in which hardly anything arrives count
 /// little: one window.

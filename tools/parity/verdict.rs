@@ -7,7 +7,7 @@ use crate::runs::Run;
 
 /// How far the mean ratio may be from one.
 const TOLERANCE: f64 = 0.05;
-/// Links whose 99th percentile of lateness is below this were not disturbed, ms.
+/// Links whose 99th percentile of lateness is at most this were not disturbed, ms.
 const PUNCTUAL: f64 = 1.0;
 
 /// The runs of a profile and their mean.

@@ -183,8 +183,8 @@ fn deny(workspace: &Workspace) -> Result<String, String> {
     process::run(&mut command).map(|()| String::new())
 }
 
-/// Runs each attack for two seconds; judges memory and a newcomer's waiting time, but not goodput, which other load
-/// changes as much. The step `work` counts instructions; `cargo xtask abuse --peers 60` measures.
+/// Runs each attack for two seconds; judges memory and a newcomer's waiting time, but not goodput, which other load on
+/// the machine changes as much. The step `work` counts instructions; `cargo xtask abuse --peers 60` judges goodput.
 fn abuse(workspace: &Workspace) -> Result<String, String> {
     let mut abuse = process::optimised(workspace, "abuse")?;
     process::run(abuse.args(["--peers", "2", "--pace", "10", "--least", "0"]))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask miri`: checks for undefined behaviour, and for other processors, by interpretation.
+//! `cargo xtask miri`: finds undefined behaviour, and what fails on other processors, by interpreting the code.
 //!
 //! Miri runs the portable erasure kernel, which is all that processors without a vector one have, and the codecs of
 //! packets, for this processor, for ARM and for one whose bytes have the other order. It needs a nightly toolchain with

@@ -90,8 +90,8 @@ pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, 
     if status.success() { Ok(text) } else { Err(format!("`{shown}`: {status}: {}", text.trim())) }
 }
 
-/// Programs of `ci` that are built as users build them: `work` judges how many instructions that makes, and the
-/// interpreter in `wasm-run` relies on calls that leave the stack alone only then.
+/// Programs of `ci` that are built as users build them: `work` judges the instructions of such a build, and only in one
+/// do the calls on which the interpreter in `wasm-run` relies leave the stack alone.
 const AS_SHIPPED: [&str; 4] =
     ["--package=anabranch-tools", "--features=wasm,work", "--bin=wasm-run", "--bin=work"];
 /// The other programs of `ci`, which judge no speed.
@@ -122,7 +122,7 @@ pub fn optimised(workspace: &Workspace, name: &str) -> Result<Command, String> {
     Ok(workspace.command(workspace.target_dir()?.join("release").join(program)))
 }
 
-/// Turns off link-time optimisation for a build; it takes as long as the rest of the build.
+/// Turns off link-time optimisation, which takes as long as the rest of the build.
 pub fn quickly_optimised(build: &mut Command) -> &mut Command {
     build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
 }

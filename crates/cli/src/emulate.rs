@@ -86,7 +86,7 @@ fn scenario(args: &EmulateArgs) -> Option<String> {
     args.scenario.as_ref().map(|file| file.display().to_string())
 }
 
-/// Runs the commands until the one that decides has ended, or the user interrupts them.
+/// Runs the commands until the one that decides has ended, the user interrupts, or the emulator stops.
 fn attend(
     args: &EmulateArgs,
     emulator: &Emulator,

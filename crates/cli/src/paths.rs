@@ -84,7 +84,7 @@ impl Route {
     }
 }
 
-/// Prints what was asked for and is missing on standard error, as it may come yet.
+/// Tells on standard error which of the requested interfaces or addresses are missing, as they may come yet.
 pub fn tell_missing(route: &Route) {
     let missing = machine::interfaces().map(|list| route.missing(&list)).unwrap_or_default();
     if !missing.is_empty() {

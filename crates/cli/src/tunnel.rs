@@ -1,5 +1,5 @@
-//! `serve` and `connect`: a standing connection that carries TCP connections, those of Unix sockets, and UDP datagrams, as
-//! ssh forwards them.
+//! `serve` and `connect`: a standing connection that carries TCP connections, those of Unix sockets, and UDP datagrams,
+//! as ssh forwards them.
 
 pub mod args;
 mod changes;
@@ -101,7 +101,7 @@ fn needs(args: &CommonArgs, insight: &Insight, telling: Option<&Telling>) -> Nee
     needs
 }
 
-/// Runs a task on a runtime of its own until the task ends, or the process is asked to end.
+/// Runs a task, which ends when the process is asked to end, on a runtime of its own.
 fn run(task: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

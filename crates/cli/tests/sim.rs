@@ -237,7 +237,7 @@ fn an_interruption_keeps_what_is_finished_and_says_how_to_go_on() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The announcement comes once Ctrl-C is handled; nobody presses it before.
+    // Wait for the announcement, which comes once Ctrl-C is handled.
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();

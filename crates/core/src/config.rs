@@ -39,9 +39,9 @@ pub struct TransportConfig {
     /// Silence of the peer after which it is asked for a sign of life, so that its end is noticed a few round
     /// trips later; `None`: only what is sent anyway tells.
     pub heartbeat: Option<Duration>,
-    /// Whether silence on one path makes this side ask the others for a sign of life, and silence
-    /// on all of them ask the peer whether it still has the connection. Always set over sockets;
-    /// simulated protocols are left to themselves.
+    /// Whether this side asks the other paths for a sign of life when one is silent, and the peer
+    /// whether it still has the connection when all are. Always set over sockets; simulated
+    /// protocols are left to themselves.
     pub notice_silence: bool,
     /// Whether packets are marked ECN-capable.
     pub ecn: bool,

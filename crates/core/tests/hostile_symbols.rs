@@ -172,8 +172,8 @@ fn repairs_of_what_is_there_are_dropped() {
     }
 }
 
-/// What false repairs decode to may not parse, and then closes the connection as any such symbol
-/// does; or it parses, and means no more than if it had been sent in the clear.
+/// If what false repairs decode to does not parse, it closes the connection as any such symbol does;
+/// if it parses, it means no more than if it had been sent in the clear.
 #[test]
 fn lies_that_decode_are_judged_as_symbols_are() {
     for code in all_codes() {

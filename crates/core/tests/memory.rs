@@ -179,7 +179,7 @@ fn repairs_for_blocks_of_every_length() {
     });
 }
 
-/// Repairs of each code, as many as are kept, for blocks that lack one symbol; then those symbols, and the same again.
+/// With each code, for ever shorter blocks: one repair fewer than each block has symbols, then all sources.
 #[test]
 fn repairs_of_every_code_that_do_not_suffice() {
     for code in ["random-linear", "lt", "raptorq"] {
@@ -252,7 +252,7 @@ fn streams_in_pieces() {
     });
 }
 
-/// With less memory than a connection may take, the peer loses the connection once it holds about half of it.
+/// If an endpoint has less memory than a connection may take, a connection that takes about half of it is closed.
 #[test]
 fn a_peer_that_takes_more_than_its_share_loses_the_connection() {
     const BUDGET: u64 = 2 << 20;

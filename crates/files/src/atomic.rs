@@ -68,7 +68,7 @@ impl Atomic {
     /// Completes the file as [`replace`](Self::replace) does, unless something already has the name.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`], and when the disk refuses; then the temporary file is removed.
+    /// [`ErrorKind::AlreadyExists`], and when the disk refuses; in either case the temporary file is removed.
     pub fn keep(mut self, durable: bool) -> io::Result<()> {
         self.settle(durable, |directory, from, to| directory.rename_new(from, to))
     }
@@ -98,8 +98,7 @@ impl Drop for Atomic {
     }
 }
 
-/// Writes a whole file with permissions `mode` less the process's umask, replacing what has its
-/// name.
+/// Writes a whole file with permissions `mode` less the process's umask, replacing what has its name.
 ///
 /// # Errors
 /// When it cannot be written; the old file stays unless only syncing the directory failed.

@@ -50,8 +50,8 @@ impl Directory {
         Ok(Directory(Arc::new(rustix::fs::openat(from, path, flags, Mode::empty())?)))
     }
 
-    /// Makes a directory within this one, with permissions `mode` and all of its owner's, less the
-    /// process's umask.
+    /// Makes a directory within this one, with permissions `mode` and all of them for its owner, less
+    /// the process's umask.
     ///
     /// # Errors
     /// When something of that name is there, or the system refuses.

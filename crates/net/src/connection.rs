@@ -355,8 +355,8 @@ impl Connection {
         self.shared().act(|connection| connection.set_heartbeat(interval));
     }
 
-    /// Asks the peer for a sign of life on every path, several times. Gives up when all paths are silent, at the latest
-    /// after 750 ms or three round trips (10 s at most), whichever is longer. Returns whether one came.
+    /// Asks the peer for a sign of life on every path, several times. Returns whether one came: within three round
+    /// trips (100 ms to 10 s) if all paths are silent then, else within 750 ms if that is longer.
     pub async fn is_alive(&self) -> bool {
         let asked = self.now();
         // A peer that was silent before gets the time of an answer.

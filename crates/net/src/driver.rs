@@ -197,7 +197,7 @@ struct Sorter<'a> {
     shared: &'a Arc<Shared>,
     socket: usize,
     largest: usize,
-    /// Local address of the last message and its number, usually those of the next message too.
+    /// Local address of the last message, and the socket id that it stands for: usually those of the next one too.
     port: Option<(Option<IpAddr>, SocketId)>,
     /// The connections of the newest ids: the next messages, which come on a few paths in turn, mostly have the same ids.
     connections: [Option<(ConnectionId, Arc<ConnectionShared>)>; REMEMBERED],

@@ -18,10 +18,9 @@ impl Scale {
         values: impl Iterator<Item = f64>,
         from_zero: bool,
     ) -> Self {
-        // Beyond these, differences of a linear axis' ends or ratios of a logarithmic one's overflow.
-        let usable = |value: &f64| {
-            if log { (1e-150..=1e150).contains(value) } else { value.abs() <= 1e300 }
-        };
+        // Beyond these, the differences of an axis' ends overflow, or the ends with their margins.
+        let least = if log { 1e-280 } else { -1e280 };
+        let usable = |value: &f64| (least..=1e280).contains(value);
         let given = range.filter(|(low, high)| usable(low) && usable(high) && low < high);
         let (low, high) = given.unwrap_or_else(|| {
             let start = (f64::INFINITY, f64::NEG_INFINITY);
@@ -118,7 +117,8 @@ fn widen(log: bool, low: f64, high: f64, from_zero: bool) -> (f64, f64) {
         return if log { (1.0, 10.0) } else { (0.0, 1.0) };
     }
     if log {
-        let air = if high > low { libm::pow(high / low, 0.04) } else { 2.0 };
+        let decades = libm::log10(high) - libm::log10(low);
+        let air = if high > low { libm::pow(10.0, decades * 0.04) } else { 2.0 };
         return (low / air, high * air);
     }
     if high <= low {

@@ -27,7 +27,7 @@ const SHORTEST: f64 = 0.02;
 const LONGEST: f64 = 0.5;
 /// Packets of the slowest path that a swing lasts at least: half of them show its delay.
 const LEAST_PACKETS: f64 = 8.0;
-/// The length of swings changes when it should be larger or smaller by at least this factor.
+/// The length of swings changes when it should be larger or smaller by more than this factor.
 const RESIZE: f64 = 1.5;
 /// Factor by which a score decays from pair to pair: its memory is some 32 pairs.
 const KEPT: f64 = 31.0 / 32.0;

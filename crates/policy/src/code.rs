@@ -85,7 +85,7 @@ pub trait ErasureCode: Debug + Send {
     /// The code's limits; the same at every call.
     fn limits(&self) -> CodeLimits;
 
-    /// An encoder for one block at a time; not asked for if the code has no repairs.
+    /// An encoder for one block at a time; never asked for repairs if the code has none.
     fn encoder(&self) -> Box<dyn Encoder> {
         Box::new(Never)
     }
@@ -215,7 +215,7 @@ pub trait SlidingDecoder: Debug + Send {
     /// cleared beyond them. Returns the source and how many bytes there are.
     fn take_recovered(&mut self, out: &mut [u8]) -> Option<(SymbolId, usize)>;
 
-    /// Independent symbols still needed to recover `source`, which is missing, and all sources in the repairs kept.
+    /// Independent symbols still needed to recover `source`, which is missing, and all sources that kept repairs cover.
     fn deficit(&self, source: SymbolId) -> u16;
 }
 

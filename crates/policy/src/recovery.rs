@@ -75,7 +75,7 @@ pub enum RecoveryAction {
     /// Make the path's oldest unacknowledged symbol due once more, on another path; where symbols share
     /// packets, all of the oldest packet.
     Copy(PathId),
-    /// Keep the oldest this many bytes of what is assigned to the path, in flight first, then queued. Take back
+    /// Keep this many bytes of what is assigned to the path, the oldest: first in flight, then queued. Take back
     /// the rest; what has been sent of it may still arrive.
     TakeBack(PathId, u64),
     /// As [`TakeBack`](Self::TakeBack), but what is in flight stays: only the queue is taken back.

@@ -15,8 +15,8 @@ use crate::{
     Sweep, file,
 };
 
-/// Writes the tables and the summary of the kept runs into the journal's directory. The summary lists missing runs;
-/// claims are then judged by the seeds that every point has.
+/// Writes the tables and the summary of the kept runs into the journal's directory. The summary lists missing runs; if
+/// there are any, claims are judged by the seeds that every point has.
 ///
 /// Runs are read one by one, and each point is written at once, so that only figures that claims use stay in
 /// memory.

@@ -43,7 +43,7 @@ pub enum ResultsError {
 }
 
 impl ResultsError {
-    /// Whether the request was wrong, rather than an operation failed.
+    /// Whether the request was wrong; otherwise, an operation failed.
     pub fn is_usage(&self) -> bool {
         matches!(self, ResultsError::Foreign { .. })
     }

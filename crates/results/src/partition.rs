@@ -50,8 +50,8 @@ pub fn partition(journal: &Journal, keys: &[String]) -> Result<Vec<PathBuf>, Res
     Ok(parts.into_keys().collect())
 }
 
-/// Escapes `text` for a path: what is neither letter, digit, dot, hyphen nor underscore becomes `%` and two digits,
-/// which readers of Hive's layout undo.
+/// Escapes `text` for a path: every byte but ASCII letters, digits, dots, hyphens and underscores becomes `%` and two
+/// hexadecimal digits, which readers of Hive's layout undo.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {

@@ -116,7 +116,7 @@ impl Sweep {
     }
 
     /// The same scenario with its seeds and those of `others`: in its own order if `others` adds none, in the
-    /// scenario's order if these are the scenario's, else rising.
+    /// scenario's order if the result has just the scenario's seeds, else rising.
     #[must_use]
     pub fn with_seeds(mut self, others: &[u64]) -> Self {
         self.seeds = self.united(others);

@@ -257,8 +257,8 @@ impl Scenario {
         &self.points
     }
 
-    /// Estimated CPU time of a run at `point`, s, from rates and sizes: tells long runs from short ones before any
-    /// was made.
+    /// CPU time that a run at `point` may take, s: estimated from rates and sizes, to tell long runs from short ones
+    /// before any has run.
     pub fn cost(&self, point: &Point) -> f64 {
         self.costs.get(point.index).copied().unwrap_or_default()
     }

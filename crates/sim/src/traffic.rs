@@ -87,7 +87,7 @@ pub struct Source {
     /// Transfers that are due and not opened yet.
     due: VecDeque<Transfer>,
     completed: u64,
-    /// Bytes that a source without end has offered and that were not taken yet; `u64::MAX` for as much as is taken.
+    /// Bytes that an on-off or message source has offered and that were not taken yet; `u64::MAX` for no limit.
     offered: u64,
     /// When the current exponential time of the source ends.
     next_change: Time,
@@ -101,7 +101,7 @@ pub struct Source {
     messages: u64,
 }
 
-/// Time for which an on-off source with a rate offers bytes at once, and the least number of such bytes.
+/// An on-off source with a rate offers the bytes of this time at once, but at least this many bytes.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LEAST_QUANTUM: u64 = 1000;
 

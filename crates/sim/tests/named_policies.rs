@@ -156,7 +156,7 @@ fn mistakes_list_what_was_brought() {
     assert!(error.contains("path.b.congestion") && error.contains("mveno, steady"), "{error}");
 }
 
-/// A scenario cannot name what no program brings, so that its text alone runs alike on every machine.
+/// Where no program brings policies, a scenario can name built-in ones only, so that its text runs alike everywhere.
 #[test]
 fn a_scenario_by_itself_names_built_in_policies_only() {
     for axis in Axis::ALL {

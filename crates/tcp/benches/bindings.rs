@@ -109,7 +109,7 @@ fn unbind(sender: &mut MetaSender) -> u64 {
     sender.statistics().unbound_bytes / MSS
 }
 
-/// The second pipe takes the segments that were taken back, one pull each, and a copy of the first.
+/// The second pipe takes over what the first pipe gave up, one pull each, and a copy of that pipe's first segment.
 fn rebind(sender: &mut MetaSender) -> u64 {
     let before = sender.statistics().rebound_bytes;
     drain(sender, Time::from_secs(5));

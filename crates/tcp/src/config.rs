@@ -43,7 +43,7 @@ impl DelayedAck {
     pub const SECOND: DelayedAck = DelayedAck { every: 2, timeout: Duration::from_millis(100) };
 }
 
-/// When a receiver whose application has read announces the larger window, in an acknowledgement of its own.
+/// When a receiver announces, in an acknowledgement of its own, that its window has grown by what was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WindowUpdates {
     /// Whenever the window's end has moved by two segments or half the buffer since it was last announced (RFC 9293

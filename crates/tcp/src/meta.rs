@@ -59,8 +59,8 @@ pub struct MetaConfig {
     /// Most bytes that the receiver holds, read or not in order.
     pub receive_buffer: u64,
     /// Whether `send_buffer` and `receive_buffer` are sizes for one subflow (pTCP §4.5: n·B). The send buffer is then
-    /// multiplied by the most subflows joined at the same time, the receive buffer by the subflows that have been
-    /// heard. Neither shrinks when a subflow leaves.
+    /// multiplied by the most subflows joined at the same time, the receive buffer by the number of subflows that
+    /// have been heard from. Neither shrinks when a subflow leaves.
     pub buffers_per_subflow: bool,
     /// Whether the buffers grow with the transfer up to these sizes, as Linux tunes them: the receive buffer begins with so
     /// many bytes, the send buffer with six initial windows. Needs timestamps. `None`: they have these sizes at once.

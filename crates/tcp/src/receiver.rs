@@ -180,7 +180,7 @@ impl Receiver {
         self.waiting.containing(start).is_some_and(|range| range.1 >= end)
     }
 
-    /// Acknowledges an arrival in order: at once if it fills a gap (RFC 5681 §4.2), else every n-th.
+    /// Acknowledges an arrival in order: at once if it fills a gap (RFC 5681 §4.2), else every n-th or after a timeout.
     fn schedule_ack(&mut self, now: Time, at_once: bool) {
         self.unacknowledged += 1;
         if at_once || self.unacknowledged >= self.config.delayed_ack.every {
@@ -297,7 +297,7 @@ impl Receiver {
         taken
     }
 
-    /// Requests an acknowledgement although nothing arrived, since a window has opened.
+    /// Requests an acknowledgement beyond those that arrivals make due, such as when a window has opened.
     pub fn request_ack(&mut self) {
         self.ack_due |= self.opened;
     }

@@ -12,7 +12,7 @@ fn entry(name: &str) -> Entry {
     Entry { name, kind: Kind::File, mode: 0o644, size: 1, modified, target: None }
 }
 
-/// Peak and final bytes of memory while an offer is read and checked, and its entries.
+/// Peak and final bytes of memory while an offer is read and checked, and the number of its entries.
 fn measure(names: impl Iterator<Item = String>) -> (i64, i64, usize) {
     let before = LIVE.get();
     MOST.set(before);

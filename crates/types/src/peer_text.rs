@@ -62,7 +62,7 @@ impl fmt::Debug for PeerText {
 }
 
 /// Shows `text` on one line. Characters that are not printed on their own (controls, line ends, overrides of direction,
-/// spaces without width, what no alphabet has) are written like `\u{1b}`, and the rest of a long text is left out.
+/// spaces without width, private and unassigned ones) are written like `\u{1b}`; the rest of a long text is left out.
 pub fn escaped(text: &str) -> impl fmt::Display {
     Escaped(text)
 }

@@ -63,7 +63,7 @@ pub const RETIRED: &[Retired] = &[
     Retired { within: &["crates/net/src/"], ..Retired::name("telling", "log") },
 ];
 
-/// Files that may name retired words: this table, and what changed between versions.
+/// Files that may name retired words: this table and the changelog.
 const TOLD: [&str; 2] = ["xtask/src/check/retired.rs", "CHANGELOG.md"];
 
 /// Every use of a retired word, in code, comments and documents.

@@ -98,8 +98,8 @@ fn allow<'a>(
     Ok(rules)
 }
 
-/// The directories that the file with the name servers is in: that of the link's first target, even if there is none
-/// yet, and that of its last.
+/// The directories that the file with the name servers is in: that of the link's first target, which need not exist
+/// yet, and that of its final target.
 fn name_servers() -> Vec<PathBuf> {
     let first = fs::read_link(NAME_SERVERS).ok().map(|link| Path::new("/etc").join(link));
     let last = fs::canonicalize(NAME_SERVERS).ok();

@@ -64,7 +64,7 @@ fn socket() -> Option<Socket> {
     })
 }
 
-/// A stand-in for the internet of each family that is on no link of this machine: laboratories do use
+/// For each family, a stand-in for the internet that is on no link of this machine: laboratories do use
 /// documentation's networks.
 fn internet(list: &[Listed]) -> Vec<IpAddr> {
     let own =

@@ -68,7 +68,7 @@ impl Commands {
         Ok(Commands { client: start(Side::Client, client, true)?, server })
     }
 
-    /// The exit status of the program that decides, the client's if there is one; `None` while it runs.
+    /// The exit status of the program that decides, the client's if there is one; `None` while it runs or without any.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
         let Commands { client, server } = self;
         let Some(decides) = client.as_mut().or(server.as_mut()) else { return Ok(None) };

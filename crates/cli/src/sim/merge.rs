@@ -12,7 +12,7 @@ use crate::format;
 /// Most points whose missing runs are named; the summary has all.
 const NAMED_POINTS: usize = 5;
 
-/// Takes over the runs that every directory keeps, and writes tables and a summary of them.
+/// Takes over the runs kept in any of the directories, and writes tables and a summary of them.
 ///
 /// # Errors
 /// As [`super::run`]; runs that are missing are a failure.

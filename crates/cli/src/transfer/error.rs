@@ -10,7 +10,7 @@ use tokio::task::JoinError;
 
 use crate::failure::Failure;
 
-/// Closes a connection while another transfer with the same ticket is under way.
+/// Closes a connection while another transfer has the same ticket, or the peer has as many transfers as it may.
 pub(super) const IN_USE: CloseCode = CloseCode(256);
 
 /// What went wrong, sorted by who can do something about it.

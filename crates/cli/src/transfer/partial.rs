@@ -241,8 +241,8 @@ impl Beside {
     }
 }
 
-/// Whether it is a regular file of this user with one name. It has its final name as well if the process was
-/// killed after giving that and before removing this one.
+/// Whether it is a regular file of this user with one name. It has two, the final one as well, if the process was
+/// killed after giving it that and before removing this one.
 fn is_ours(facts: &Facts) -> bool {
     facts.is_file && facts.is_ours() && facts.names == 1
 }
@@ -274,7 +274,7 @@ fn lock(file: File, place: &Place) -> Result<Locked, TransferError> {
     })
 }
 
-/// Removes permissions that the sender's file does not give, or the one that is replaced.
+/// Removes permissions that the sender's file lacks, or that the file to be replaced lacks.
 fn restrict(file: &File, own: &Facts, entry: &Entry, replaced: Option<&Facts>) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     // Its owner may always read it; otherwise it would be of no use to anybody.

@@ -41,7 +41,7 @@ impl Sessions {
         for mut session in earlier {
             if !session.connection.is_alive().await {
                 session.connection.close(0, "");
-                // An error says that the sender is gone, which is what this waits for.
+                // An error says that its `UnderWay` was dropped, which is what this waits for.
                 let _ = timeout(LET_GO, session.under_way.changed()).await;
             } else {
                 alive += 1;

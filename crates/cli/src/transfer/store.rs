@@ -291,7 +291,7 @@ impl Store {
         }
     }
 
-    /// Goes on with a file of which an earlier transfer has left a part: `partial`, if that is part of the peer's file.
+    /// Goes on with a file of which an earlier transfer left a part; `partial` is `None` if it is of another file.
     fn go_on(&mut self, pending: Pending, partial: Option<Partial>, say: Say<'_>) {
         let asked = |other: &&mut Pending| {
             other.index == pending.index && matches!(other.plan, Plan::Guess)

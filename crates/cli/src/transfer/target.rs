@@ -179,7 +179,7 @@ fn storage(root: &Path, name: &Name, error: &io::Error) -> TransferError {
     })
 }
 
-/// The failure of writing something that is not in the offer; the peer is told only what it is to the peer.
+/// The failure of writing something that is not in the offer; the peer is told `to_peer` instead of the path.
 pub(super) fn cannot_write(path: &Path, to_peer: &str, error: &io::Error) -> TransferError {
     let advice = advice(error);
     let text = |what: &str| format!("cannot write {what}: {error}{advice}");

@@ -40,7 +40,7 @@ impl Manager {
         tell(&[NotifyState::Reloading, now]);
     }
 
-    /// Notifies it that the settings have been read again; `mistake` is why they stay as they were.
+    /// Notifies it that the settings have been read again; `mistake`, if any, is why the old ones stay.
     pub(super) fn reloaded(&self, mistake: Option<&str>) {
         let status = mistake.map(|why| format!("The old settings are in use: {why}"));
         tell(&[NotifyState::Status(status.as_deref().unwrap_or_default()), NotifyState::Ready]);

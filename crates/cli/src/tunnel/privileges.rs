@@ -6,7 +6,7 @@ use crate::failure::Failure;
 /// Becomes `user`, if one is named: the C library changes all threads.
 ///
 /// # Errors
-/// If the user is unknown, the system refuses the change, or one was named and the process is not root.
+/// If a user was named and the process is not root, the user is unknown, or the system refuses the change.
 #[cfg(target_os = "linux")]
 pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
     use nix::unistd::{Uid, User, initgroups, setgid, setuid};

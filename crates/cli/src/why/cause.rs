@@ -239,7 +239,7 @@ impl Causes {
 }
 
 impl Path {
-    /// What the path's absence cost, as a share of `all` symbols that were sent within `span` until `last`.
+    /// Cost of the path's absences as shares of what could have been sent; `all` symbols were, in `span` up to `last`.
     fn causes(mut self, name: &str, all: u64, (span, last): (u64, u64)) -> [Cause; 2] {
         self.down.end(last);
         self.held.end(last);

@@ -5,7 +5,7 @@ use super::echo::{echo, exchange};
 use super::processes::{PATIENCE, Running, free_port};
 use super::{Served, refused, reloaded, replace};
 
-/// A client with a file of settings, and the address that it was told to listen on.
+/// A client with a file of settings, and the path of that file.
 fn connected(served: &Served, lines: &str) -> (Running, String) {
     let file = served.home.path().join("connect.toml");
     write(served, lines);

@@ -62,7 +62,7 @@ fn peers_come_and_go_and_the_others_notice_nothing() {
     open.works();
     let (_new, near_of_new) = served.connect(2, &[echo]);
     assert_eq!(exchange(&near_of_new[0], b"new"), b"new");
-    // The peer is not let in again, and the one that stayed was connected all the while.
+    // The removed peer is not let in again, and the one that stayed was connected all the while.
     goes.wait_for("waiting", "seconds");
     open.works();
     drop(open);

@@ -109,7 +109,7 @@ impl Machine {
         let first = SymbolId(self.id(operation, script)?);
         let count = u16::from(script.u8().ok()?);
         let key = u32::from(script.u8().ok()?);
-        // Mostly one length; with arbitrary ones, repairs of a block would hardly ever agree.
+        // One length unless a bit asks for others: repairs of arbitrary lengths would hardly ever agree.
         let length = if operation & 0x20 != 0 { usize::from(operation & 15) * 2 } else { 4 };
         let payload = script.bytes(length).ok()?;
         let delivered = &mut self.delivered;

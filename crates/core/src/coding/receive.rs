@@ -139,7 +139,7 @@ pub struct ReceiveBlocks {
 }
 
 impl ReceiveBlocks {
-    /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most [`MAX_BLOCK`] further repairs.
+    /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and `credit` + [`MAX_BLOCK`] repairs.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
         let limits = code.limits();
         let dearest = code.recovery_work(most_sources(&limits), symbol_capacity);

@@ -82,7 +82,7 @@ impl Connection {
                     return Some(transmit);
                 }
             }
-            // Otherwise ask again: a path that was asked later may have given work to an earlier one.
+            // After a change, ask all again: a path that was asked later may have given work to an earlier one.
             if self.attention.changes() == changes {
                 break;
             }
@@ -123,7 +123,7 @@ impl Connection {
             }
         }
         // Without credit no symbol can carry the new floor, and without that floor the peer grants
-        // no credit. An ABANDON tells it instead.
+        // no credit. An ABANDON tells the floor instead.
         for space in self.send.names() {
             let floor = self.send[space].oldest_needed();
             if self.credit[space as usize].is_news(floor)

@@ -211,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// Tells the estimator the fate of a packet, and the block and recovery that of each of its symbols.
+    /// Tells the estimator the fate of a packet, and the block and recovery the fate of each of its symbols.
     #[inline(always)] // once for each packet
     pub(super) fn packet_resolved(
         &mut self,
@@ -441,7 +441,7 @@ impl Connection {
         self.scratch.touched.clear();
     }
 
-    /// Asks what the blocks need that had to wait for the receiver's reports.
+    /// Asks what is needed by the blocks that had to wait for the receiver's reports.
     pub(super) fn provision_rest(&mut self, now: Time) {
         let mut blocks = core::mem::take(&mut self.unprovisioned);
         self.send.iter_mut().for_each(|send| send.match_repairs(|block| blocks.push(block)));

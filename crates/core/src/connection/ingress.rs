@@ -255,7 +255,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Counts this packet among the path's unacknowledged ones, and asks the policy when to acknowledge it.
+    /// Asks the policy when to acknowledge this packet, which counts as pending on its path if it is ack-eliciting.
     fn schedule_ack(&mut self, slot: PathIndex, mut event: ReceivedEvent) {
         let pending = &mut self.paths[slot].received.pending;
         *pending += u32::from(event.ack_eliciting);

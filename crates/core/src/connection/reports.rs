@@ -11,10 +11,10 @@ use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
 const ROOM_AFTER_ACKS: usize = 300;
 /// Most blocks of either kind, lacking or recovered, that a report names.
 const MAX_RANKS: usize = 8;
-/// Most unresolved control frames on a path; further ones wait. Each grants an acknowledging peer
-/// some thousands of bytes of credit or some streams, so that it never has this many in flight.
+/// Most unresolved control frames on a path; further ones wait. Each grants the peer some thousands of
+/// bytes of credit or some streams, so that never this many are in flight if the peer acknowledges.
 const MOST_IN_FLIGHT: usize = 512;
-/// Packet numbers resolved since the last announced floor from which on a new floor is announced.
+/// A new floor of packet numbers is announced once it is at least this far above the one announced last.
 const FLOOR_STEP: u64 = 64;
 
 impl Connection {

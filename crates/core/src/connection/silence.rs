@@ -1,9 +1,9 @@
 //! Detects that the peer is silent on all paths, and whether it has restarted.
 //!
-//! Recovery handles a single silent path; this handles a peer that is silent on every path. Once every path
-//! has timed out, the side that opened the connection asks the peer, by a handshake beside the connection,
-//! whether it still has it (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer
-//! that. If nothing is heard for another timeout, the peer counts as silent, and the application is told.
+//! Recovery handles a single silent path; this handles a peer that is silent on every path. As soon as every path
+//! has timed out once, the side that opened the connection asks whether the peer still has the connection, by a
+//! handshake beside it (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer that. If
+//! nothing is heard for another timeout, the peer counts as silent, and the application is told.
 
 use anabranch_policy::view::PathState;
 use anabranch_types::Time;

@@ -53,7 +53,7 @@ enum Picked {
 
 impl Connection {
     /// Writes a probe, which elicits feedback beyond the window. It carries the oldest symbol in flight if it can,
-    /// or what is due (RFC 9002 §6.2.4): bare probes would keep a window of one packet full, and data from leaving.
+    /// or what is due (RFC 9002 §6.2.4): bare probes would fill a window of one packet and hold data back.
     pub(super) fn write_probe(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let left = self.paths[slot].liveness.take_probe();
@@ -64,7 +64,7 @@ impl Connection {
         if !bare && self.write_oldest(packet) {
             return;
         }
-        // With an alternative, what is due is better sent there than on this silent path.
+        // If there is another path to use, what is due is better sent there than on this silent one.
         if self.may_carry_data(slot)
             && !bare
             && !self.has_alternative(slot)

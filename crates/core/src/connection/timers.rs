@@ -160,7 +160,7 @@ impl Connection {
     }
 
     /// When to ask for a sign of life because the peer's credit is used up and nothing is in flight
-    /// that would bring news: the peer may not know that this side is blocked (RFC 9000 §4.1).
+    /// that would bring news: credit may go to a former address of this side (compare RFC 9000 §4.1).
     fn blocked_probe_at(&self) -> Option<Time> {
         let in_flight = self.paths.iter().any(|path| path.sent.packets_in_flight > 0);
         if in_flight || !self.is_blocked() {

@@ -32,7 +32,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// The question about `connection`, whose handle is `about`; `None` if the peer opened it, which then asks itself.
+    /// The question about `connection`, whose handle is `about`; `None` if the peer opened it: then the peer asks.
     pub fn of(about: Handle, connection: &Connection) -> Option<Self> {
         (connection.role() == Role::Initiator).then(|| Check {
             about,

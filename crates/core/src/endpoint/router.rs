@@ -226,7 +226,7 @@ impl Router {
     fn on_response(&mut self, now: Time, address: PathAddress, payload: &[u8]) -> Option<Handle> {
         let id = Response::parse(payload).ok()?.receiver;
         let Some(attempt) = self.attempts.get_mut(&id) else {
-            // Copies of the response arrive on every path that works; the connection recognises the authentic bytes.
+            // Copies of the response arrive on every path that works; the connection compares them with the first.
             return Some(Handle(id));
         };
         let established = attempt.initiator.on_response(self.crypto.as_ref(), payload).ok()?;

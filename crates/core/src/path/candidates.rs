@@ -58,8 +58,8 @@ impl Candidates {
         candidate.asks = true;
     }
 
-    /// Asks an address that only the peer has named, in packets of `wire` bytes. It may be somebody
-    /// else's: `heard`, what has come from the peer, pays for it as if it had come from there.
+    /// Asks an address that only the peer has named, in packets of `wire` bytes on the wire. It may be
+    /// somebody else's: `heard`, what has come from the peer, pays for it as if it had come from there.
     pub fn ask_announced(&mut self, address: PathAddress, wire: u64, heard: &mut u64) {
         let room = self.find(address).map_or(0, |candidate| candidate.validation.room());
         if room < wire {

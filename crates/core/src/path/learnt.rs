@@ -44,7 +44,7 @@ impl Learnt {
 }
 
 impl Path {
-    /// Switches the path to `way`, which then holds what was learnt about the way before. Packet numbers go on.
+    /// Switches the path to `way`, which then holds what was learnt about the previous way. Packet numbers go on.
     pub fn lead_to(&mut self, now: Time, way: &mut Learnt) {
         swap(&mut self.address, &mut way.address);
         swap(&mut self.congestion, &mut way.congestion);

@@ -170,7 +170,7 @@ impl Liveness {
         self.last_sent = now;
     }
 
-    /// As [`ask_for_sign`](Self::ask_for_sign), but only a packet from number `next` on counts as answered.
+    /// As [`ask_for_sign`](Self::ask_for_sign); only the acknowledgement of packet `next` or a later one is an answer.
     pub fn ask_from(&mut self, now: Time, next: u64) {
         self.ask_for_sign(now);
         self.asked_from = next;

@@ -8,7 +8,7 @@ use core::time::Duration;
 const MIN_WINDOW: Duration = Duration::from_secs(60);
 /// Guess before the first sample.
 const INITIAL: Duration = Duration::from_millis(200);
-/// Queue samples kept: more than the later acknowledgements after which a packet is given up.
+/// Queue samples kept: more than the number of later acknowledgements after which a packet counts as lost.
 const QUEUES: usize = 8;
 
 /// The least of a signal over the last [`MIN_WINDOW`], kept as two half-window minima.

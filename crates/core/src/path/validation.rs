@@ -4,7 +4,7 @@ use anabranch_types::Time;
 
 /// Bytes that may be sent for each received before the address is proven (RFC 9000 §8.1).
 const AMPLIFICATION: u64 = 3;
-/// Bytes that count as received from an address that this side chose itself: it cannot be tricked into flooding it.
+/// Bytes that count as received from an address that this side chose itself: nobody can aim a flood by that choice.
 const OWN_CHOICE: u64 = u16::MAX as u64 * 16;
 
 /// What has to come from an address before this many bytes may be sent there.

@@ -109,7 +109,7 @@ impl Streams {
         Ok(false)
     }
 
-    /// Keeps a peer from making the buffers of one stream after the other large: once their capacity exceeds
+    /// Keeps a peer from making the buffers of one stream after the other large: once the capacity of all exceeds
     /// `StreamLimits::most_room`, what they do not need is given back. Called when buffers have grown by `grown` bytes.
     fn bound_buffers(&mut self, grown: u64) {
         if grown == 0 {

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 pub enum Step {
     /// Somebody new asks for a connection.
     Ask { from: u8 },
-    /// The newest message of an asker, as it was sent or with its cookie, from there.
+    /// The newest message of an asker, as it was sent or with its cookie, comes from the address of `from`.
     Repeat { asker: usize, from: u8 },
     /// The first bytes of such a message.
     Cut { asker: usize, from: u8, length: usize },

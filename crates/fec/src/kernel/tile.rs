@@ -277,8 +277,8 @@ unsafe fn add_two_products<V: Vector, const ROWS: usize, const LANES: usize>(
 /// Reads `LANES` vectors at `from`; of the last one only the first `last` bytes if it is a `PART`.
 ///
 /// # Safety
-/// This many bytes must be valid at `from`, `last` must be 1 to `V::WIDTH`, and `V`'s instructions must be
-/// enabled in the caller.
+/// The bytes that are read at `from` must be valid, `last` must be 1 to `V::WIDTH`, and `V`'s instructions must
+/// be enabled in the caller.
 #[inline(always)]
 unsafe fn load_lanes<V: Vector, const LANES: usize, const PART: bool>(
     from: *const u8,

@@ -5,8 +5,8 @@ const UNKNOWN: u16 = u16::MAX;
 /// A source that is held.
 const HELD: u16 = u16::MAX - 1;
 
-/// Limit of the unknown sources in all waiting repairs together, per source of the block; repairs beyond it are not
-/// kept. Those of an honest sender reach about 14 where all of a block is lost.
+/// Most unknown sources in all waiting repairs together, per source of the block, and `MAX_SOURCES` more; repairs
+/// beyond that are not kept. Those of an honest sender reach about 14 where all of a block is lost.
 const MOST_MEMBERS: usize = 32;
 
 /// What an undetermined repair lacks.
@@ -96,8 +96,8 @@ impl Peeling {
     }
 
     /// The repair with `key` has arrived. Returns whether it is kept, to be given to [`rebuild`](Self::rebuild). A
-    /// repair without unknown sources is not; one with several is not either once 2 F + 32 repairs are kept, or when
-    /// all waiting repairs would have too many unknown sources.
+    /// repair without unknown sources is not; one with several is not either once 2 F + 32 repairs are kept, or if the
+    /// waiting repairs together would then have too many unknown sources.
     pub fn repair(&mut self, key: u32) -> bool {
         let place = self.repairs.len();
         let mut lacks = Waiting { unknown: 0, places: 0 };

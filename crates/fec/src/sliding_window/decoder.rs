@@ -214,7 +214,7 @@ impl Decoder {
     /// Keeps an equation that contains no pivot of the others. Returns false if it contains no unknowns either, or if
     /// keeping it takes too much work.
     fn insert(&mut self, equation: Equation) -> bool {
-        // The oldest unknown is the least likely to arrive, which would require another pivot.
+        // The oldest unknown is the least likely to arrive; if it did, another pivot would be needed.
         let pivot = self.columns.iter().find(|(_, column)| equation.factor(*column) != 0);
         let Some((_, pivot)) = pivot else {
             self.spare.push(equation.into_row());

@@ -268,7 +268,7 @@ fn equations_contain_512_sources_at_most() {
     for number in 20_000..20_032 {
         receiver.decoder.give_up(number);
     }
-    // The first source that is given up costs the only equation that contains it, and so frees the other columns too.
+    // The first source given up costs the only equation that contains it, and so frees the other 96 columns as well.
     assert!(receiver.repair(more));
     assert_eq!(receiver.decoder.deficit(), 127 + 95 + 127 + 63);
     assert!(receiver.repair(run(50_000, 96)));

@@ -67,7 +67,7 @@ async fn opened(tcp: &TcpStream) -> io::Result<(Arc<UdpSocket>, IpAddr)> {
     Ok((Arc::new(UdpSocket::bind(local).await?), tcp.peer_addr()?.ip().to_canonical()))
 }
 
-/// The port that a client says it sends from, unless the address given with it is not the client's, as behind a NAT.
+/// The port that a client says it sends from, if the address with it is unspecified or its own: behind a NAT it is not.
 fn port(said: Option<SocketAddr>, peer: IpAddr) -> Option<u16> {
     let said = said.filter(|said| {
         let ip = said.ip().to_canonical();

@@ -26,14 +26,14 @@ pub const NO_METHOD: [u8; 2] = [VERSION, 0xff];
 pub enum Asked {
     /// A TCP connection to this target.
     Connect(Target),
-    /// An association for its datagrams, which it sends from here, if it says so.
+    /// An association for its datagrams, and the address that it sends them from, if it gives one.
     Associate(Option<SocketAddr>),
 }
 
 /// Progress of reading a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// At least this many bytes of the message are missing; never 0, and never more than there are.
+    /// At least this many bytes of the message are missing, 1 or more: reading them reads nothing behind the message.
     More(usize),
     /// The message is complete.
     Done(T),
@@ -244,7 +244,7 @@ impl Reply {
         }
     }
 
-    /// The reply as bytes. Its address is 0, as in ssh, since it would be the peer's.
+    /// The reply as bytes. Its address is 0, as in ssh: the real one would be the peer's.
     pub fn encode(self) -> [u8; 10] {
         [VERSION, self as u8, 0, 1, 0, 0, 0, 0, 0, 0]
     }

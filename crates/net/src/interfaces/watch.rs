@@ -24,7 +24,7 @@ impl Watch {
         }
     }
 
-    /// Waits for a change, or what may be one. Dropping the future loses no change.
+    /// Waits for a change, or what may be one. If the future is dropped, a change may be told of up to 10 s late.
     pub async fn changed(&mut self) {
         match self.news().await {
             Ok(()) => tokio::time::sleep(SETTLE).await,

@@ -8,7 +8,7 @@ use anabranch_core::crypto::PublicKey;
 use anabranch_types::Time;
 use anabranch_types::lines::Lines;
 
-/// Peers whose lines are counted. Beyond this, those without a line for a minute are forgotten.
+/// Most peers whose lines are counted. To make room, those whose minute of counting is over are forgotten, or else one.
 const MOST_PEERS: usize = 1024;
 
 /// The lines of all peers of an endpoint.

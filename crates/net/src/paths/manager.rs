@@ -142,7 +142,7 @@ impl Manager {
         found
     }
 
-    /// Where paths to connect over begin: all that are not metered, or all if there are none.
+    /// Where paths to connect over begin: up to [`MOST_FIRST`] that are not metered, or metered ones if all are.
     fn first_endpoints(&self) -> BTreeMap<Key, LocalEndpoint> {
         let list = interfaces::list().unwrap_or_default();
         let endpoints = self.local_endpoints(&list, false);

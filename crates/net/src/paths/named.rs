@@ -9,7 +9,7 @@ use anabranch_types::PathId;
 
 use super::request::PathUsage;
 
-/// Most names that a connection remembers. Beyond, the oldest with a closed path is forgotten, counters included.
+/// Most names of a connection. Beyond, the oldest with a closed path, else the oldest, is forgotten with its counters.
 const MOST_NAMES: usize = 32;
 
 /// State of a path, including its usage.
@@ -70,8 +70,8 @@ pub struct NamedPath {
     pub status: PathStatus,
     /// Its local address, as long as its socket is open.
     pub local: Option<SocketAddr>,
-    /// Figures of now, or the last ones. The counters, and what the peer has sent, are those of all paths
-    /// that have had the name.
+    /// Its present figures, or the last ones if it is over. The counters, and what the peer has sent, are
+    /// those of all paths that have had the name.
     pub stats: PathStats,
 }
 

@@ -115,7 +115,7 @@ impl ConnectionShared {
         }
     }
 
-    /// Calls `act` with the connection if its handshake is done and it is not over, and wakes its task,
+    /// Calls `act` with the connection if its handshake was answered and it is not over, and wakes its task,
     /// which sends what `act` may have queued.
     pub(crate) fn act<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let done = self.lock().connection.as_mut().map(act);
@@ -132,7 +132,7 @@ impl ConnectionShared {
         self.mailbox.ring();
     }
 
-    /// Takes over the connection of a completed handshake.
+    /// Takes over the connection of a handshake that has been answered.
     pub(super) fn begin(&self, connection: Connection, now: Time) {
         let mut state = self.lock();
         let asked_for_here = connection.role() == Role::Initiator;
@@ -221,7 +221,7 @@ pub(crate) enum Phase {
 /// A connection as its task and its handles see it.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
-    /// The core's connection, from the end of the handshake until there is nothing left to send.
+    /// The core's connection, from the answer of the handshake until there is nothing left to send.
     pub(crate) connection: Option<Connection>,
     pub(crate) phase: Phase,
     /// The application holds it.

@@ -152,8 +152,8 @@ impl AdditiveCwnd {
         self.last_cut = LastCut::at(now);
     }
 
-    /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes,
-    /// [`least`](Self::set_least) packets at least.
+    /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes, but no less than the
+    /// [least window](Self::set_least).
     pub(super) fn collapse_below(&mut self, now: Time, target: u64) {
         self.before = (self.bytes, self.ssthresh);
         self.ssthresh = target.max(self.least());

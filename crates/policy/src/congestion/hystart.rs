@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::congestion::AckEvent;
 
-/// Window, packets, below which slow start is not ended (`hystart_low_window`).
+/// Window, packets, below which HyStart does not end slow start (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
 /// Acknowledgements that follow one another within this are one train (`hystart_ack_delta_us`).
 const TRAIN_GAP: Duration = Duration::from_millis(2);

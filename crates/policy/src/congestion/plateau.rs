@@ -10,8 +10,8 @@ use core::time::Duration;
 use crate::congestion::AckEvent;
 use crate::congestion::delay::Rounds;
 
-/// Limit of the window over the bandwidth-delay product by the best recent rate. The half above that product keeps the
-/// path filled while the rates of rounds scatter, and for most of the time after a loss has halved the window.
+/// Limit of the window, in bandwidth-delay products by the best recent rate. The half above one product keeps the path
+/// filled while the rates of rounds scatter, and for most of the time after a loss has halved the window.
 const MOST: f64 = 1.5;
 /// The rounds whose best rate counts.
 const MEMORY: usize = 10;

@@ -130,7 +130,7 @@ impl LossDetector for PacketThreshold {
 
     fn on_late(&mut self, packet: &Late) {
         let rtt = &packet.rtt;
-        // A packet that comes later than that counts as lost: no timer waits for it.
+        // A packet that comes later than `longest` counts as lost: no timer waits for it.
         let longest = rtt.smoothed.max(rtt.variation.saturating_mul(self.window));
         let extent = Extent { late: packet.late.min(longest), gap: packet.gap };
         self.reordering.add(packet.now, extent, self.half(rtt));

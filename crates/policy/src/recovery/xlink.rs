@@ -73,7 +73,7 @@ impl Age {
     }
 }
 
-/// Wraps a scheduler: gives a path copies before asking it or, if it has nothing to send, afterwards.
+/// Wraps a scheduler: gives a path copies before the scheduler is asked or, if it has nothing for the path, afterwards.
 #[derive(Debug)]
 struct Copying {
     scheduler: Box<dyn Scheduler>,

@@ -35,8 +35,8 @@ pub const ENTRY: Entry = Entry {
 
 /// Source symbols in a bulk block, at least, while there is data.
 const LEAST_SOURCES: u16 = 3;
-/// Most time in which a bulk block fills up, in longest round trips: a larger block would keep its losses waiting for
-/// repairs, which cannot be made before it closes, and a smaller one needs more repairs for its size.
+/// Most time in which a bulk block fills up, in round trips of the slowest path: a larger block would keep its losses
+/// waiting for repairs, which cannot be made before it closes, and a smaller one needs more repairs for its size.
 const BLOCK_ROUNDS: f64 = 1.5;
 /// Source symbols in a block of an urgent class, at least, while there is data.
 const URGENT_SOURCES: u16 = 16;
@@ -103,7 +103,7 @@ impl Budget {
         (cap as u16).clamp(8, view.max_symbols)
     }
 
-    /// Repairs that may still be wasted. The budget begins with the share of 64 symbols.
+    /// Repairs that may still be wasted: `overhead` times the sources sent and 64 more, less those wasted already.
     fn allowance(&self, view: &RedundancyView<'_>) -> f64 {
         let budget = self.overhead * (view.sources_sent + 64) as f64;
         (budget - view.repairs_unneeded as f64).max(0.0)
@@ -268,7 +268,7 @@ impl RedundancyPolicy for Budget {
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
         let certain = block.shortfall().saturating_sub(handed);
         let urgent = view.flushing || block.class != TrafficClass::Bulk;
-        // At an acknowledgement without a loss, fewer symbols are open than when the reserve was computed.
+        // At an acknowledgement without a loss, fewer symbols are unresolved than when the reserve was computed.
         if block.deficit() == 0 || (certain == 0 && !urgent) {
             return certain;
         }

@@ -19,8 +19,8 @@ pub const ENTRY: Entry = Entry {
 
 /// Share of the receiver's free buffer that may fill up behind a symbol on its way.
 const BUFFER_SHARE: f64 = 0.7;
-/// A copy of an urgent symbol on a path that carries one already counts as this much later: a loss of the
-/// first often takes the second too.
+/// A copy of an urgent symbol on a path that carries one already counts as this much later: losses in a row
+/// often take both.
 const COPY_PENALTY: Duration = Duration::from_millis(10);
 
 /// Sending time of the symbols handed to a path at once, at most: losses that turn up wait that long behind them.

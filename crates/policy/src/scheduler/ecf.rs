@@ -24,8 +24,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Ecf {
     beta: f64,
-    /// Whether the fastest path is being waited for. Waiting ends at a threshold that is worse by β than where it
-    /// begins.
+    /// Whether the fastest path is being waited for: the threshold that ends waiting is then 1 + β times as high.
     waiting: bool,
 }
 

@@ -70,7 +70,7 @@ const AGES: u32 = 2;
 pub(super) struct SharesOptions {
     /// Whether a path that has sent its share sends more, rather than wait.
     goes_on: bool,
-    /// Whether of a window only the free part leaves now, and the rest as packets in flight are acknowledged.
+    /// Whether only the free part of a window leaves now, and the rest as packets in flight are acknowledged.
     clocked: bool,
     /// Whether a packet takes the measured forward delay, where that is longer than half a round trip: acknowledgements
     /// may return on another path, and queues stand on the way forward.

@@ -22,7 +22,7 @@ pub(super) const OPTION: OptionEntry = option(
 
 /// A path whose window has no more packets than this repairs its losses slowly.
 const SMALL_WINDOW: u64 = 4;
-/// A copy is sent only if the round trip of a path that carries the symbol exceeds this many of the fast path's.
+/// A path is much slower than the fast path if its round trip is more than this many times as long.
 const FASTER: u32 = 4;
 
 /// A scheduler, and what is done for it when a buffer is full.

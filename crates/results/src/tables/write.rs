@@ -188,7 +188,7 @@ impl Table {
             let fields = columns.iter().map(|(name, column)| column.field(name));
             let fields = fields.collect::<Result<Vec<_>, ParquetError>>()?;
             let schema = Type::group_type_builder("figures").with_fields(fields).build()?;
-            // Fix every property whose default may differ between versions of the writer.
+            // Set here what would otherwise follow the defaults of the writer, which may differ between its versions.
             let properties = WriterProperties::builder()
                 .set_writer_version(WriterVersion::PARQUET_1_0)
                 .set_compression(Compression::SNAPPY)

@@ -36,7 +36,7 @@ pub(super) fn write(packet: &Packet, payload: &Payload, bytes: &mut Vec<u8>) -> 
         }
     };
     complete_ip(length, bytes);
-    // Papers count headers differently; what they count beyond these is not in the IP header's length.
+    // Papers count headers differently; bytes that they count beyond these are not in the IP header's total length.
     length.max(packet.size)
 }
 

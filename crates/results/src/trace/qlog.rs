@@ -156,7 +156,7 @@ impl Observer for QlogTrace {
 impl Files {
     fn take(&mut self, now: Time, observation: &Observation) -> Result<(), ResultsError> {
         if let Observation::Acknowledged { path, first, last } = *observation {
-            // One packet acknowledges no more. The limit is reached only if the report of a received packet is missing.
+            // No packet acknowledges more ranges; there are more only if the report of a received packet is missing.
             if self.acknowledged.len() < MOST_RANGES {
                 self.acknowledged.push(Acknowledged { path, first, last });
             }

@@ -27,7 +27,7 @@ impl DelayTrace {
     /// Reads `text`. Blank lines and everything after `#` are ignored.
     ///
     /// # Errors
-    /// When a line is not two numbers in range or its time does not rise: names the first. Fewer than two lines.
+    /// When a line is not two numbers in range or its time does not rise (names the first); for fewer than two lines.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut delays: Vec<(u64, Duration)> = Vec::new();
         let (mut first, mut latest) = (None, (0, ""));

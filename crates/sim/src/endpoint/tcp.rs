@@ -34,8 +34,8 @@ pub struct TcpProtocol {
     pub control: PolicySpec,
     /// Congestion control of each path, in path order, where it is not `control`.
     pub path_controls: Vec<Option<PolicySpec>>,
-    /// Explicit loss notification: whether the sender is told which segments were lost at random and not to a
-    /// queue, each one round trip after it was sent.
+    /// Explicit loss notification: whether the sender is told which segments were lost at random and not to a queue, a
+    /// round trip after each was sent or with the first acknowledgement that shows the gap.
     pub loss_notices: bool,
     /// A time that the host takes before it sends, uniform from zero to this.
     pub send_jitter: Duration,

@@ -55,7 +55,7 @@ pub struct Udp {
     config: UdpConfig,
     random: Rng,
     port: Option<PortId>,
-    /// Time of the next packet, and the fraction of a nanosecond carried over from the packets before.
+    /// Time of the next packet, and the fraction of a nanosecond carried over, times the rate in bit/s.
     next: Time,
     carry: u64,
     /// When the burst ends; `Time::MAX` without bursts.

@@ -25,7 +25,7 @@ pub trait Agent: Any + Debug + Send {
 
     /// When to call [`handle_timer`](Self::handle_timer) next, if at all. Asked after every call; the
     /// answer may move either way. A time that is not later than the current one means at once, so
-    /// `handle_timer` must move the answer on.
+    /// `handle_timer` must leave a later time or none.
     fn next_timer(&self) -> Option<Time>;
 
     /// A packet that the agent sent will not arrive. Real senders never learn of that at once: this is

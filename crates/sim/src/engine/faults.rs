@@ -110,8 +110,8 @@ impl Faults {
         })
     }
 
-    /// A datagram of garbage on the route of `like`. `None` in place of other packets, whose checksum garbage
-    /// would fail.
+    /// A datagram of garbage on the route of `like`; `None` if that is no datagram, since garbage would fail its
+    /// checksum.
     fn garbage(&mut self, (like, payload): &(Packet, Payload)) -> Option<(Packet, Payload)> {
         let Payload::Datagram(bytes) = payload else { return None };
         let garbage = FaultConfig::garbage(&mut self.random, bytes);

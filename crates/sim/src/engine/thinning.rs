@@ -14,8 +14,8 @@ use crate::link::{Delivery, DropCause, Dropped, LinkOutput};
 #[derive(Debug)]
 pub(super) struct Thinning {
     one_in: u32,
-    /// For each connection at the current instant, how many acknowledgements were dropped since the one kept last,
-    /// from the end of the instant backwards.
+    /// For each connection at the current instant, which is gone through from its end backwards: how many
+    /// acknowledgements were dropped since one was kept.
     left_out: Vec<((PortId, u32), u32)>,
 }
 

@@ -28,10 +28,10 @@ pub struct CorrelatedConfig {
     /// How long one draw holds; about the time of one packet, 1 µs to 1 day. Packets of one link that end in
     /// the same slot meet the same draw.
     pub slot: Duration,
-    /// Period after which it is drawn anew whose loss probability a link follows: with probability θ its
-    /// neighbour's, else a course of its own, so that the states of a Markov loss have the correlation θ^|i − j| too.
-    /// `None` leaves the courses independent. In the range of `slot`; many dwells, since a link may change its
-    /// state at the end of each period.
+    /// How long a link follows one loss probability before the choice is drawn anew: with probability θ its
+    /// neighbour's, else that of its own course, so that the states of a Markov loss have the correlation θ^|i − j|
+    /// too. `None` leaves the courses independent. In the range of `slot`; should last many dwells, since a link may
+    /// change its state at each new choice.
     pub states: Option<Duration>,
     /// The link's own loss. Not a process that packets move (Gilbert–Elliott, traces), nor another correlated one.
     pub base: Box<LossConfig>,
@@ -71,7 +71,7 @@ pub struct Correlated {
 enum Course {
     /// Independently of all other links.
     Own(Box<LossProcess>),
-    /// As the course of one of the positions up to the link's own, drawn anew every period.
+    /// As the course of one of the positions up to the link's own; which one is drawn anew every period.
     Followed {
         /// The course that begins at each position.
         courses: Vec<LossProcess>,

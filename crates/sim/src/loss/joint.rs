@@ -104,7 +104,7 @@ impl JointConfig {
         if valid { Ok(()) } else { Err(LossConfigError::CorrelationMatrix) }
     }
 
-    /// Two links lose together with at most the smaller of their losses, so no pair may exceed
+    /// Two links lose together with at most the smaller of their loss probabilities, so no correlation may exceed
     /// (min − pᵢpⱼ)/√(pᵢqᵢpⱼqⱼ).
     fn validate_pairs(&self) -> Result<(), LossConfigError> {
         for (j, second) in self.losses.iter().enumerate() {

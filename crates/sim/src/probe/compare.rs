@@ -15,7 +15,7 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// The least value that is not exceeded by at least the share `q`, 0 to 1, of all; zero for an empty slice.
+/// The least value such that at least the share `q`, 0 to 1, of all are no greater; zero for an empty slice.
 pub fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -110,7 +110,7 @@ impl Red {
         self.average
     }
 
-    /// The probability p_b at the current average, before it is spread over arrivals; one where every packet
+    /// The probability p_b at the current average, before marks are spread over arrivals; 1 where every packet
     /// is dropped.
     pub fn base_probability(&self) -> f64 {
         match self.pressure() {

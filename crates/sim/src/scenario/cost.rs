@@ -84,8 +84,8 @@ impl Shares<'_> {
         bits / (f64::from(load.packet) * 8.0).max(1.0) * load.path.forward.len() as f64 * HOP
     }
 
-    /// The share of a path's slowest link for each flow or load that uses it, bit/s. Stations of a mesh have no links,
-    /// and their cost is added separately.
+    /// The rate of a path, bit/s: of its links' rates, each divided among the flows and loads that use the link, the
+    /// least. 0 without links, as between stations of a mesh, whose cost is added separately.
     fn rate(&self, path: &PathPlan) -> f64 {
         let share = |link: &usize| {
             let (plan, sharing) = (self.plan.links.get(*link)?, self.sharing.get(*link)?);

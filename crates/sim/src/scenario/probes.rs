@@ -135,7 +135,7 @@ fn metrics(
     found
 }
 
-/// The subjects of a probe: those that it names, or all flows and the mesh to which one of its metrics applies.
+/// The subjects of a probe: those that it names, or of all flows and the mesh those that one of its metrics is about.
 fn targets<'a>(
     section: &Section<'_>,
     subjects: &Subjects,

@@ -38,7 +38,7 @@ pub struct RunOptions<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Sees every packet on every link. Links are numbered as in [`Plan::links`].
     pub observer: Option<&'a mut dyn Observer>,
-    /// Called once with the subject of every flow between core endpoints; may return an observer of the
+    /// Called once for every flow between core endpoints, with its subject; may return an observer of the
     /// sender's decisions.
     pub decisions: Option<&'a mut DecisionObservers<'a>>,
 }

@@ -87,7 +87,7 @@ pub(super) fn read(
     protocol
 }
 
-/// Checks that subflows that share a bottleneck are coupled only by controls that read the other subflows.
+/// Checks, if subflows that share a bottleneck are to be coupled, that some control reads the other subflows.
 fn coupling(table: &Section<'_>, protocol: &TcpProtocol, paths: &[PathPlan]) {
     let couples = |spec: &PolicySpec| {
         let mss = u64::from(protocol.config.mss);

@@ -234,7 +234,7 @@ impl MetaSender {
         }
     }
 
-    /// Processes what an acknowledgement or a timer did to a subflow.
+    /// Processes what an acknowledgement or a timer did to a subflow, and what follows for the stream.
     fn digest(&mut self, now: Time, index: usize) {
         let path = PathId(index as u32);
         let (acked, lost) = self.take_fates(index);

@@ -80,7 +80,7 @@ impl MetaSender {
         self.sharing.as_ref().map_or(0, |sharing| sharing.bottlenecks.shares(slot))
     }
 
-    /// Updates a subflow's forward delay from the timestamps of an acknowledgement, then the sharing and the swings.
+    /// Updates a subflow's forward delay from an acknowledgement's timestamps, then the shared bottlenecks and swings.
     pub(super) fn watch_sharing(&mut self, now: Time, index: usize, segment: &Segment) {
         let Some(stamps) = segment.timestamps.filter(|stamps| stamps.echo != Time::MAX) else {
             return;

@@ -83,9 +83,9 @@ impl Shared {
         if len == self.mss || self.may_be_short(len, self.next > self.una) { len } else { 0 }
     }
 
-    /// Whether a chunk of `len` bytes, less than a segment, may be cut. If the window keeps it short, it must be
-    /// half the window and nothing may be outstanding. If the data does, it may be cut unless something is
-    /// outstanding and the application, blocked on a full buffer, will fill it.
+    /// Whether a chunk of `len` bytes, less than a segment, may be cut. If the window keeps it short, it must be at
+    /// least half the receive buffer and nothing may be outstanding. If the data keeps it short, it may be cut unless
+    /// something is outstanding and the application, blocked on a full buffer, will fill it.
     fn may_be_short(&self, len: u64, outstanding: bool) -> bool {
         if self.waiting() > self.usable() {
             !outstanding && len > 0 && len >= self.mss.min(self.receive_buffer / 2)

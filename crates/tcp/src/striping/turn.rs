@@ -27,7 +27,7 @@ impl UntilFull {
 #[derive(Debug)]
 pub(super) struct ByRate {
     rates: Vec<Bitrate>,
-    /// When each path is through with what it was given, ns of a virtual clock that starts with the rates.
+    /// When each path is through with what it was given, ns of a virtual clock that restarts with new rates.
     through: Vec<u128>,
 }
 

@@ -170,8 +170,8 @@ impl Trial {
         Some((seconds, made.collect()))
     }
 
-    /// Coverage of a repair that is sent before source `end`: the block, or, if the code slides, as many sources as
-    /// allowed: the newest, or those from the first that the receiver is known to miss.
+    /// Coverage of a repair that is sent before source `end`: the block; if the code slides, as many sources as it
+    /// allows, which are the newest, or those from the first that the receiver is known to miss.
     fn coverage(&self, missing: Option<u64>, end: u16) -> Coverage {
         let limits = self.code.limits();
         if limits.slides.is_none() {

@@ -1,4 +1,4 @@
-//! Recognises a policer, which drops what exceeds its rate without a queue.
+//! Recognises a policer: it drops what exceeds its rate, and has no queue that would show as delay.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const WINDOW: usize = 10;
 const EMPTY: f64 = 0.9;
 /// Least loss beyond twice that of single packets, as a share.
 const LOST: f64 = 0.03;
-/// Largest ratio of the 90th to the 10th percentile of the windows' rates.
+/// Largest ratio of the 90th to the 10th percentile of the windows' rates at which a policer is assumed.
 const STEADY: f64 = 1.3;
 
 /// The delivered rate over time, if a policer limits the link: start of each window, seconds, and Mb/s. `loss` is the

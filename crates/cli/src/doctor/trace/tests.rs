@@ -78,7 +78,7 @@ fn scenarios_take_what_was_written() {
         measured: Some(Measured { peer_sent: 200, peer_lost: 1, ..Measured::default() }),
     };
     let recording = recording();
-    // Two are shortened to the same name, and one is the name of a namespace's loopback interface.
+    // Two have characters that a scenario does not allow, and one is the name of a namespace's loopback interface.
     let paths = [path("enp0s31f6.4094a"), path("enp0s31f6:4094b"), path("lo")];
     let links: Vec<_> = paths.iter().map(|path| (path, &recording)).collect();
     let scenario = write(directory.path(), "home.example:4433", &links).unwrap();

@@ -14,12 +14,12 @@ impl ReceiveBlocks {
         self
     }
 
-    /// Raises the number of symbols held at most to `credit`; it never falls.
+    /// Raises the limit on the symbols held to `credit`; it never falls.
     pub fn raise_credit(&mut self, credit: u64) {
         self.credit = self.credit.max(credit);
     }
 
-    /// A new limit, an ordinal, once at least a quarter of the credit has been freed; `None` before that.
+    /// A new limit, an ordinal, once it exceeds the last one by a quarter of the credit; `None` before that.
     pub fn new_limit(&mut self) -> Option<u64> {
         let limit = self.base + self.credit;
         (limit >= self.limit + (self.credit / 4).max(1)).then(|| {

@@ -5,8 +5,8 @@
 /// each byte of a symbol, so that symbols of 64 bytes earn their own solving even where packets are
 /// full of them, and those of 1400 ten times as much.
 const FOR_EACH_BYTE: u64 = 24;
-/// Bytes that the network adds to a packet (UDP and IPv6 headers are 48). Counting them, a symbol
-/// of one byte that comes alone in its packet earns its solving, too.
+/// Bytes that the network adds to a packet (UDP and IPv6 headers are 48). With them, a symbol of one
+/// byte that comes alone in its packet earns its solving, too.
 const OVERHEAD: u64 = 40;
 /// Units of work that a connection begins with: enough to solve a block of a hundred short symbols
 /// after a failed attempt, and about what a handshake takes, a millisecond.

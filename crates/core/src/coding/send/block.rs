@@ -153,7 +153,7 @@ impl Block {
         self.acknowledged.saturating_sub(self.dependent).max(self.reported)
     }
 
-    /// The rank, but less than `sources` while the block may not be recovered.
+    /// The rank, but less than `sources` if so many symbols may not suffice, until the block is known to be recovered.
     pub(super) fn received(&self, sources: u16, any_symbols_suffice: bool) -> u16 {
         if !self.doubtful || self.is_recovered(sources, any_symbols_suffice) {
             self.rank()

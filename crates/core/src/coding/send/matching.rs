@@ -91,7 +91,7 @@ impl Matching {
 
     fn mark_covered(&mut self) {
         self.missing.iter_mut().for_each(|one| one.is_covered = false);
-        // Symbols below this were handled for an earlier repair, or lie before all remaining coverages.
+        // Missing symbols before this place were marked for an earlier repair, or lie before all remaining coverages.
         let mut next = 0;
         for Repair { coverage, .. } in &self.repairs {
             let before = |one: &Missing| one.id < coverage.first.0;
@@ -229,8 +229,8 @@ impl SendBlocks {
         self.sliding.as_ref().map_or(0, |sliding| sliding.matching.repairs.len())
     }
 
-    /// With a code that slides: makes up to `count` lost symbols of a block due again, those that no repair makes
-    /// good first. These symbols are known, and unlike a repair each is of use by itself. Returns how many.
+    /// With a code that slides: makes up to `count` lost symbols of a block due again, first those that no repair
+    /// makes good. Which are lost is known, and unlike a repair each is of use by itself. Returns how many.
     pub(super) fn resend_lost(&mut self, index: usize, count: u16) -> u16 {
         if self.sliding.is_none() {
             return 0;

@@ -86,7 +86,7 @@ impl OddsTable {
     fn extend(&mut self, end: usize) {
         while self.effects.len() < end {
             let window = self.effects.len() as u32;
-            // At least three packets of a larger window arrive, so that it does not time out.
+            // At least three packets of a window this large arrive, so that it does not time out.
             if window >= 8 && self.lost[2] < NEVER && !self.is_literal() {
                 return self.extend_settled(end);
             }

@@ -52,7 +52,7 @@ impl CoreSender {
         }
     }
 
-    /// An application's connection, from the answer to its handshake until it is closed.
+    /// An application's connection, from the answer to its handshake until the endpoint forgets it.
     pub fn connection(&mut self, application: usize) -> Option<&mut Connection> {
         self.host.endpoint.connection(self.applications.get(application)?.handle?)
     }

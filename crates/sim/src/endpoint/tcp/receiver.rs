@@ -89,7 +89,7 @@ impl TcpReceiver {
         self.gauge.delivered
     }
 
-    /// The numbers of the complete transfers and when each was completed, in that order.
+    /// The numbers of the complete transfers and when each was completed, in order of completion.
     pub fn completed(&self) -> &[(u32, Time)] {
         &self.completed
     }

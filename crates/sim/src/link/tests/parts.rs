@@ -131,7 +131,7 @@ fn controlled_delay_holds_a_standing_queue_near_its_target() {
         for output in &out {
             match output {
                 LinkOutput::Dropped(drop) => {
-                    // The drop is certain at the end of service, not at the arrival.
+                    // The drop is certain when service ends, not when the packet would have arrived.
                     assert_eq!(drop.cause, DropCause::QueueEarly);
                     assert_eq!(drop.time.as_nanos() % 800_000, 0, "at an end of service");
                 }

@@ -145,7 +145,7 @@ impl Claim {
         self.average.estimate(seeds, |sample| of(&|at| self.compared(runs, at, sample)))
     }
 
-    /// The step along a key that contradicts the direction most, and the bounds of a step.
+    /// The step along a key whose interval goes furthest against the direction, and the bounds of a step.
     fn order(
         &self,
         runs: &Runs<'_>,

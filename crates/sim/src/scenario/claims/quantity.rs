@@ -299,7 +299,7 @@ impl<'a> Reference<'a> {
 }
 
 /// Refuses keys and values in `pins` that the sweep lacks, if it is `whole`. A sweep that an assignment or
-/// `[quick]` has changed may lack values that the file has, so nothing is refused then.
+/// `[quick]` has changed may lack keys and values that the file has, so nothing is refused then.
 pub(in crate::scenario) fn check_pins(
     section: &Section<'_>,
     key: &str,

@@ -338,7 +338,7 @@ fn slopes_and_orders_of_averages() {
          [[claim]]\nname = \"order\"\nkind = \"order\"\nalong = \"M\"\ndirection = \"rising\"\naverage = \"seed\"\n\
          metric = \"goodput_mbps[variant=a] / goodput_mbps[variant=b]\"\n",
     );
-    // (10·M + .2)/(5·M + .2) rises towards 2; the first step has the widest interval over the three seeds.
+    // (10·M + .2)/(5·M + .2) rises towards 2; the first step has the wider interval, which reaches lower.
     assert_eq!(findings.len(), 2);
     let at = |m: f64| (10.0 * m + 0.2) / (5.0 * m + 0.2);
     let slope = |curve: [f64; 3]| {

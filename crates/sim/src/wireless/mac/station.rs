@@ -352,7 +352,7 @@ impl Mac {
         self.step = Step::Contending;
     }
 
-    /// Takes the next message from the queue, and starts counting slots if the channel is idle.
+    /// Takes the next message if there is none yet, and starts counting slots if it contends on an idle channel.
     fn settle(&mut self, now: u64, timing: &Timing) {
         let idle = self.step == Step::Contending && !self.busy;
         if self.current.is_none()

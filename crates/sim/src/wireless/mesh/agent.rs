@@ -63,7 +63,7 @@ impl MeshAgent {
         &self.net.air
     }
 
-    /// Handles everything due by `now`, at one instant what is on the air first, and sets the time of the next event.
+    /// Handles everything due by `now`, at equal times the air's events first; sets the time of the next event.
     fn advance(&mut self, now: Time) {
         loop {
             let air = self.net.air.next_event().unwrap_or(Time::MAX);

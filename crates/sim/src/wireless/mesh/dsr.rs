@@ -25,7 +25,7 @@ use multipath::Multipath;
 use recent::Recent;
 use requests::Requests;
 
-/// A station above its MAC. Every call ends with the packet forwarded, kept or dropped.
+/// A station above its MAC. Every call ends with the packet sent on, delivered, kept or dropped.
 #[derive(Debug)]
 pub(super) struct Station {
     pub(super) link: Link,

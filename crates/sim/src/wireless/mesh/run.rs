@@ -160,7 +160,7 @@ impl Mesh {
         self.sender(flow).map_or(0, TcpSender::acknowledged)
     }
 
-    /// Bytes that a flow has delivered: of TCP in order, of UDP on the wire with duplicates.
+    /// Bytes that a flow has delivered: of TCP in order, of UDP whole datagrams as on the wire, duplicates included.
     pub fn delivered(&self, flow: usize) -> u64 {
         let Some((_, receiver)) = self.flows.get(flow) else { return 0 };
         let tcp = self.engine.agent_as::<TcpReceiver>(*receiver).map(TcpReceiver::delivered);
@@ -184,7 +184,7 @@ impl Mesh {
         self.flows.get(flow).map(|(_, receiver)| *receiver)
     }
 
-    /// The mesh's engine with everything in it, and the agent there that all stations are.
+    /// The mesh's engine with everything in it, and its agent that stands for all stations.
     pub fn into_engine(self) -> (Engine, AgentId) {
         (self.engine, self.agent)
     }

@@ -71,7 +71,7 @@ fn inner(route: &Route) -> &[u16] {
     between.get(1..between.len().saturating_sub(1)).unwrap_or_default()
 }
 
-/// The routes to one destination told in replies, in the order of arrival, and which of them to use.
+/// The routes to one destination that searches have found, in the order of finding, and which of them to use.
 #[derive(Clone, Debug, Default)]
 pub struct RouteSet {
     found: Vec<(Route, Time)>,

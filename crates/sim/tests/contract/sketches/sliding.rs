@@ -48,7 +48,7 @@ impl RedundancyPolicy for Within {
 }
 
 /// 24 symbols over one path of 50 ms each way, of which those listed are lost. Returns what left
-/// (s: source, R: repair), the first symbols that the repairs cover, and when all had arrived.
+/// (s: source, R: repair), the first symbols that the repairs cover, and when all had arrived, ms.
 fn stream(profile: &Profile, lost: &'static [(u32, u64)]) -> (String, Vec<u64>, u64) {
     let mut rig = Core::new(Setting::new(&[50], 200), profile);
     rig.lose(listed(lost));

@@ -3,7 +3,7 @@ use super::super::route::Route;
 /// The routes that a station knows, all of which begin with it (RFC 4728 §4.1, as paths).
 ///
 /// Two shelves, as in ns-2's path cache: routes that were asked for or used (30), and routes that were seen elsewhere
-/// (64). Each is filled in turn. A route of the second shelf that is used moves to the first.
+/// (64). Each is filled cyclically. A route of the second shelf that is used moves to the first.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RouteCache {
     own: Shelf,

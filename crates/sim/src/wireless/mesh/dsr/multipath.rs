@@ -25,7 +25,7 @@ pub(super) struct Multipath {
     arrivals: BTreeMap<u16, Route>,
     /// Numbers of recently received copies.
     copies: Recent,
-    /// When routes to each station were last searched for because only one was left.
+    /// When routes to each station were last searched for because only one was usable.
     renewed: BTreeMap<u16, Time>,
     /// Loss on the way to each station and back.
     meters: BTreeMap<u16, LossMeter>,
@@ -54,7 +54,7 @@ impl Station {
         NeighbourList { station: self.link.station, neighbours }
     }
 
-    /// Adds a route to `to` that `to` has answered with, or that this station has answered it with, reversed.
+    /// Adds a route to `to`: one that a reply told, or the reverse of one that this station has answered `to` with.
     pub(in super::super) fn find_for(
         &mut self,
         net: &Net,

@@ -35,7 +35,7 @@ impl Station {
         }
     }
 
-    /// Tells the source of a packet that was heard here before its turn to leave out the stations between.
+    /// If a packet was heard here before its turn, tells its source that it can leave out the stations between.
     fn shorten(&mut self, net: &mut Net, route: &Route, at: usize) {
         let Some(here) = route.position(self.id()).filter(|here| *here > at) else { return };
         let told = self.shortened.iter_mut().find(|(told, _)| told == route);

@@ -44,7 +44,7 @@ pub(in super::super) enum Search {
     Everybody,
     /// Wait.
     Wait,
-    /// Give the packet up: it is another station's, whose source has to search again.
+    /// Give the packet up: it comes from another station, which has to search itself.
     GiveUp,
 }
 
@@ -72,7 +72,7 @@ impl Requests {
     }
 
     /// Decides whether and how to search for a destination without a route. `own`: the packet is this station's; for
-    /// one that it forwards it searches once, among the neighbours (as ns-2; RFC 4728 has no such search).
+    /// one that it forwards, it searches only once, among the neighbours (as ns-2; RFC 4728 has no such search).
     pub(in super::super) fn search(
         &mut self,
         now: Time,
