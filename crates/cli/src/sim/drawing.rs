@@ -59,7 +59,7 @@ impl Drawing {
         Drawing { options }.prepared()
     }
 
-    /// Sets another font to be used if none of those that figures name exists.
+    /// Sets the font to use when none of those that a figure names is installed.
     fn prepared(mut self) -> Result<Self, Failure> {
         let fonts = self.options.fontdb_mut();
         let mut families: Vec<String> = Vec::new();

@@ -101,9 +101,9 @@ impl SharesOptions {
     }
 }
 
-/// What is left of `time` when packets in flight are acknowledged, a round trip after they left, for each part of them.
-/// Ages are taken to be spread evenly from zero to that of the oldest; if nothing is in flight, they are zero. Packets
-/// in flight beyond the window, after a cut, make no room; they are the oldest.
+/// Splits the packets in flight by age into `AGES` equal parts, and says how much of `time` is left for each part when it
+/// is acknowledged, a round trip after it was sent. Ages are taken to be spread evenly from zero to the oldest packet's;
+/// if nothing is in flight, they are zero. After a cut, the oldest packets exceed the window and make no room.
 fn left_when_acknowledged(path: &PathView, time: Duration, now: Time) -> [Duration; AGES as usize] {
     let rtt = path.rtt.smoothed;
     let oldest = path.oldest_unacked.map_or(Duration::ZERO, |sent| now.since(sent)).min(rtt);
