@@ -26,11 +26,11 @@ pub struct Attack {
     pub strike: fn(&mut Hostile, u64) -> Result<(), Failure>,
     /// The code of its repairs, if not the default one.
     pub code: Option<&'static str>,
-    /// Packets after which it opens another connection, because it has used up its credit.
+    /// Packets after which the peer opens another connection, because its credit is used up.
     pub lasts: u64,
 }
 
-/// What any peer may do, for comparison.
+/// A peer that keeps to the rules, for comparison.
 pub const HONEST: Attack = Attack {
     name: "no attack: a stream in order",
     strike: write_in_order,
@@ -239,7 +239,7 @@ fn ask_questions(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
 }
 
 fn churn_paths(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
-    // Abandon paths as far as there are connection ids; path 0 stays, or nobody would tell of further ids.
+    // Abandon only paths that have a connection id. Path 0 stays open, so that the victim can supply further ids.
     let id = hostile.highest_path(n as u32 + 1);
     let abandon = ControlFrame::PathAbandon { path: PathId(id.max(2) - 1), reason: 0 };
     hostile.send(0, id, &full([control(abandon)]))

@@ -14,7 +14,7 @@ const POOL: u64 = 2000;
 /// A kind of flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Random bytes that begin as a first message does.
+    /// Random bytes that begin like a first message.
     Noise,
     /// Initiations in order, under keys that are not permitted, all from one address.
     OneSource,

@@ -159,7 +159,7 @@ fn run(options: Options) -> Result<(), Failure> {
     let sender = sender::start(secret.clone(), receiver.key, receiver.address, None)?;
     let attacker = Attacker::new(receiver.address, options.rate)?;
     let slot = options.slot();
-    // Wait until the start of a transfer has allocated what it needs, which is not the attack's doing.
+    // Wait until the transfer has allocated its buffers, so that they do not count as the attack's memory.
     std::thread::sleep(Duration::from_secs(2));
     let before = receiver.ask()?;
     let mut outcomes: Vec<Outcome> = Kind::ALL.map(Outcome::new).into();
@@ -168,7 +168,7 @@ fn run(options: Options) -> Result<(), Failure> {
             eprintln!("round {round} of {}: {}", options.rounds, outcome.kind.name());
             let messages = forge::messages(outcome.kind, &receiver.key, &secret)?;
             if outcome.kind == Kind::Replays {
-                // A captured message has done its work before it is replayed.
+                // The captured message arrives once before the flood, so that every message of the flood is a replay.
                 attacker.send_one(&messages)?;
             }
             let decoy = Slot::measure(&mut receiver, || attacker.flood_decoy(&messages, slot))?;

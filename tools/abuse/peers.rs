@@ -13,7 +13,7 @@ use crate::receiver::{self, Receiver};
 use crate::sender::{self, now};
 use crate::stretch::Stretch;
 
-/// The longest time in which a newcomer is connected.
+/// A newcomer has to be connected within this time.
 const ADMITTED: Duration = Duration::from_secs(5);
 /// Packets of the hostile peer are sent in bunches at this interval.
 const TICK: Duration = Duration::from_millis(1);
@@ -154,7 +154,7 @@ impl Table<'_> {
                 peer.turn_to(if attacks { receiver.address } else { nobody.local_addr()? });
                 Stretch::measure(receiver, || strike.go(&mut peer, attacks))
             };
-            // Each is first in every second round.
+            // The order alternates from round to round.
             let attacked_first = round % 2 == 1;
             let [(first, ()), (second, ())] = [stretch(attacked_first)?, stretch(!attacked_first)?];
             let (alone, attacked) = if attacked_first { (second, first) } else { (first, second) };
@@ -185,7 +185,7 @@ fn mean(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> f64 {
     pairs.iter().map(of).sum::<f64>() / pairs.len() as f64
 }
 
-/// Twice the standard error of the mean of what `ratio` leaves unexplained, bytes a second.
+/// Twice the standard error of the mean residual, attacked less `ratio` times alone; bytes per second.
 fn error(pairs: &[Pair], ratio: f64) -> f64 {
     let square =
         mean(pairs, |pair| (pair.attacked.goodput() - ratio * pair.alone.goodput()).powi(2));

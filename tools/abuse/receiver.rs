@@ -14,8 +14,8 @@ use anabranch_transfer::{Frame, Header, Manifest, Preface};
 
 use crate::Failure;
 
-/// The argument that makes this program a receiver; the next ones are the keys that it permits, the first of them that
-/// of the sender whose bytes count.
+/// The argument that makes this program a receiver. The next ones are the keys that it permits; the first belongs to
+/// the sender whose bytes are counted.
 pub const ROLE: &str = "--receiver";
 
 /// Bytes read at a time.
@@ -193,7 +193,7 @@ struct Offer {
 }
 
 impl Offer {
-    /// The offer with further bytes; `None` if they are no offer, or it is complete.
+    /// The offer with further bytes; `None` if the bytes are no offer, or the offer is complete.
     fn with(mut self, bytes: &[u8]) -> Option<Self> {
         self.unread.extend_from_slice(bytes);
         let mut rest = &self.unread[..];

@@ -10,7 +10,7 @@ use crate::systems::CONGESTION;
 pub struct Facts {
     /// Version of our transport.
     pub version: &'static str,
-    /// The commit that is checked out, with `-dirty` where something was changed since; empty where git does not tell.
+    /// The commit that is checked out, with `-dirty` if files have changed since; empty if git does not tell.
     pub commit: String,
     /// The kernel's release, such as 6.12.0.
     pub kernel: String,

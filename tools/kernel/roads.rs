@@ -7,7 +7,7 @@ use crate::options::Options;
 
 /// How many paths the roads of each of the [`FILES`] have.
 const PATHS: [usize; 2] = [1, 2];
-/// Pairs from papers, which have a file beside those.
+/// The file of pairs from papers, which is not among the [`FILES`], and its number of paths.
 const PAPERS: (&str, usize) = ("papers", 2);
 
 /// The roads run by default: different kinds of links and pairs.
@@ -54,7 +54,7 @@ impl Road {
 /// The roads that `options` asks for.
 ///
 /// # Errors
-/// Patterns that match no road.
+/// When a pattern matches no road, or a scenario file cannot be loaded.
 pub fn choose(options: &Options) -> Result<Vec<Road>, String> {
     let all = all()?;
     if options.only.is_empty() {

@@ -28,7 +28,8 @@ pub struct Traffic {
 }
 
 pub const PORT: u16 = 5001;
-/// How long the sender goes on at most after the receiver, waits for room in a write, and retries a refused connection.
+/// The longest time that the sender goes on after the receiver has ended, that a write waits for room, and that a
+/// refused connection is retried.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(10);
 const PIECE: usize = 1 << 17;
@@ -65,7 +66,7 @@ impl Traffic {
         })
     }
 
-    /// How long the receiver receives, and how long it waits for a connection before.
+    /// How long the receiver waits for a connection, and then how long it receives.
     fn whole(&self) -> Duration {
         Duration::from_secs(self.warm_up + self.seconds)
     }

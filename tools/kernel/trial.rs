@@ -15,11 +15,11 @@ use crate::systems::System;
 use crate::traffic::Traffic;
 use crate::workload::Workload;
 
-/// Of all packets 99 % must be sent on by the emulator within this long of when they were due: a twentieth of the
-/// shortest round trip of the usual roads. Where jitter holds packets back, dozens are due at once, and the last wait
-/// for the rest.
+/// The emulator must forward 99 % of all packets within this time after they are due: a twentieth of the shortest
+/// round trip of the usual roads. Where jitter holds packets back, dozens are due at once, and the last of these wait
+/// for the others.
 const LATE: &str = "1ms";
-/// Most seconds of a run beyond twice the time of its traffic; twice, since connecting may take as long.
+/// Time limit of a run beyond twice the time of its traffic, seconds. Twice, since connecting may take as long.
 const SLACK: u64 = 30;
 /// When the first path goes dark, counted from when the links were made.
 const DARK: Duration = Duration::from_secs(4);
@@ -69,10 +69,10 @@ impl Bench {
         })
     }
 
-    /// Runs `system` over `road` with `seed`: its goodput, and then what else `options` ask for.
+    /// Runs `system` over `road` with `seed`: measures its goodput, and then the workloads of `options`.
     ///
     /// # Errors
-    /// In words, when the goodput cannot be measured. What else cannot be is told by the outcome.
+    /// When the goodput cannot be measured. Workloads that fail are listed in the outcome.
     pub fn run(
         &self,
         road: &Road,

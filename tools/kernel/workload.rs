@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 pub trait Transport {
     /// A stream both ways.
     type Stream: AsyncRead + AsyncWrite + Unpin;
-    /// Has to be kept as long as the stream is used.
+    /// A value that has to be kept as long as the stream is used.
     type Guard;
 
     /// A new connection to the receiver, with one stream.
@@ -29,7 +29,7 @@ pub trait Transport {
 /// One of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// Bytes flow, and the first path goes dark in between: the longest pause of what arrives.
+    /// The longest pause between deliveries of a bulk stream while the first path goes dark.
     Gap,
     /// [`FLOWS`] times 100 KB, one after the other, each in a connection of its own.
     Flows,
@@ -43,7 +43,8 @@ const FLOW: usize = 100_000;
 /// Time between two messages, and the bytes of one.
 const EVERY: Duration = Duration::from_millis(20);
 const MESSAGE: usize = 1000;
-/// Pauses count only from this time of a connection on, when it has found its rate.
+/// Pauses count only from this time of a connection on, when it has found its rate. A silence at the end that is
+/// shorter than this counts as resumed.
 const SETTLED: Duration = Duration::from_secs(1);
 /// How long the last messages are waited for.
 const GRACE: Duration = Duration::from_secs(2);
@@ -70,7 +71,7 @@ impl Workload {
         Workload::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// How long it takes at most, from when there is a connection.
+    /// The longest time that the workload takes once it is connected.
     pub fn time(self) -> Duration {
         Duration::from_secs(match self {
             Workload::Gap => 10,
@@ -179,7 +180,7 @@ async fn answer(transport: &impl Transport, time: Duration) -> Result<Value, Str
         (Instant::now() + 2 * time + PATIENCE, vec![0; PIECE], Vec::new());
     while let Ok(accepted) = timeout_at(end, transport.accept()).await {
         let (mut stream, guard) = accepted?;
-        // A flow that the sender gave up ends the loop too.
+        // A flow that the sender gave up ends this loop too.
         while let Ok(1..) = stream.read(&mut buffer).await {}
         let _ = stream.shutdown().await;
         // Dropping the stream now would cut off its end, which is still being delivered.
@@ -215,7 +216,7 @@ fn number_of_messages(time: Duration) -> u32 {
     time.div_duration_f64(EVERY) as u32
 }
 
-/// How long each message took; those that are missing at the end count until then.
+/// Delay of each message; a message that is missing at the end counts with the time until then.
 async fn delays(transport: &impl Transport, time: Duration) -> Result<Value, String> {
     let Ok(accepted) = timeout(2 * time, transport.accept()).await else {
         return Ok(json!({ "delays_ms": [], "missing": number_of_messages(time) }));

@@ -7,7 +7,7 @@ pub enum Kind {
     Single,
     /// Ten flows over a dumbbell with drop-tail, RED or RED with ECN.
     Dumbbell,
-    /// Flows as in `Dumbbell`, with their fairness in one-second bins.
+    /// Flows as in `Dumbbell`: their fairness in bins of 1 s and 10 s, and over the whole run.
     Fairness,
     /// One flow over a bottleneck whose loss alternates.
     TwoState,

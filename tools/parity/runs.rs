@@ -29,7 +29,7 @@ pub struct Run {
     pub simulated_mbps: f64,
     /// The real rate over the simulated one.
     pub ratio: f64,
-    /// How late the links forwarded datagrams: 99th percentile and maximum.
+    /// How late the links forwarded datagrams, ms: 99th percentile and maximum.
     pub late_p99_ms: f64,
     pub late_max_ms: f64,
     /// Share of the time in which some thread of the machine waited for a processor, where known.

@@ -14,8 +14,8 @@ pub struct Measured {
     pub goodput_mbps: f64,
     /// Goodput over the erasure capacity of the links in use, ∫ rate·(1 − loss) dt.
     pub efficiency: f64,
-    /// Delays of messages, milliseconds: the median and the 99th percentile. Infinite where more are missing; none
-    /// where the system sends no messages.
+    /// Delays of messages, milliseconds: the median and the 99th percentile, infinite where more than half or 1 % of
+    /// the messages are missing. `None` where the system sends no messages.
     pub message_ms: Option<[f64; 2]>,
     /// 95th percentile of the queueing delay of each link, milliseconds.
     pub queue_ms: Vec<f64>,

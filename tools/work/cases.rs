@@ -143,7 +143,7 @@ fn raptorq_block() -> Prepared {
     })
 }
 
-/// As many blocks in each packet as possible, of symbols of one byte, once 20 packets have used up the first budget.
+/// As many blocks in each packet as possible, of symbols of one byte, after 20 packets that use up the first budget.
 fn short_blocks() -> Prepared {
     let block = |first: u64| {
         let sources = (1..BLOCK).map(move |n| source(first + n, vec![0; 1]));

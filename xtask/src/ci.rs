@@ -137,8 +137,8 @@ fn clippy(workspace: &Workspace) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// The fuzz targets, the comparison with quinn and multipath QUIC have dependencies that nothing else needs to build.
-/// The shared target directory spares building what the workspace has built already.
+/// Checks the fuzz targets, the comparison with quinn and multipath QUIC, which have dependencies that nothing else
+/// needs. The shared target directory saves building again what the workspace has built already.
 fn apart(workspace: &Workspace) -> Result<String, String> {
     let target = workspace.target_dir()?;
     for manifest in ["fuzz/Cargo.toml", "tools/perf-net/Cargo.toml", "tools/quic/Cargo.toml"] {

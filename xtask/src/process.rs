@@ -90,8 +90,8 @@ pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, 
     if status.success() { Ok(text) } else { Err(format!("`{shown}`: {status}: {}", text.trim())) }
 }
 
-/// Programs of `ci` that are built as users build them: `work` judges the instructions of such a build, and only in one
-/// do the calls on which the interpreter in `wasm-run` relies leave the stack alone.
+/// Programs of `ci` that are built as users build them: `work` judges the instructions of such a build, and the
+/// interpreter in `wasm-run` relies on tail calls, which only such a build turns into jumps that need no stack.
 const AS_SHIPPED: [&str; 4] =
     ["--package=anabranch-tools", "--features=wasm,work", "--bin=wasm-run", "--bin=work"];
 /// The other programs of `ci`, which judge no speed.
@@ -105,8 +105,8 @@ const QUICKLY_BUILT: [&str; 7] = [
     "--bin=wasm-digest",
 ];
 
-/// A command that runs one of the programs of `ci`, optimised. Several are built together: one by one, each would ask
-/// for other features of the crates they share, and these would be built again for each.
+/// A command that runs one of the programs of `ci`, optimised. Several are built together, since each program alone
+/// would ask for other features of their common crates, which would then be built again for each program.
 ///
 /// # Errors
 /// If they do not build.
@@ -122,7 +122,7 @@ pub fn optimised(workspace: &Workspace, name: &str) -> Result<Command, String> {
     Ok(workspace.command(workspace.target_dir()?.join("release").join(program)))
 }
 
-/// Turns off link-time optimisation, which takes as long as the rest of the build.
+/// Turns off link-time optimisation, which takes as long as the rest of the build, and compiles crates in parts.
 pub fn quickly_optimised(build: &mut Command) -> &mut Command {
     build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
 }

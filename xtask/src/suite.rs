@@ -40,8 +40,8 @@ pub fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> 
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Tests of fault schedules: networks that only lose, or lie as well, with the profiles' own codes and with
-/// others. Each runs as many schedules.
+/// Number of tests of fault schedules: networks that only lose packets, or also corrupt, replay and inject them, with
+/// the profiles' own codes and with others. Each test runs the same number of schedules.
 const FAULT_TESTS: u64 = 11;
 
 /// `cargo xtask soak [--connections N] [--after M]`: N random fault schedules, in virtual time; with M, those after the

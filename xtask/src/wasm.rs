@@ -25,8 +25,8 @@ pub fn build(workspace: &Workspace) -> Result<String, String> {
     Ok(format!("{count} crates"))
 }
 
-/// Builds the I/O-free crates together with the module with the digests: built alone, it would ask for other features
-/// of these crates, and all of them would be built a second time. Returns how many crates there are.
+/// Builds the I/O-free crates together with the module of the digests, which alone would ask for other features of
+/// these crates and have all of them built a second time. Returns the number of crates.
 fn modules(workspace: &Workspace) -> Result<usize, String> {
     let packages = workspace.packages()?;
     let present = |name: &&str| packages.iter().any(|package| package.name == *name);

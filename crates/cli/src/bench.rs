@@ -57,7 +57,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
 }
 
-/// A side's runtime: one thread, so that the CPU time of the thread is that of the side.
+/// A single-threaded runtime for one side, so that the CPU time of the thread shows what the side used.
 fn runtime() -> Result<Runtime, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::failed(format!("cannot start the runtime: {error}")))

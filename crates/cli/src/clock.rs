@@ -7,7 +7,7 @@ pub fn seconds() -> f64 {
     now().as_millis() as f64 * 1e-3
 }
 
-/// Beginning of a line of a log: the time, unless the journal of systemd adds it.
+/// Prefix of a log line: the time, unless the systemd journal adds it.
 pub fn stamp() -> String {
     match std::env::var_os("JOURNAL_STREAM") {
         Some(_) => String::new(),

@@ -22,7 +22,7 @@ use report::Report;
 use source::Source;
 use transfer::Outcome;
 
-/// Longest wait for what is left of the connection to end.
+/// Longest wait for the runtime to shut down after the transfer.
 const SHUTDOWN: Duration = Duration::from_millis(500);
 
 /// Runs the demo as `args` say and reports.

@@ -61,7 +61,7 @@ async fn examine(args: &DoctorArgs) -> Result<Facts, Failure> {
     Ok(Facts { machine, interfaces, peer: Some(peer) })
 }
 
-/// Writes the recordings, and notes with each link where they are.
+/// Writes the recordings into `directory`, and adds a summary of its recording to each link.
 fn keep(directory: &Path, peer: &str, probed: &mut Probed) -> Result<(), Failure> {
     let recorded = probed.paths.iter().filter_map(|(path, it)| Some((path, it.as_ref()?)));
     let recorded: Vec<_> = recorded.collect();

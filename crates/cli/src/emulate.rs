@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const DRAW: Duration = Duration::from_millis(150);
 const PRINT: Duration = Duration::from_secs(1);
 
-/// Emulates links while commands run, and ends as they do.
+/// Emulates links while commands run, and returns the exit code of the command that decides.
 ///
 /// # Errors
 /// When the links cannot be emulated, or a file fails.
@@ -172,7 +172,7 @@ impl Screen {
         Screen { watch: watch.clone(), rows, lines, printed, shown: Duration::ZERO }
     }
 
-    /// Shows output and figures, for [`LOOK`].
+    /// Waits for output for [`LOOK`] at most, and shows it and the figures.
     fn wait(&mut self, emulator: &Emulator) {
         match self.printed.recv_timeout(LOOK) {
             Ok(line) => self.print(&line),
@@ -203,7 +203,7 @@ impl Screen {
 
     /// Prints the rest of the output, and removes the table.
     fn close(&self) {
-        // The commands are gone, and what they printed comes soon.
+        // The commands have ended, and the rest of their output arrives soon.
         while let Ok(line) = self.printed.recv_timeout(LOOK) {
             self.print(&line);
         }

@@ -29,22 +29,22 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Wrong usage.
+    /// A [`Failure::Usage`] with `why` on one line.
     pub fn usage(why: impl Display) -> Self {
         Failure::Usage(one_line(&why.to_string()))
     }
 
-    /// A failure of the command.
+    /// A [`Failure::Failed`] with `why` on one line.
     pub fn failed(why: impl Display) -> Self {
         Failure::Failed(one_line(&why.to_string()))
     }
 
-    /// Nobody answered, or the connection was lost.
+    /// A [`Failure::Unreached`] with `why` on one line.
     pub fn unreached(why: impl Display) -> Self {
         Failure::Unreached(one_line(&why.to_string()))
     }
 
-    /// An interruption by the user.
+    /// A [`Failure::Interrupted`] with `how` on one line.
     pub fn interrupted(how: impl Display) -> Self {
         Failure::Interrupted(one_line(&how.to_string()))
     }
@@ -97,7 +97,7 @@ impl Failure {
         Failure::cannot_listen(places.join(", "), error)
     }
 
-    /// The argument parser's complaint, its paragraphs brought into one line.
+    /// The error of the argument parser, with its paragraphs joined into one line.
     pub fn from_clap(error: &clap::Error) -> Self {
         let text = error.render().to_string();
         let mut parts: Vec<&str> = Vec::new();

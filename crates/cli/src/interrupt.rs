@@ -52,7 +52,7 @@ fn listener() -> watch::Receiver<bool> {
     started.clone()
 }
 
-/// Receives one signal after the other, and reports on `ready` once it can.
+/// Receives signals; reports on `ready` once the handlers are installed.
 async fn listen(ready: Sender<()>, asked: watch::Sender<bool>) -> io::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;

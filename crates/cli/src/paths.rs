@@ -93,10 +93,10 @@ pub fn tell_missing(route: &Route) {
     }
 }
 
-/// The way to a host that was named, `--to HOST:PORT`.
+/// The route to a host that was given as HOST:PORT.
 pub async fn to_host(host: &str, paths: &[PathArg]) -> Result<Route, Failure> {
     let remotes = resolve(host, None).await?;
-    // One family is enough: both of an interface share its link.
+    // One IP version is enough: both of an interface share its link.
     let routed = remotes.iter().find(|remote| machine::has_route(None, **remote));
     let remote = *routed.or(remotes.first()).ok_or_else(|| no_address(host))?;
     if paths.is_empty() {
@@ -107,7 +107,7 @@ pub async fn to_host(host: &str, paths: &[PathArg]) -> Result<Route, Failure> {
     asked(paths, remote, &remotes).await
 }
 
-/// The way to a machine that listens on all of `remotes`, as a ticket says.
+/// The route to a machine that listens on all of `remotes`, as a ticket lists them.
 pub async fn to_addresses(remotes: &[SocketAddr], paths: &[PathArg]) -> Result<Route, Failure> {
     let remote = *remotes.first().ok_or_else(|| no_address("the ticket"))?;
     if paths.is_empty() {
@@ -116,7 +116,7 @@ pub async fn to_addresses(remotes: &[SocketAddr], paths: &[PathArg]) -> Result<R
     asked(paths, remote, remotes).await
 }
 
-/// The paths that were given, each with a destination of its family.
+/// Pairs each given path with a destination, of the same IP version if the path names a local address.
 async fn asked(
     paths: &[PathArg],
     remote: SocketAddr,
@@ -154,7 +154,8 @@ fn itself(list: &[Interface], remote: SocketAddr) -> Option<PathRequest> {
     Some(PathRequest { remote: Some(remote), ..PathRequest::from(local) })
 }
 
-/// Every interface that has a way to some of `remotes`, whether it is there now or comes later.
+/// The path to this machine itself, if one of `remotes` is its address; else every interface with a route to any of
+/// them, whether it is there now or comes later.
 fn automatic(list: &[Interface], remotes: &[SocketAddr], remote: SocketAddr) -> Route {
     let itself = remotes.iter().find_map(|remote| itself(list, *remote));
     let any = || PathRequest { choice: remotes.to_vec(), ..PathRequest::ANY };

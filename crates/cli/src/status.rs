@@ -43,7 +43,7 @@ fn places() -> Vec<PathBuf> {
 /// Shows the commands that run.
 ///
 /// # Errors
-/// When no command runs, or one does not answer.
+/// When no running command answers, sockets cannot be listed, or standard output cannot be written.
 pub fn run(args: &StatusArgs) -> Result<(), Failure> {
     let directories = places();
     if directories.is_empty() {

@@ -114,7 +114,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     })
 }
 
-/// Identifies a command: what it does, with which files, at which addresses, and how long its ticket is valid.
+/// Words that identify a command: what it does, how long its ticket is valid, its addresses and its files.
 fn words(command: &str, args: &ListenArgs, files: &[String]) -> Vec<String> {
     let absolute = |file: &String| {
         let path = std::path::absolute(file);
@@ -233,8 +233,8 @@ fn on_runtime(
     result
 }
 
-/// A file beyond the size limit (`ulimit -f`) shall be an error like a full disk, and not the end of
-/// the process.
+/// Makes a file beyond the size limit (`ulimit -f`) an error like a full disk, instead of the end of the
+/// process.
 #[cfg(unix)]
 fn ignore_file_size_signal() {
     use tokio::signal::unix::{SignalKind, signal};

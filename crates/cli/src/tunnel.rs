@@ -39,7 +39,7 @@ use events::{Reporter, TunnelEvent};
 
 /// A standing connection outlives long outages: trains in tunnels, routers that start again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Handshakes are repeated this often, so that a server that comes back is found within a second.
+/// Times between handshake messages, short enough that a server that comes back is found within a second.
 const SCHEDULE: Schedule = Schedule {
     first: Duration::from_millis(200),
     longest: Duration::from_millis(600),
@@ -101,7 +101,7 @@ fn needs(args: &CommonArgs, insight: &Insight, telling: Option<&Telling>) -> Nee
     needs
 }
 
-/// Runs a task, which ends when the process is asked to end, on a runtime of its own.
+/// Runs a task to its end, on a runtime of its own.
 fn run(task: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -19,7 +19,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn loopback_moves_every_byte_and_counts_repairs() {
-    // A repair for every symbol. Of larger blocks, those whose symbols are all acknowledged first send none.
+    // A repair for every symbol: a larger block sends none if all its symbols are acknowledged first.
     let line = "bench client --loopback --bytes 5MB --parallel 2 --json \
                 --set redundancy=fixed:share=1,sources=1";
     let report = json(&anabranch(line).succeeded());

@@ -16,7 +16,7 @@ use processes::{PROGRAM, key};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-/// Time in which what is not refused happens.
+/// Time within which anything that is not refused would happen.
 const WAIT: Duration = Duration::from_secs(2);
 
 /// A `serve`, `recv` or `bench server` whose log is read, ended when dropped.

@@ -16,7 +16,7 @@ use common::anabranch;
 use serde_json::Value;
 use server::Server;
 
-/// Largest deviation of a figure of the recording from the link's own.
+/// Largest relative deviation of a figure of the recording from the link's own.
 const TOLERANCE: f64 = 0.05;
 /// Largest deviation of what a transfer gets. Where the rate moves, its controller answers small differences with
 /// larger ones: by seed alone the goodput over the original differs by some percent.

@@ -441,7 +441,7 @@ fn a_map_shows_stations_and_routes() {
     let files = anabranch(&format!("sim plot {out} --json")).succeeded();
     let files: Vec<String> = serde_json::from_str(&files).unwrap();
     let named = |name: &str| files.iter().filter(|file| file.contains(name)).count();
-    // Drawn as lines, stations would be fifty.
+    // Positions are drawn as a map, not as a line for each of the fifty stations.
     assert_eq!((named("stations-map.svg"), named("x_m"), named("hop_")), (1, 0, 0), "{files:?}");
     let asked = anabranch(&format!("sim plot {out} --metric hop_losses --json")).succeeded();
     let asked: Vec<String> = serde_json::from_str(&asked).unwrap();

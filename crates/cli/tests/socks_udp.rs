@@ -181,7 +181,7 @@ fn parts_and_what_is_no_datagram_are_dropped_and_so_is_what_others_send() {
     }
     assert_eq!(association.get(), None);
     assert_eq!(proxy.invalid(), wrong.len() as u64 + 2);
-    // A client that has said where it sends from is believed, wherever the first datagram comes from.
+    // If a client has said where it sends from, a datagram from elsewhere is dropped, even if it comes first.
     let said = socket("127.0.0.1:0");
     let (_tcp, reply, relay) = proxy.ask(said.local_addr().unwrap().port());
     assert_eq!(reply, 0);

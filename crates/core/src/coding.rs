@@ -16,7 +16,7 @@ pub const MAX_BLOCK: usize = 1024;
 /// Usual bound on the symbols of a block; blocks within it are handled with short lists.
 const USUAL_BLOCK: usize = 256;
 
-/// Most source symbols of a block for which sources and surplus repairs together fit in [`MAX_BLOCK`].
+/// Most source symbols of a block: as many as the code allows and as fit in [`MAX_BLOCK`] with its surplus repairs.
 pub fn most_sources(limits: &CodeLimits) -> u16 {
     limits.sources.min((MAX_BLOCK as u16).saturating_sub(limits.surplus)).max(1)
 }

@@ -36,8 +36,8 @@ pub struct TransportConfig {
     /// Idle time after which a path is asked for a sign of life, so that address translators keep its
     /// entry and its death is noticed; `None`: never.
     pub keepalive: Option<Duration>,
-    /// Silence of the peer after which it is asked for a sign of life, so that its end is noticed a few round
-    /// trips later; `None`: only what is sent anyway tells.
+    /// Silence of the peer after which it is asked for a sign of life, so that its end is noticed a few round trips
+    /// later; `None`: never, so that only packets sent for other reasons show its end.
     pub heartbeat: Option<Duration>,
     /// Whether this side asks the other paths for a sign of life when one is silent, and the peer
     /// whether it still has the connection when all are. Always set over sockets; simulated
@@ -54,7 +54,7 @@ pub struct TransportConfig {
 /// holes, scratch space of the decoder, policies.
 const FIXED_MEMORY: u64 = 8 << 20;
 
-/// For every so many other symbols, one live symbol may be held or in flight.
+/// Other symbols per live symbol that may be held or in flight.
 const LIVE_SHARE: u64 = 4;
 
 /// Memory of a path, bytes: its tables, and the sent packets that it remembers without awaiting their acknowledgement.
@@ -98,7 +98,7 @@ impl TransportConfig {
         self.send_symbols / LIVE_SHARE
     }
 
-    /// Most symbols that the peer may send ahead: their credit grows as that of streams does.
+    /// Most symbols that the peer may send above the floor: this credit grows as that of streams does.
     const fn most_symbols(&self) -> u64 {
         let symbols = self.receive_symbols.saturating_add(self.live_receive_symbols());
         symbols.saturating_mul(self.streams.growth)

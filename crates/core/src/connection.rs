@@ -1,7 +1,7 @@
 //! A connection: paths, coding blocks and streams under one set of keys.
 //!
-//! This file holds the state and the application's verbs; packets come in through `ingress`, leave
-//! through `egress`, time passes in `timers`, and `feedback` digests acknowledgements.
+//! This file holds the state and the application's operations; packets come in through `ingress`,
+//! leave through `egress`, time passes in `timers`, and `feedback` processes acknowledgements.
 
 mod acknowledged;
 mod addresses;
@@ -182,8 +182,8 @@ impl Connection {
         self.streams.open_uni(class)
     }
 
-    /// Gives a stream its place among those of its class, in what this side sends: the highest priority first, streams
-    /// of the same priority in turn. Every stream begins at 0.
+    /// Sets a stream's priority among the streams of its class, for what this side sends: the
+    /// highest first, streams of the same priority in turn. Every stream begins at 0.
     pub fn set_stream_priority(
         &mut self,
         stream: StreamId,

@@ -67,8 +67,8 @@ impl fmt::Display for ParseKeyError {
 
 impl std::error::Error for ParseKeyError {}
 
-/// Reads the text of a 32-byte key; blank space around it does not count. `scratch` holds the key too afterwards,
-/// so that callers wipe it after a secret; it is a byte longer, since base64 decodes in units of three.
+/// Reads the text of a 32-byte key; blank space around it does not count. Afterwards `scratch` also holds the key:
+/// callers wipe it after a secret. It is a byte longer than a key, since base64 decodes in units of three.
 pub fn decode_key(text: &str, scratch: &mut [u8; 33]) -> Result<[u8; 32], ParseKeyError> {
     let text = text.trim();
     if let Some(at) = text.chars().position(|character| !character.is_ascii()) {

@@ -47,14 +47,14 @@ pub struct EndpointConfig {
     pub schedule: Schedule,
     /// Most connections at a time, opened and accepted together.
     pub max_connections: usize,
-    /// Most of them that peers ask for and are half open: they are not decided on, or the peer has not yet sent
-    /// a packet that shows that it has the keys. Further ones replace the oldest, which is safe from that for
-    /// two seconds, or for the time in which the responder's `burst` and `rate` let in so many, if that is less.
+    /// Most of them that are half open: asked for by a peer and not decided on, or without a packet yet that shows
+    /// that the peer has the keys. Further ones replace the oldest, which is safe from that for two seconds, or for
+    /// the time in which the responder's `burst` and `rate` let in so many, if that is less.
     pub max_half_open: usize,
     /// Most half-open connections of a single source, an IPv4 address or an IPv6 prefix of 56 bits, and of a single
     /// key.
     pub max_half_open_per_source: usize,
-    /// Most accepted connections with the holder of a single key; never more than half of `max_connections`.
+    /// Most accepted connections with one key's holder; never more than half of `max_connections`, rounded up.
     pub max_per_peer: usize,
     /// Bytes of memory that all connections share ([`Connection::memory`]). Those with one peer may together hold as
     /// much as is left; beyond that, the largest is closed with [`CloseCode::MEMORY`](crate::wire::CloseCode::MEMORY).

@@ -1,5 +1,5 @@
-//! Bodies and seeds of the fuzz targets for whole endpoints. A body panics where the code breaks a
-//! promise; the tests run them over the committed corpora.
+//! Bodies and seeds of the fuzz targets for whole endpoints. A body panics if the code violates an
+//! invariant; the tests run the bodies over the committed corpora.
 
 mod endpoint;
 mod peer;

@@ -40,7 +40,7 @@ pub enum HandshakeError {
     Message(MessageError),
     /// It answers a connection id that is not this handshake's.
     WrongReceiver,
-    /// Its first MAC does not hold: the sender does not know our public key, or bytes were damaged.
+    /// Its first MAC is wrong: the sender does not know our public key, or bytes were damaged.
     Mac,
     /// A cookie came on a path that has sent nothing since the last one.
     UnexpectedCookie,

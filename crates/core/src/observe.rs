@@ -107,7 +107,7 @@ pub enum Observation {
         /// Controller state.
         phase: &'static str,
     },
-    /// Nothing was sent for a while, although a path could have been used. Told when that is over.
+    /// Nothing was sent for a while, although a path could have been used. Reported when the wait is over.
     Waited {
         /// Since then.
         since: Time,
@@ -154,7 +154,7 @@ pub enum Observation {
         /// UDP payload, bytes.
         bytes: u32,
     },
-    /// What the path is known to be like, after an acknowledgement.
+    /// A path's round-trip times and bytes in flight, after an acknowledgement.
     Metrics {
         /// The path.
         path: PathId,
@@ -170,7 +170,7 @@ pub enum Observation {
 }
 
 impl Observation {
-    /// Whether it is about single packets, of which there are many, and no decision.
+    /// Whether the observation is about a single packet, of which there are many, and not a decision.
     pub fn is_about_packets(&self) -> bool {
         matches!(
             self,
@@ -189,7 +189,7 @@ pub mod waits {
     pub const APPLICATION: &str = "application";
     /// The peer has received everything, and its application has not read enough of it to grant more.
     pub const READER: &str = "reader";
-    /// The peer's grant is used up by what is under way.
+    /// The peer's credit is used up by data in flight.
     pub const CREDIT: &str = "credit";
     /// The congestion windows of all paths are full of what is not acknowledged yet.
     pub const ACKNOWLEDGEMENTS: &str = "acknowledgements";
@@ -213,7 +213,7 @@ impl FrameKinds {
     }
 }
 
-/// Someone who writes observations down. Called synchronously; must not block.
+/// Receives observations as they are made. Called synchronously; must not block.
 pub trait Observer: Debug + Send {
     /// `observation` was made at `now`.
     fn observe(&mut self, now: Time, observation: &Observation);

@@ -122,10 +122,10 @@ impl Profile {
         self.registry.register(entry, make)
     }
 
-    /// Lets policies be chosen from `registry`, which must have all that the profile has now.
+    /// Lets policies be chosen from `registry`, which must have every policy that the profile uses now.
     ///
     /// # Errors
-    /// When one of them is not; the profile then stays as it was.
+    /// When one of them is missing; the profile then stays as it was.
     pub fn set_registry(&mut self, registry: Registry) -> Result<(), PolicyError> {
         for axis in Axis::ALL {
             registry.check(axis, self.policy(axis))?;

@@ -27,7 +27,7 @@ enum Step {
     Answer { to: u8, from: u8 },
     /// What was heard of the victim is acknowledged, from the path's own address.
     Acknowledge { path: u32 },
-    /// So many of the victim's next packets are lost.
+    /// This many of the victim's next packets are lost.
     Lose { packets: usize },
     /// A packet on the way to the victim is lost.
     Skip { path: u32 },

@@ -15,9 +15,9 @@ use std::net::SocketAddr;
 const TODAY: u64 = 1_700_000_000 * SECOND;
 const SECOND: u64 = 1_000_000_000;
 const YEAR: u64 = 365 * 86_400 * SECOND;
-/// More attempts than a responder remembers timestamps of.
+/// More attempts than the timestamps that a responder remembers.
 const MANY: u32 = 100;
-/// Between attempts: no rate is exceeded, and half-open connections make place.
+/// Pause between attempts, so that no rate limit is exceeded and half-open connections make room.
 const PAUSE: Duration = Duration::from_secs(3);
 
 /// An endpoint with the key of this seed, whose handshake is the one after this many others.
@@ -59,7 +59,7 @@ impl Scene {
         Scene { server: end(9, 0, wall_clock), now: Time::ZERO, message: Vec::new() }
     }
 
-    /// Whether the server answers a holder of the one key whose clock would have shown this much when the tests began.
+    /// Whether the server answers a holder of the one key whose clock showed `wall_clock` when the test began.
     fn answers(&mut self, wall_clock: u64) -> bool {
         self.now += PAUSE;
         self.server.handle_timeout(self.now);

@@ -79,7 +79,8 @@ fn no_id_is_seen_on_two_paths_however_many_come_and_go() {
         let (mut pair, seen) = tapped(loss, 2, 4);
         let mut open_paths = vec![PathId(0), PathId(1)];
         for socket in 2..80 {
-            // Some are abandoned at once, so that the responder first hears of them by that; most carry data.
+            // Most paths carry data; some are abandoned at once, so that the responder first hears of these by
+            // PATH_ABANDON.
             let path = loop {
                 match open(&mut pair, socket) {
                     Some(path) => break path,

@@ -105,8 +105,8 @@ fn delivered(case: Case, observer: Option<Observer>, run: u64) -> u64 {
     pair.ends[1 - case.sender].read
 }
 
-/// Copies from other addresses cost next to nothing. Early copies are reordering, too, which may cost something
-/// whoever sends them: the goodput with copies from the client's own address is the most that can be expected.
+/// Copies from other addresses cost next to nothing. Copies that arrive early are reordering, too, which costs
+/// something whatever their source: no more goodput is expected than with copies from the client's own address.
 fn holds(case: Case, observers: impl IntoIterator<Item = Observer>) {
     // Single runs differ by several hundredths: where the first falls short, the mean of eight counts.
     let mean =
@@ -123,8 +123,8 @@ fn holds(case: Case, observers: impl IntoIterator<Item = Observer>) {
         if share_kept < least && observer.is_extreme() {
             let own = mean(Some(Observer { addresses: 0, ..observer }), 8);
             share_kept = share(own.min(alone[1]), 8);
-            // Moves amid them take longer: single runs keep 0.45 to 1.04 of the goodput, 0.70 to 1.04 with copies from
-            // the client's own address.
+            // Rebindings amid such copies are followed later: single runs keep 0.45 to 1.04 of the goodput, 0.70 to
+            // 1.04 with copies from the client's own address.
             least = if case.rebinds.is_some() { 0.8 } else { least };
         }
         assert!(

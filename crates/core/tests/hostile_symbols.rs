@@ -172,8 +172,8 @@ fn repairs_of_what_is_there_are_dropped() {
     }
 }
 
-/// If what false repairs decode to does not parse, it closes the connection as any such symbol does;
-/// if it parses, it means no more than if it had been sent in the clear.
+/// A symbol decoded from false repairs closes the connection if it does not parse, as any such symbol does;
+/// if it parses, it means no more than the same source symbol.
 #[test]
 fn lies_that_decode_are_judged_as_symbols_are() {
     for code in all_codes() {

@@ -106,8 +106,8 @@ fn live_data_comes_among_the_rest_where_it_is_told_to_or_the_peer_offers_nothing
     assert_eq!(departures.count("source", LIVE), 0);
 }
 
-/// The receiver grants a small part of what is sent, and a quarter of that of live data, so that each space waits for
-/// its own credit again and again.
+/// The receiver grants credit for a small part of what is sent, and for live data a quarter of that credit, so that
+/// each space waits for its own credit again and again.
 #[test]
 fn each_space_has_credit_of_its_own() {
     let mut config = EndpointConfig::new(Profile::default());

@@ -179,7 +179,7 @@ fn repairs_for_blocks_of_every_length() {
     });
 }
 
-/// With each code, for ever shorter blocks: one repair fewer than each block has symbols, then all sources.
+/// With each code, for shorter and shorter blocks: one repair fewer than a block has symbols, then all sources.
 #[test]
 fn repairs_of_every_code_that_do_not_suffice() {
     for code in ["random-linear", "lt", "raptorq"] {

@@ -90,7 +90,7 @@ fn keys_in_use_are_renewed_every_two_minutes_over_lossy_paths() {
 
 #[test]
 fn worn_keys_are_renewed_whoever_sends() {
-    // Which packets are lost varies a run by 4 % from seed to seed, so the ratio of the sums over 32 runs by 0.7 %.
+    // The bytes of one run vary by 4 % with the seed of the losses, so the ratio of the sums over 32 runs by 0.7 %.
     let [mut with, mut without] = [0, 0];
     for (sender, seed) in
         [0, 1].into_iter().flat_map(|sender| (0..16).map(move |seed| (sender, seed)))

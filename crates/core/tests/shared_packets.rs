@@ -93,8 +93,8 @@ fn many_short_symbols_keep_to_what_a_packet_may_hold() {
     }
 }
 
-/// However short what the application writes is, neither a symbol nor a packet holds more of it than it may, or the
-/// peer would close.
+/// However short the application's messages are, neither a symbol nor a packet holds more of them than allowed, or
+/// the peer would close the connection.
 #[test]
 fn many_short_messages_keep_to_what_symbols_and_packets_may_hold() {
     const MESSAGES: u16 = 3000;

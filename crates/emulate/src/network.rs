@@ -12,8 +12,8 @@ use crate::waits::Waits;
 
 /// Links, the routes that lead over them, and the packets inside.
 ///
-/// Every call passes the time, so what comes out, and when it is due, depends on the arrivals and the models
-/// alone. Only [`next_due`](Self::next_due) compares it with a clock.
+/// The caller gives the time with every call, so what comes out, and when it is due, depends on the arrivals and
+/// the models alone. Only [`next_due`](Self::next_due) compares due times with a clock.
 pub(crate) struct Network {
     links: Vec<Hop>,
     routes: Vec<Route>,

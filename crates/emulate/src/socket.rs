@@ -43,18 +43,18 @@ impl AsFd for Socket {
     }
 }
 
-/// Switches off what the relay does not read and `UdpSocketState` asks for: the destination address.
+/// Switches off the destination address, which `UdpSocketState` asks for and the relay does not read.
 ///
-/// quinn-udp 0.6.3 gives the kernel 96 bytes for control messages. Those of a joined receive (time
+/// quinn-udp 0.6.3 gives the kernel 96 bytes for control messages. Those of a receive with GRO (time
 /// stamp 32, destination 32, segment size 24) leave no room for the 24 of the codepoint, which would
-/// be lost without a sign.
+/// be lost without an error.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn leave_room_for_ecn(udp: &UdpSocket) -> io::Result<()> {
     use nix::sys::socket::{setsockopt, sockopt::Ipv4PacketInfo};
     Ok(setsockopt(udp, Ipv4PacketInfo, &false)?)
 }
 
-/// Other systems do not join received datagrams, so the codepoint fits.
+/// Without GRO, as on other systems, the codepoint fits.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn leave_room_for_ecn(_udp: &UdpSocket) -> io::Result<()> {
     Ok(())

@@ -38,11 +38,11 @@ use wires::TunWires;
 /// Two network namespaces, the client's and the server's, and emulated links between them.
 ///
 /// On path number n, from 1, the client has the addresses 10.77.n.1 and fd77:0:0:n::1, and the server those that end
-/// with 2 ([`Addresses`]), each on an interface called as the path. What a program sends from one of the client's
-/// addresses takes that path, whichever address of the server it is for, and answers come back over the path of the
-/// address that they are for. What is sent from no address to one of the server's on path n takes path n. The
-/// namespaces have no names and no way out. They, the interfaces and all processes in them end with this value, or with
-/// this process.
+/// with 2 ([`Addresses`]), each on an interface named after the path. Packets from one of the client's addresses take
+/// the path of that address, whichever address of the server they are for; answers take the path of their destination
+/// address. Packets for a server's address on path n that are sent without a chosen source address take path n. The
+/// namespaces have no names and no route to other networks. They, the interfaces and all processes in them end with
+/// this value, or with this process.
 #[derive(Debug)]
 pub struct Emulator {
     // Dropped first, so that no event changes an interface that is being removed.

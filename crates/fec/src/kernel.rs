@@ -179,8 +179,8 @@ impl Kernel {
         }
     }
 
-    /// Computes the tile of rows that begins with row `first`, which the caller has checked, with a
-    /// table of `SIZE` bytes for its coefficients and the slack after them.
+    /// Computes the tile of rows that begins with row `first`, with a table of `SIZE` bytes for its coefficients and
+    /// the slack after them. The caller has checked all lengths and counts.
     #[expect(clippy::too_many_arguments, reason = "the operands of a matrix product")]
     fn tile<const SIZE: usize>(
         self,
@@ -246,7 +246,7 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
-/// A kernel's code and what it needs.
+/// A kernel's code and its requirements.
 struct Implementation {
     name: &'static str,
     /// The most rows in a tile, in `1..=MAX_TILE_ROWS`.

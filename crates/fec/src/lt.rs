@@ -3,8 +3,8 @@
 //! A repair is the exclusive or of some sources. Their number, its *degree*, is drawn from the robust soliton
 //! distribution, of mean ln F or more; the sources are drawn at random; the key seeds both draws. A repair with a
 //! single unknown source gives that source, which may leave other repairs with a single unknown, and so on: peeling
-//! takes as many additions as the repairs used have sources, F ln F of them where all of a block is lost. In return,
-//! more repairs are needed than with an elimination (measured: [`Peeling`]).
+//! takes one addition for each source of each repair used, about F ln F where all of a block is lost. In return, more
+//! repairs are needed than with Gaussian elimination (measured: [`Peeling`]).
 //!
 //! Sources are sent as they are. Where few of them are lost, most repairs contain none of the lost ones, so many more
 //! repairs are needed than sources are lost: about F ln m ÷ ln F to rebuild m of F. FMTCP's paper names these codes as
@@ -52,7 +52,8 @@ pub struct Soliton {
 }
 
 impl Soliton {
-    /// The robust soliton distribution μ(d) = (ρ(d) + τ(d)) ÷ β (Luby 2002, Definitions 9 and 11): with R = c ln(F ÷ δ) √F,
+    /// The robust soliton distribution μ(d) = (ρ(d) + τ(d)) ÷ β (Luby 2002, Definitions 9 and 11), where
+    /// R = c ln(F ÷ δ) √F and
     ///
     /// - ρ(1) = 1 ÷ F, ρ(d) = 1 ÷ (d (d − 1));
     /// - τ(d) = R ÷ (d F) below d = F ÷ R, R ln(R ÷ δ) ÷ F there, and 0 above.
@@ -91,8 +92,9 @@ impl Soliton {
     }
 
     /// The sources of the repair with `key`. The draws are the upper halves of SplitMix64's outputs, from the state
-    /// key + F · 2^30. The first gives the degree. Each further one, times F and divided by 2^32, gives a source, until
-    /// there are as many as the degree; if that is above F ÷ 2, the sources that the repair lacks are drawn instead.
+    /// key + F · 2^30. The first gives the degree. Each further one, times F and divided by 2^32, gives a source,
+    /// until there are as many different sources as the degree says. If the degree is above F ÷ 2, the sources that
+    /// the repair lacks are drawn instead.
     fn members(&self, key: u32) -> Members {
         let count = self.sources() as u64;
         let mut state = u64::from(key).wrapping_add(count << 30);
@@ -183,10 +185,10 @@ impl<'a> Sum<'a> {
 }
 
 /// Computes the repairs with the keys `first_key`, `first_key + 1`, … of the block of `sources` into `repairs`.
-/// `soliton` must be for as many sources. A source shorter than the repairs counts as extended with zeros.
+/// `soliton` must be for the same number of sources. A source shorter than the repairs counts as extended with zeros.
 ///
 /// # Errors
-/// Nothing is written if the number of sources is not that of the distribution, or if lengths disagree.
+/// Nothing is written if there are no sources or not as many as `soliton` is for, or if lengths disagree.
 pub fn encode(
     soliton: &Soliton,
     first_key: u32,

@@ -40,9 +40,9 @@ pub enum Error {
     NotEnough,
 }
 
-/// Whether the repair with `key` contains source `index`, as a bit for each source of a block of
-/// `sources`: the outputs of SplitMix64 with the key as its seed (Steele, Lea and Flood, "Fast Splittable
-/// Pseudorandom Number Generators", 2014).
+/// A bit for each source of a block of `sources`: whether the repair with `key` contains it. The bits are the outputs
+/// of SplitMix64 with the key as its seed (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
+/// 2014).
 fn coefficients(key: u32, sources: usize) -> Bits {
     let mut bits = [0; WORDS];
     let mut state = u64::from(key);

@@ -60,7 +60,8 @@ impl Atomic {
     /// waits until both content and name are on disk.
     ///
     /// # Errors
-    /// When the disk refuses; then the temporary file is removed.
+    /// When the disk refuses. The temporary file is then removed, unless it was renamed already and
+    /// only syncing the directory failed.
     pub fn replace(mut self, durable: bool) -> io::Result<()> {
         self.settle(durable, |directory, from, to| directory.rename(from, to))
     }

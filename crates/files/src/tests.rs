@@ -102,7 +102,7 @@ fn a_file_gets_its_name_when_it_is_complete() {
     whole.replace(true).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    // Whether dropped or refused because the name is taken, it leaves nothing, and the other file stays.
+    // A file that is dropped, or refused because the name is taken, leaves nothing behind; the other file stays.
     drop(Atomic::begin(&path, 0o600).unwrap());
     let late = Atomic::begin(&path, 0o600).unwrap().keep(true);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::AlreadyExists);

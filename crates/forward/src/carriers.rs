@@ -15,7 +15,7 @@ pub(super) struct Carriers {
 }
 
 impl Carriers {
-    /// Allows each peer `most`.
+    /// Allows each peer `most` connections at a time.
     pub(super) fn new(most: usize) -> Self {
         Carriers { most: most.min(Semaphore::MAX_PERMITS), places: PerPeer::default() }
     }

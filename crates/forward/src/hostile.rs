@@ -89,7 +89,7 @@ async fn what_the_peer_does_not_take_is_not_accepted_without_end() {
     assert!((1..=64).contains(&waiting), "{waiting} are held");
 }
 
-/// A peer has a number of connections carried, over all that it opens; further ones are refused until one ends.
+/// All connections of a peer share one limit of carried connections; further ones are refused until one ends.
 #[tokio::test]
 async fn no_more_is_carried_for_a_peer_than_it_may_have() {
     let (client, server, near, far) = connected().await;

@@ -239,7 +239,7 @@ impl Listener {
                             let relay = Arc::clone(&relay);
                             drop(tasks.spawn(socks::take(link.clone(), relay, bind, tcp)));
                         }
-                        // SOCKS clients come by TCP.
+                        // SOCKS clients connect by TCP.
                         (Leads::Asked(_), Carried::Unix(_)) => {}
                     }
                     while tasks.try_join_next().is_some() {}

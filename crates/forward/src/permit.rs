@@ -154,7 +154,7 @@ fn socket(
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// What `target` leads to, as far as `permits` that are `good` cover it.
+/// The addresses of `target` that are covered by those of `permits` that are `good`.
 async fn addresses(
     target: &Target,
     permits: &[Permit],

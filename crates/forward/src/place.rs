@@ -76,13 +76,13 @@ impl SocketPath {
     /// The same socket, where a relative path is taken from `directory`.
     pub fn below(&self, directory: &Path) -> Self {
         let joined = directory.join(&self.0);
-        // A directory whose name is no text cannot be written in a forward.
+        // A directory whose name is not valid UTF-8 cannot be written in a forward.
         joined.to_str().map_or_else(|| self.clone(), |path| SocketPath(path.to_owned()))
     }
 
     /// The path from the root, without parts that are `.`.
     pub fn absolute(&self) -> PathBuf {
-        // Fails only if the working directory is gone; then nothing relative is there either.
+        // Fails only if the working directory is gone; then a relative path leads nowhere anyway.
         std::path::absolute(&self.0).unwrap_or_else(|_| PathBuf::from(&self.0))
     }
 }
@@ -114,7 +114,7 @@ impl Address {
         }
     }
 
-    /// The place that stands for it in reports.
+    /// The place that stands for this address in reports.
     pub(super) fn place(&self) -> Place {
         match self {
             Address::Port(address) => Place::from(*address),

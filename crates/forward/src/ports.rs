@@ -61,7 +61,7 @@ impl Ports {
                 tokio::pin!(gone);
                 gone.as_mut().enable();
                 holder.let_go.notify_one();
-                // If it was released before that, no notification will come.
+                // If the port was released before, no notification will come.
                 if self.holder_before(address, connection).is_some() {
                     let _ = tokio::time::timeout(LET_GO, gone).await;
                 }

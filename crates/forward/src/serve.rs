@@ -22,7 +22,7 @@ use anabranch::Connection;
 use anabranch::ConnectionError;
 use anabranch::{ReadError, RecvStream, SendStream, WriteError};
 
-/// Time for a peer to send the request on a stream that it opened, and to answer one.
+/// Time for a peer to send the request on a stream that it opened, and to answer a request of this side.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Time after which a stream that is still not open is reported as waiting.
 const SOON: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// to be accepted.
 const MAX_WAITING: usize = 64;
 
-/// Why what was permitted ends.
+/// The reason given when something ends because it is no longer permitted.
 pub(super) const REVOKED: &str = "it is no longer permitted";
 
 /// Something happened to a forward.
@@ -44,7 +44,7 @@ pub enum ForwardEvent {
     Opened(Place),
     /// A connection has ended: bytes sent to the peer and received from it.
     Closed(Place, u64, u64),
-    /// A connection or a request was not opened, or it broke.
+    /// A connection or a request failed, at its beginning or later.
     Failed(Place, String),
     /// A connection to this target, or one accepted there, waits: the peer allows no further stream yet.
     Waiting(Place),
@@ -66,8 +66,9 @@ impl Listeners {
     }
 }
 
-/// What the connections that an endpoint serves share: the ports that it listens on for its peers, and which are of
-/// one peer, so that those that a crash has left behind end soon after the peer is back.
+/// State shared by the connections that an endpoint serves: the ports that it listens on for its peers, limits and
+/// counters of each peer, and each peer's connections, so that those left behind by a crash end soon after the peer
+/// is back.
 #[derive(Clone, Debug)]
 pub struct Service {
     ports: Ports,
@@ -77,7 +78,7 @@ pub struct Service {
 }
 
 impl Default for Service {
-    /// As many connections are carried as the endpoint permits.
+    /// A service without a limit of its own on carried connections; the endpoint's limit of streams remains.
     fn default() -> Self {
         Service::carrying(usize::MAX)
     }
@@ -191,10 +192,11 @@ pub(super) async fn read_message(receive: &mut RecvStream) -> io::Result<(Head, 
     Ok((head, text))
 }
 
-/// Sends a request and waits for the answer. Returns the listener's number, 0 for other requests.
+/// Sends a request and waits for the answer. Returns the number of the listener that was asked for, 0 for other
+/// requests.
 ///
 /// # Errors
-/// If the peer refuses it, of the kind that the reason stands for, or does not answer.
+/// If the peer refuses the request, with the error kind of the peer's reason, or does not answer.
 pub(super) async fn ask(
     request: &Request,
     send: &mut SendStream,
@@ -260,7 +262,7 @@ async fn reach(
     Err(last)
 }
 
-/// The peer accepted a connection for us: it leads to our own target, which needs no permission.
+/// Carries a connection that the peer accepted for this side to this side's own target, which needs no permission.
 async fn accepted(context: &Context, target: Place, mut send: SendStream, receive: RecvStream) {
     match Carried::dial_to(&target).await {
         Ok(carried) => carry(context, target, carried, (send, receive)).await,
@@ -271,7 +273,7 @@ async fn accepted(context: &Context, target: Place, mut send: SendStream, receiv
     }
 }
 
-/// Carries a connection over a stream to its end, and reports both.
+/// Carries a connection over a stream to its end; reports its beginning and its end.
 pub(super) async fn carry(
     context: &Context,
     target: Place,
@@ -281,7 +283,7 @@ pub(super) async fn carry(
     carry_until(context, &target, carried, stream, pending()).await;
 }
 
-/// As [`carry`], until `over` ends it.
+/// As [`carry`], but ends the connection when `over` is ready.
 async fn carry_until(
     context: &Context,
     target: &Place,
@@ -338,7 +340,7 @@ async fn listen(
     let waiting = Arc::new(Semaphore::new(MAX_WAITING));
     let mut end = [0];
     let mut over = pin!(revoked(context, |permits| permits.may_listen(&bind, &held.local)));
-    // What was accepted goes on when the request ends, for as long as the connection lasts and this is permitted.
+    // Accepted connections go on after the request has ended, as long as the peer is connected and may listen here.
     loop {
         tokio::select! {
             // Nothing more comes on the request's stream but its end.
@@ -348,7 +350,7 @@ async fn listen(
                 (context.tell)(ForwardEvent::Failed(bind.clone(), why.to_string()));
                 return tasks.detach_all();
             }
-            // Accepted connections are kept: the old connection may yet answer.
+            // Accepted connections are kept, since the peer may yet answer on this connection.
             () = held.is_to_let_go() => return tasks.detach_all(),
             accepted = accept(&held, &waiting) => match accepted {
                 Ok(accepted) => {
@@ -371,7 +373,7 @@ async fn accept(
     Ok((held.accept().await?, waits))
 }
 
-/// Carries a connection that was accepted to the peer, for as long as it may listen there.
+/// Carries an accepted connection to the peer, as long as the peer may listen there.
 async fn bring(
     context: Context,
     (bind, local, number): (Place, Address, u16),

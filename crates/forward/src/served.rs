@@ -13,8 +13,8 @@ const CRASHED: Duration = Duration::from_secs(10);
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The connections that an endpoint serves. A peer that crashes leaves its connection behind, and with it TCP
-/// connections that nobody ends. When the peer is back, the old connection is closed and they end with it, instead of
-/// at its idle timeout.
+/// connections that nobody ends. When the peer is back, the old connection is closed and its TCP connections end with
+/// it, earlier than at the idle timeout.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Served(Arc<Mutex<Vec<One>>>);
 

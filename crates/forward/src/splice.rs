@@ -49,8 +49,8 @@ where
     };
     let down = async {
         let copied = copy(&mut receive, &mut write).await;
-        // Only a clean end is passed on as one. After an error the owner of the writer ends it, a
-        // TCP connection with a reset.
+        // Only a clean end is passed on as an end. After an error the writer is not shut down: its
+        // owner resets a TCP connection.
         if copied.is_ok() {
             // A peer that has gone already needs no end.
             let _ = write.shutdown().await;

@@ -17,7 +17,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// A target, if `host` can be a host.
+    /// A target; `None` if `host` cannot be the name or address of a host.
     pub fn new(host: &str, port: u16) -> Option<Self> {
         let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let fits = (1..=MAX_HOST).contains(&host.len())

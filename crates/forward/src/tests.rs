@@ -322,7 +322,7 @@ async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
     };
     let (kind, text) = refused("192.0.2.1:10").await;
     assert!(kind == ErrorKind::PermissionDenied && text.contains("--permit"), "{text}");
-    // A name that may not be reached is not even resolved, since that would tell whoever answers for it.
+    // A name that may not be reached is not even resolved, since the query itself would tell its name server.
     assert!(refused("nosuch.invalid:10").await.1.contains("--permit"));
     let (kind, text) = refused("127.0.0.1:9").await;
     assert!(kind == ErrorKind::ConnectionRefused && text.contains("refused"), "{text}");

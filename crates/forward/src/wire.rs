@@ -96,7 +96,7 @@ impl Reason {
     }
 }
 
-/// What is wrong with what the peer said.
+/// What is wrong with a message of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {

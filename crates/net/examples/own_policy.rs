@@ -31,7 +31,7 @@ const IN_ORDER: Entry =
 #[derive(Debug)]
 struct Steady {
     cwnd: u64,
-    /// What all paths have had acknowledged, for the application to look at.
+    /// Bytes acknowledged on all paths, for the application to look at.
     acknowledged: Arc<AtomicU64>,
 }
 

@@ -18,12 +18,12 @@ use std::sync::{Arc, Weak};
 
 /// Interval at which a connection is checked for the sign of life that its peer was asked for.
 const ALIVE_TURN: Duration = Duration::from_millis(10);
-/// Intervals after which the question is repeated, since it or its answer can be lost.
+/// [`ALIVE_TURN`]s after which the request is repeated, since the request or its answer can be lost.
 const ASK_AGAIN: u32 = 15;
 /// Least time that a peer has to give a sign of life.
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 /// A peer without a sign of life for this long is taken for dead, unless three measured round trips last longer. The
-/// paths' timeouts do not matter by then: that of a new path is a guess, and would make it two seconds.
+/// paths' timeouts do not prolong the wait: the timeout of a new path is a guess, and would make it two seconds.
 const ENOUGH_PATIENCE: Duration = Duration::from_millis(750);
 /// The longest time that a peer has, however long round trips take.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
@@ -281,15 +281,16 @@ impl Connection {
         moved.ok_or(PathError::Closed)
     }
 
-    /// Tells the side that opened the connection that this side can be reached at an address too, or soon will be:
-    /// that side follows paths moved there, and tries the address for a silent one. Call it before or right after
-    /// [`move_path`](Self::move_path) on the side that accepted; on the other it does nothing.
+    /// Tells the side that opened the connection that this side can also be reached at `address`, or soon will be.
+    /// That side then follows paths that are moved there, and tries the address for a silent path. Call this before
+    /// or right after [`move_path`](Self::move_path) on the side that accepted; on the side that opened the
+    /// connection it does nothing.
     pub fn announce_address(&self, address: SocketAddr) {
         self.shared().act(|connection| connection.announce_address(address));
     }
 
-    /// The addresses that the side that accepted has announced, the newest last; none on that side itself. They stay
-    /// known when the connection is over, for those who connect again.
+    /// The addresses that the accepting side has announced, the newest last; empty on the accepting side itself. They
+    /// stay available after the connection is over, to connect again.
     pub fn peer_addresses(&self) -> Vec<SocketAddr> {
         self.shared().lock().peer_addresses.clone()
     }
@@ -331,14 +332,15 @@ impl Connection {
         self.shared().lock().error()
     }
 
-    /// Since when nothing has been heard of the peer; `None` when the connection is over.
+    /// How long ago the peer was last heard; `None` when the connection is over.
     pub fn last_heard(&self) -> Option<Duration> {
         let state = self.shared().lock();
         let since = state.connection.as_ref()?.last_heard();
         Some(self.now().since(since))
     }
 
-    /// Waits until the peer falls silent, or is heard again if `silent`, or the connection is over.
+    /// Waits until the peer falls silent or, if `silent`, until it is heard again. Also returns when the connection
+    /// is over.
     pub async fn silence_changed(&self, silent: bool) {
         let wait = &self.shared().wait.hearing;
         let changed = self.shared().until(wait, |state| {
@@ -355,15 +357,15 @@ impl Connection {
         self.shared().act(|connection| connection.set_heartbeat(interval));
     }
 
-    /// Asks the peer for a sign of life on every path, several times. Returns whether one came: within three round
-    /// trips (100 ms to 10 s) if all paths are silent then, else within 750 ms if that is longer.
+    /// Asks the peer for a sign of life on every path, several times. Returns whether one came within three round
+    /// trips (100 ms to 10 s) or, unless every path has been found silent by then, within 750 ms if that is longer.
     pub async fn is_alive(&self) -> bool {
         let asked = self.now();
-        // A peer that was silent before gets the time of an answer.
+        // Even a peer that was silent before gets time to answer.
         let patience = self.shared().act(|connection| {
             connection.ask_for_signs(asked);
             let paths = connection.stats().paths;
-            // A path without a measurement has only a guess.
+            // Without a sample, a path's round-trip time is only a guess.
             let measured = paths.iter().filter(|path| path.rtt.samples > 0);
             measured.map(|path| path.rtt.smoothed * 3).max().unwrap_or_default()
         });
@@ -398,13 +400,13 @@ impl Connection {
         self.shared().act(|connection| connection.ping(path, count));
     }
 
-    /// Uses a path only when the others cannot carry the load, or, if not `backup`, like the others again.
+    /// With `backup`, uses a path only when the others cannot carry the load; without, uses it like the others again.
     pub fn set_backup(&self, path: PathId, backup: bool) {
         self.shared().act(|connection| connection.set_backup(path, backup));
     }
 
-    /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side sends,
-    /// not what the peer does. Best set before anything is written, as the congestion window starts over.
+    /// Controls the congestion of what this side sends on a path by `policy` from now on, whatever the profile says.
+    /// Best set before anything is written, as the congestion window starts over.
     ///
     /// # Errors
     /// When there is no such policy, or an option of it is wrong.
@@ -424,20 +426,20 @@ impl Connection {
         self.shared().lock().stats()
     }
 
-    /// Every path under its name, as of now or of the connection's end, in the order in which they came. Paths that took
-    /// the place of one another, as their interface went and came back, are one.
+    /// Every path under its name, as of now or of the connection's end, in the order in which they were opened. Paths
+    /// that replaced each other, as when an interface went and came back, count as one.
     pub fn named_paths(&self) -> Vec<NamedPath> {
         let mut state = self.shared().lock();
         self.shared().note_paths(&mut state);
         state.names.list()
     }
 
-    /// What a path is called, as long as no other has taken its place.
+    /// The name of a path, as long as no other path has replaced it.
     pub fn path_name(&self, path: PathId) -> Option<String> {
         self.shared().lock().names.name(path).map(str::to_owned)
     }
 
-    /// A function that returns what a path is [called](Self::path_name), without keeping the connection open.
+    /// A function that returns the [name](Self::path_name) of a path, without keeping the connection open.
     pub fn path_namer(&self) -> impl Fn(PathId) -> Option<String> + Send + 'static {
         let connection = self.downgrade();
         move |path| connection.upgrade()?.path_name(path)

@@ -66,7 +66,8 @@ impl NoiseCrypto {
         })
     }
 
-    /// Sets the secrets shared with some peers: without them, no handshake with these peers succeeds.
+    /// Sets the secrets shared with some peers: handshakes with these peers fail unless both sides have the same
+    /// secret.
     pub fn with_preshared(self, preshared: BTreeMap<PublicKey, PresharedKey>) -> Self {
         self.credentials.preshared.replace(preshared);
         self

@@ -30,7 +30,7 @@ const REMEMBERED: usize = 4;
 const ROUNDS: usize = 16;
 /// How long a socket that reports an error is left alone.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
-/// A timer that is due already waits this long at least, so that no error can make the task spin.
+/// Even a timer that is due already waits this long, so that no error can make the task spin.
 const LEAST_SLEEP: Duration = Duration::from_micros(100);
 
 /// Receives from the sockets; ends when the application has dropped the endpoint and all connections.
@@ -192,14 +192,14 @@ impl Drop for Driver {
     }
 }
 
-/// Passes the messages of one socket to those that they are for.
+/// Passes the messages of one socket on to their connections, and those of handshakes to the router.
 struct Sorter<'a> {
     shared: &'a Arc<Shared>,
     socket: usize,
     largest: usize,
-    /// Local address of the last message, and the socket id that it stands for: usually those of the next one too.
+    /// Local address of the last message, and its socket id: usually the next message has the same.
     port: Option<(Option<IpAddr>, SocketId)>,
-    /// The connections of the newest ids: the next messages, which come on a few paths in turn, mostly have the same ids.
+    /// The connections of the most recent ids: messages arrive on a few paths in turn, so most of them repeat an id.
     connections: [Option<(ConnectionId, Arc<ConnectionShared>)>; REMEMBERED],
     /// The place in `connections` that is overwritten next.
     place: usize,
@@ -231,7 +231,7 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// A datagram of a handshake, or one between those of other connections.
+    /// Handles a datagram of a handshake, or one of a message that has datagrams of several connections.
     fn handle_alone(&mut self, address: PathAddress, ecn: Ecn, payload: &[u8]) {
         if let Some(id) = connection_of(payload) {
             if let Some(connection) = self.connection(id) {

@@ -25,7 +25,8 @@ use std::sync::Arc;
 pub struct Config {
     /// Its identity.
     pub secret: SecretKey,
-    /// Secrets shared with some peers beside the static keys: handshakes with these peers fail without them.
+    /// Secrets shared with some peers beside the static keys: handshakes with these peers fail unless both sides have
+    /// the same secret.
     pub preshared: BTreeMap<PublicKey, PresharedKey>,
     /// Who may connect: nobody, unless changed.
     pub permitted: Permitted,
@@ -39,11 +40,11 @@ pub struct Config {
     pub max_connections: usize,
     /// Most accepted connections with the holder of a single key; never more than half of `max_connections`.
     pub max_per_peer: usize,
-    /// Bytes of memory that all connections share. Those with one peer may hold together as much as is left; if they hold
-    /// more, the largest is closed. Data that the application has read, or has not written yet, is not counted.
+    /// Bytes of memory that all connections share. The connections with one peer may together hold as much as is
+    /// left; if they hold more, the largest of them is closed. Data that the application has read, or has not written
+    /// yet, is not counted.
     pub memory: u64,
-    /// Where the keys of its connections are written down, so that captures of them can be decrypted. By default they
-    /// are not.
+    /// Where the keys of its connections are written, so that packet captures can be decrypted; by default nowhere.
     pub key_log: Option<KeyLog>,
 }
 
@@ -158,9 +159,9 @@ impl Endpoint {
         Ok(local)
     }
 
-    /// Binds another socket in the place of the one bound to `old`, as when an interface has come back
-    /// under another address; returns its address. Paths of the old socket use the new one; tell them
-    /// with [`Connection::move_path`].
+    /// Binds another socket in the place of the one bound to `old`, as when an interface has come back under another
+    /// address; returns its address. Paths of the old socket use the new one from then on; tell the connections with
+    /// [`Connection::move_path`].
     ///
     /// # Errors
     /// If no socket is bound to exactly `old`, or the new one cannot be bound.

@@ -26,8 +26,8 @@ use std::net::SocketAddr;
 /// # }
 /// ```
 ///
-/// A peer waits for thirty seconds. At most 512 wait at a time, 16 of them from one address or under one key;
-/// when there are as many, those that have waited longest are given up for others that ask.
+/// A peer waits for thirty seconds. At most 512 peers wait at a time, and at most 16 from one address or with one
+/// key; beyond that, those that have waited longest are given up for new ones.
 #[must_use = "dropping it refuses the connection"]
 pub struct Incoming {
     endpoint: Endpoint,
@@ -66,7 +66,8 @@ impl Incoming {
         self.endpoint.shared().sockets.local_of(self.asked.address.socket)
     }
 
-    /// Whether the peer has proven that it receives at [`remote_addr`](Self::remote_addr); otherwise that may be forged.
+    /// Whether the peer has proven that it receives at [`remote_addr`](Self::remote_addr); otherwise the address may
+    /// be forged.
     pub fn remote_addr_validated(&self) -> bool {
         self.asked.validated
     }
@@ -87,7 +88,7 @@ impl Incoming {
         self.accept_with(config).await
     }
 
-    /// Accepts it with another profile or other limits than the endpoint's. Packets are never longer than
+    /// Accepts the connection with another profile or other limits than the endpoint's. Packets are never longer than
     /// the endpoint's.
     ///
     /// # Errors

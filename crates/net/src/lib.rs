@@ -11,8 +11,9 @@
 //! ```
 //!
 //! `copy FILE 0.0.0.0:4433` on the receiving machine prints the address and the key for `copy FILE ADDRESS KEY` on the sending one.
-//! The sender's paths follow its interfaces: a modem that is plugged in during the copy is used, one that goes away is
-//! done without. [`ConnectPaths`] narrows that down to named interfaces, or to sockets of the program's own.
+//! The sender's paths follow its interfaces: a modem that is plugged in during the copy is used, and the copy goes on
+//! without one that is unplugged. [`ConnectPaths`] restricts the paths to named interfaces, or to the program's own
+//! sockets.
 //!
 //! | to | see |
 //! |---|---|
@@ -29,8 +30,9 @@
 //! over interfaces that come and go, `datagrams` beside a bulk transfer, `own_policy` with policies of the program's own.
 //!
 //! Everything runs on tokio, and every connection is encrypted and authenticated by its peers' static keys
-//! ([`SecretKey`], [`PublicKey`]: X25519, as WireGuard writes them). Errors are one enum for each verb, and become an
-//! [`std::io::Error`] by `?`. The protocol itself is [`anabranch_core`], which does no I/O.
+//! ([`SecretKey`], [`PublicKey`]: X25519, as WireGuard writes them). Each operation has an error enum of its own;
+//! [`ConnectionError`] and the errors of streams convert into [`std::io::Error`]. The protocol itself is
+//! [`anabranch_core`], which does no I/O.
 
 mod buffers;
 mod clock;

@@ -30,7 +30,7 @@ pub(crate) struct Voice {
 }
 
 impl Voice {
-    /// For a connection, of which `side` is "client" or "server".
+    /// The log of a connection; `side` is this endpoint's role in it, "client" or "server".
     pub(crate) fn new(
         (peers, clock): (&Peers, Clock),
         handle: Handle,

@@ -58,8 +58,8 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct EndpointState {
     pub(crate) router: Router,
-    /// Peers that ask for a connection, of which the application has not heard yet. All of them are half open to the
-    /// router, which bounds their number.
+    /// Peers that ask for a connection and that the application has not taken yet. The router counts all of them as
+    /// half open, and so bounds their number.
     pub(crate) incoming: VecDeque<Incoming>,
     /// Sockets that the endpoint's task has not taken yet, by their index; one may replace another.
     pub(crate) new_sockets: Vec<(usize, Arc<Socket>)>,
@@ -124,7 +124,7 @@ impl Shared {
         self.routes.is_empty()
     }
 
-    /// Logs a connection, of which `side` is "client" or "server".
+    /// The log of a connection; `side` is this endpoint's role in it, "client" or "server".
     pub(crate) fn voice(&self, handle: Handle, peer: &PublicKey, side: &'static str) -> Voice {
         Voice::new((&self.peers, self.clock), handle, peer, side)
     }

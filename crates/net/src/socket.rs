@@ -27,8 +27,7 @@ pub(crate) const MAX_BATCH: usize = 65_507;
 pub struct SocketSpec {
     /// Local address; port 0 lets the system choose one.
     pub local: SocketAddr,
-    /// Interface whose links alone are used, whatever the routing table says. Linux only, elsewhere
-    /// an error.
+    /// The only interface to be used, whatever the routing table says. Linux only; elsewhere an error.
     pub device: Option<String>,
 }
 
@@ -67,7 +66,8 @@ impl Socket {
             bind_device(&socket, device)?;
         }
         if spec.local.is_ipv6() {
-            // One family each, so that addresses compare equal to what the peer is known by.
+            // One IP version per socket, so that no IPv4 address arrives in IPv6 form and compares unequal to a known
+            // one.
             socket.set_only_v6(true)?;
         }
         socket.set_nonblocking(true)?;
@@ -96,7 +96,7 @@ impl Socket {
     pub(crate) fn send(&self, run: Run<'_>) -> io::Result<()> {
         if run.bytes.len() <= run.segment || self.max_segments() > 1 {
             match self.send_once(run) {
-                // An interface that cannot segment makes the state stop asking for it.
+                // After the error of an interface that cannot segment, `state` does not ask for it again.
                 Err(error) if !blocked(&error) && self.max_segments() == 1 => {}
                 other => return only_blocking(other),
             }
@@ -196,7 +196,7 @@ pub(crate) struct ReceiveBuffers {
     buffers: Vec<Buffer>,
     metas: [RecvMeta; BATCH_SIZE],
     filled: usize,
-    /// How many the next call may fill.
+    /// How many buffers the next call may fill.
     wanted: usize,
 }
 
@@ -209,9 +209,9 @@ pub(crate) struct Message<'a> {
     pub(crate) ecn: u8,
     /// Bytes of each datagram but the last, at least 1.
     pub(crate) stride: usize,
-    /// Bytes of all of them.
+    /// Bytes of all datagrams.
     pub(crate) len: usize,
-    /// Where they are, from the start. Another buffer may be left in its place.
+    /// Holds the datagrams, from its start. The receiver may leave another buffer in its place.
     pub(crate) buffer: &'a mut Buffer,
 }
 
@@ -225,7 +225,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Notes how many a call filled, and how many to offer next, by the length of the messages.
+    /// Notes how many buffers a call filled, and by the length of the messages how many to offer next.
     fn on_filled(&mut self, count: usize) {
         self.filled = count;
         let long = |meta: &RecvMeta| meta.len > BUFFER / 4;

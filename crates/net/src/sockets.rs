@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Local addresses told apart on wildcard sockets, at most.
+/// Most numbers of sockets and of local addresses on wildcard sockets; beyond that, addresses share their socket's
+/// number.
 const MAX_PORTS: usize = 256;
 
 /// The sockets of an endpoint, for all its tasks.
@@ -73,7 +74,7 @@ impl Sockets {
 pub(crate) struct Port {
     /// Index of the socket.
     pub(crate) socket: usize,
-    /// Source address to send from, if the socket is bound to none.
+    /// Source address to send from, if the socket is bound to the wildcard address.
     pub(crate) source: Option<IpAddr>,
     local: SocketAddr,
 }
@@ -117,7 +118,7 @@ impl Ports {
         self.ports.get(id.0 as usize)
     }
 
-    /// What [`Ports::of_address`] answers without numbering anything.
+    /// The result of [`Ports::of_address`], unless that needs a new number.
     fn known_address(&self, index: usize, local: Option<IpAddr>) -> Option<SocketId> {
         let main = *self.main.get(index)?;
         match local.filter(|_| self.get(main).is_some_and(|port| port.local.ip().is_unspecified()))

@@ -204,7 +204,7 @@ fn is_drawable((x, y): &(f64, f64)) -> bool {
     x.abs() < 1e8 && y.abs() < 1e8
 }
 
-/// The two ends, shifted to the right as seen by who goes from the first to the second.
+/// The two ends, shifted to the right as seen in the direction from the first to the second.
 fn beside(from: (f64, f64), to: (f64, f64)) -> ((f64, f64), (f64, f64)) {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = (dx * dx + dy * dy).sqrt().max(1e-9);

@@ -18,7 +18,7 @@ impl Scale {
         values: impl Iterator<Item = f64>,
         from_zero: bool,
     ) -> Self {
-        // Beyond these, the differences of an axis' ends overflow, or the ends with their margins.
+        // Beyond these, an axis's ends overflow with their margins, or the difference between them does.
         let least = if log { 1e-280 } else { -1e280 };
         let usable = |value: &f64| (least..=1e280).contains(value);
         let given = range.filter(|(low, high)| usable(low) && usable(high) && low < high);
@@ -36,7 +36,7 @@ impl Scale {
         Scale { pixels: (from, to), ..self }
     }
 
-    /// Where `value` is; none if it cannot be shown or is far outside.
+    /// Where `value` is, moved to 50 axis lengths outside if it is farther; `None` if it cannot be shown.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let share = if self.log {
             let (low, high) = (libm::log10(self.ends.0), libm::log10(self.ends.1));

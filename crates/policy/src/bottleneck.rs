@@ -31,7 +31,7 @@ const LEAST_PACKETS: f64 = 8.0;
 const RESIZE: f64 = 1.5;
 /// Factor by which a score decays from pair to pair: its memory is some 32 pairs.
 const KEPT: f64 = 31.0 / 32.0;
-/// Weight of the newest pair in the mean response of a path's delay to its own coins.
+/// Weight of the newest pair in [`Score::size`] and [`Score::own`].
 const LEARNT: f64 = 1.0 / 8.0;
 /// How many votes a score needs to count; how many pairs of swings are tried; and how many pairs of unchanged sending
 /// follow when no score suggests a common queue, since swings cost a percent or two where jitter is large.
@@ -51,21 +51,21 @@ struct Bin {
     count: u32,
 }
 
-/// How one path's delay follows another's coins, the random orders in which that one swings up and down.
+/// How the delay of one path follows the coins of another, which say whether the other path swings up or down first.
 #[derive(Clone, Copy, Debug, Default)]
 struct Score {
     /// Mean absolute change of the delay in a pair of swings, s.
     size: f64,
     /// The part of the change that follows the path's own coins, s.
     own: f64,
-    /// How often the rest of the change went with the other's coin less how often against it, and the variance of
-    /// that; both decay.
+    /// How often the rest of the change agreed with the other path's coin, minus how often it disagreed, and the
+    /// variance of this sum; both decay.
     sum: f64,
     variance: f64,
 }
 
 impl Score {
-    /// Takes in a pair in whose first swing the delay rose by `bump`; a coin is 1 if its path swung up first, else −1.
+    /// Adds a pair in whose first swing the delay rose by `bump`, s. A coin is 1 if its path swung up first, else −1.
     fn add(&mut self, bump: f64, coin: f64, own_coin: f64) {
         self.size += LEARNT * (bump.abs() - self.size);
         let rest = bump - own_coin * self.own;
@@ -120,8 +120,8 @@ impl Track {
         (count > 0).then(|| sum / f64::from(count))
     }
 
-    /// How far the delay after the first swing of the pair that begins with bin `start` is above the mean of those
-    /// before it and after the second, s: a steady rise or fall cancels out.
+    /// Delay at the end of the first swing of the pair that begins with bin `start`, above the mean of the delays
+    /// before that swing and at the end of the second, s: a steady rise or fall cancels out.
     fn bump(&self, start: u64) -> Option<f64> {
         let [before, middle, after] = [0, SWING_BINS, PAIR_BINS].map(|at| self.level(start + at));
         Some(middle? - (before? + after?) / 2.0)
@@ -138,8 +138,8 @@ pub struct Bottlenecks {
     /// The swing that is under way, and the coins of its pair, one for each slot.
     swing: u64,
     coins: u64,
-    /// Whether to go on swinging: some paths may share a bottleneck, or too little is known. Then, as bits modulo 64,
-    /// the pairs in which anything swung.
+    /// Whether to go on swinging: some paths may share a bottleneck, or too little is known. `tried`: the pairs in
+    /// which paths swung, as bits modulo 64.
     curious: bool,
     tried: u64,
     /// The next pair to be looked at.
@@ -210,7 +210,7 @@ impl Bottlenecks {
         Rng::new(self.seed.wrapping_add(pair)).next_u64()
     }
 
-    /// Tosses the coins of a pair, unless it is under way, and decides whether its paths swing.
+    /// Unless the pair is under way, tosses its coins and decides whether paths swing in it.
     fn toss(&mut self, pair: u64) {
         let coins = self.coins(pair);
         if coins != self.coins {
@@ -221,7 +221,7 @@ impl Bottlenecks {
         }
     }
 
-    /// Forgets what is known of the slot if it has another path now, or one whose round-trip times have started anew.
+    /// Forgets what is known of the slot if it has another path now, or its path's round-trip samples started anew.
     /// Returns whether the path's newest delay has not been seen yet.
     fn expect(&mut self, slot: usize, path: &PathView) -> bool {
         while self.tracks.len() <= slot {
@@ -314,8 +314,8 @@ fn lag(from: &PathView, to: &PathView) -> f64 {
     to.rtt.forward_lead(&from.rtt).as_secs_f64() - from.rtt.forward_lead(&to.rtt).as_secs_f64()
 }
 
-/// How long a swing should last, s: the longest round trip, since packets of two paths that meet have left less
-/// than that apart.
+/// How long a swing should last, s: the longest least round-trip time of a path, since packets of two paths that meet
+/// left less than that apart; longer if [`LATEST`] or [`LEAST_PACKETS`] asks for it.
 fn swing_length(paths: &[PathView]) -> f64 {
     let needed = paths.iter().filter(|path| path.usable()).map(|path| {
         let packet = path.packet_size as f64 * 8.0 / (path.rate.as_bps() as f64).max(1.0);

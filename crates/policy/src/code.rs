@@ -66,10 +66,10 @@ pub struct CodeLimits {
     /// Symbols beyond F that a receiver may have to keep because the decoder cannot tell whether they
     /// help. 0 for decoders that know their rank: these refuse what does not help.
     pub surplus: u16,
-    /// Repairs may be made while the block still fills, and may cover symbols of earlier blocks, at most
-    /// `sources` in a row: the code slides along the stream. The receiver then asks for one
-    /// [`SlidingDecoder`], else for a [`Decoder`] for each block. The number says how many missing symbols
-    /// the repairs that the decoder keeps may cover.
+    /// Set if the code slides along the stream: repairs may be made while the block still fills, and may cover
+    /// symbols of earlier blocks, at most `sources` in a row. The receiver then asks for one [`SlidingDecoder`],
+    /// else for a [`Decoder`] for each block. The value is the most missing symbols that the repairs kept by the
+    /// decoder may cover.
     pub slides: Option<u16>,
 }
 
@@ -167,7 +167,7 @@ pub trait Decoder: Debug + Send {
     fn source(&mut self, index: u16);
 
     /// The repair with `key` arrived; called once for each repair. Returns whether it is worth keeping: not if the
-    /// other symbols imply it.
+    /// other symbols imply it, nor if the decoder has kept enough.
     fn repair(&mut self, key: u32) -> bool;
 
     /// Independent symbols that are still missing: at 0, recovery is worth an attempt. Exact where the
@@ -211,15 +211,15 @@ pub trait SlidingDecoder: Debug + Send {
     /// Nothing below `first_missing` is missing.
     fn advance(&mut self, first_missing: SymbolId);
 
-    /// Takes a source that the repairs determine; `None` if there is no more. Its bytes are written to `out`, which is
-    /// cleared beyond them. Returns the source and how many bytes there are.
+    /// Takes a source that the repairs determine, and returns it with its number of bytes; `None` if none is left.
+    /// The bytes are written to `out`, the rest of which is set to 0.
     fn take_recovered(&mut self, out: &mut [u8]) -> Option<(SymbolId, usize)>;
 
     /// Independent symbols still needed to recover `source`, which is missing, and all sources that kept repairs cover.
     fn deficit(&self, source: SymbolId) -> u16;
 }
 
-/// Encoder or decoder of a code that has none of its kind: never called.
+/// Stands in for the encoder or decoder that a code does not have; never used.
 #[derive(Clone, Copy, Debug)]
 struct Never;
 
@@ -259,11 +259,11 @@ impl Decoder for Never {
     }
 }
 
-/// The built-in codes. A peer that names no code uses the first; both ends of such a connection decode every code
-/// here (wire format, transport parameter 11).
+/// The built-in codes. A peer that names no codes uses the first for its repairs and decodes all of them (wire
+/// format, transport parameter 11).
 ///
-/// The options of a code concern the sender. The receiver knows of them only what is in the keys, and makes
-/// the code without options: by default, a code must allow everything that any options allow.
+/// The options of a code concern the sender. The receiver knows of them only what is in the keys, and builds the code
+/// without options: the defaults of a code must allow everything that any options allow.
 pub const TABLE: &[Row<dyn ErasureCode>] = &[
     (&reed_solomon::ENTRY, reed_solomon::build),
     (&random_linear::ENTRY, random_linear::build),

@@ -170,8 +170,8 @@ pub trait CongestionController: Debug + Send {
         None
     }
 
-    /// How far the forward delay is above its value while none of our packets is queued, if the controller knows that:
-    /// our own standing queue, without momentary variation of the path's delay.
+    /// How far the forward delay is above its value while none of our packets is queued: our own standing queue,
+    /// without momentary variation of the path's delay. `None` if the controller does not know.
     fn own_queue(&self) -> Option<Duration> {
         None
     }
@@ -202,8 +202,8 @@ pub trait CongestionController: Debug + Send {
     }
 
     /// Whether paths that share a bottleneck ([`PathView::shares`]) take one flow's share together. Shared
-    /// bottlenecks are looked for only among the paths of such controllers, whose sending swings by a few percent
-    /// for it.
+    /// bottlenecks are searched for only among paths whose controllers do so; for that, their sending rates swing by
+    /// a few percent.
     fn couples(&self) -> bool {
         false
     }

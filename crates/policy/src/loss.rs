@@ -30,9 +30,9 @@ pub struct InFlight {
 pub struct Late {
     /// The current time.
     pub now: Time,
-    /// From the first acknowledgement of a packet sent after it until its own.
+    /// Time from the first acknowledgement of a packet sent later to that of this packet.
     pub late: Duration,
-    /// By how much the largest packet number acknowledged is above its own.
+    /// How far the largest packet number acknowledged is above this packet's.
     pub gap: u64,
     /// Round-trip times of the path.
     pub rtt: RttView,
@@ -84,8 +84,8 @@ pub trait LossDetector: Debug + Send {
         None
     }
 
-    /// Packets that a timeout sends beyond the window (RFC 9002 §6.2.4); 0: what is lost leaves within it, as after
-    /// TCP's timeout.
+    /// Packets that a timeout sends beyond the window (RFC 9002 §6.2.4). With 0, lost data is sent again within the
+    /// window, as after a TCP timeout.
     fn probes(&self) -> u8 {
         2
     }
@@ -96,8 +96,8 @@ pub trait LossDetector: Debug + Send {
         false
     }
 
-    /// Whether congestion control hears of the first timeout already, as of a TCP retransmission timeout (RFC 5681 §3.1),
-    /// or only of one that follows another without an answer between (RFC 9002 §7.5, §7.6).
+    /// Whether congestion control is told of the first timeout, as of a TCP retransmission timeout (RFC 5681 §3.1),
+    /// or only of a timeout that follows another without an acknowledgement in between (RFC 9002 §7.5, §7.6).
     fn timeout_is_congestion(&self) -> bool {
         self.timeout_loses_flight()
     }

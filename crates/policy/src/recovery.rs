@@ -75,8 +75,8 @@ pub enum RecoveryAction {
     /// Make the path's oldest unacknowledged symbol due once more, on another path; where symbols share
     /// packets, all of the oldest packet.
     Copy(PathId),
-    /// Keep this many bytes of what is assigned to the path, the oldest: first in flight, then queued. Take back
-    /// the rest; what has been sent of it may still arrive.
+    /// Keep the oldest data assigned to the path, this many bytes, counting what is in flight before what is queued.
+    /// Take back the rest; what has been sent of it may still arrive.
     TakeBack(PathId, u64),
     /// As [`TakeBack`](Self::TakeBack), but what is in flight stays: only the queue is taken back.
     TakeBackQueued(PathId, u64),
@@ -90,8 +90,8 @@ pub trait RecoveryPolicy: Debug + Send {
     /// Lost symbols of closed blocks are replaced by the same symbol (true) or by fresh repairs (false).
     fn resends(&self) -> bool;
 
-    /// Whether a path that falls silent, when its loss does not explain the silence, is not used again until
-    /// something is heard of it. If not, only its own timeouts tell.
+    /// Whether a path that falls silent, when its loss does not explain the silence, is avoided until something is
+    /// heard from it. If false, only the path's own timeouts count.
     fn avoids_silent_paths(&self) -> bool {
         true
     }

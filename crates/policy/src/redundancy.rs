@@ -91,7 +91,7 @@ pub trait RedundancyPolicy: Debug + Send {
         0
     }
 
-    /// The sources that the next repair of `block` combines. Asked after each that joined it, and only
+    /// The sources that the next repair of `block` combines. Asked after each source that joined it, and only
     /// with codes that slide; others cover the whole block. May reach back before the block's first
     /// symbol, as far as the sender still has symbols and the code allows, but not beyond its newest.
     fn coverage(&self, block: &BlockView) -> Coverage {

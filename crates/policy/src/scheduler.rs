@@ -76,9 +76,9 @@ pub enum Work {
     Block(BlockId),
     /// A copy of this block's oldest symbol in flight that the path neither carries nor has queued.
     Copy(BlockId),
-    /// New source symbols that are cut and sent on no path: they are due from then on, so that later picks can take
+    /// New source symbols that are cut but given to no path: they are due from then on, so that later picks can take
     /// them for any path. A scheduler can thus send what comes after symbols that it expects other paths to carry,
-    /// without binding those.
+    /// without assigning these.
     Ahead,
     /// The next symbol that this closed block is due, and if there is none, a repair that nothing else has asked for.
     /// None where lost symbols are sent again instead ([`Demand::by_repairs`](crate::view::Demand::by_repairs)).

@@ -185,7 +185,7 @@ pub struct PathView {
     pub oldest_unacked: Option<Time>,
     /// Loss estimate of this path.
     pub loss: LossView,
-    /// Bytes acknowledged since and between the path's losses.
+    /// Bytes acknowledged since the path's last loss, and between its last two.
     pub inter_loss: InterLoss,
     /// The slots of the paths that were found to share a bottleneck with this one, as bits
     /// ([`bottleneck`](crate::bottleneck)).
@@ -472,8 +472,8 @@ pub struct SchedulerView<'a> {
 }
 
 impl SchedulerView<'_> {
-    /// The oldest symbol that the receiver is not known to have, of the main space if any of that is left; those of a
-    /// block count as one.
+    /// First symbol of the oldest block that the receiver is not known to have recovered, one of the main space if
+    /// any is left; the next new symbol if there is no such block.
     pub fn floor(&self) -> SymbolId {
         self.blocks.first().map_or(self.fresh.next, |block| block.first)
     }

@@ -63,7 +63,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// Collects the metric from `rows`, of one subject only if it is given.
+    /// Collects the values of the metric from `rows`; of one subject only, if `subject` is given.
     fn of(rows: &Rows, metric: &str, subject: Option<&str>) -> Self {
         let mut tables = Tables::default();
         tables.points.keys = rows.columns.iter().map(|column| column.key.clone()).collect();

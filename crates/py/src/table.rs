@@ -82,8 +82,8 @@ impl Table {
 impl Table {
     /// The table as an Arrow stream, by the Arrow PyCapsule interface.
     ///
-    /// Nothing is copied: the stream has the table's memory. `requested_schema` is ignored; consumers that want other
-    /// types convert.
+    /// Nothing is copied: the stream shares the table's memory. `requested_schema` is ignored; consumers that want
+    /// other types convert.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -109,7 +109,7 @@ impl Outcome {
         append(&mut self.published.note, text.as_ref());
     }
 
-    /// The judged claims: of ablations, or all others.
+    /// The judged claims: those of ablations if `ablations`, otherwise all others.
     pub fn claims(&self, ablations: bool) -> impl Iterator<Item = (&Finding, stats::Verdict)> {
         let judged = self.findings.iter().filter(move |f| f.is_ablation == ablations);
         judged.filter_map(|finding| Some((finding, finding.verdict?)))

@@ -58,7 +58,7 @@ pub fn divide(costs: &[f64], count: u32) -> Vec<Vec<usize>> {
     parts
 }
 
-/// At least one, so that items without cost are spread evenly, too.
+/// The cost in nanoseconds, at least 1, so that items without cost are spread evenly too.
 fn nanoseconds(seconds: f64) -> u64 {
     ((seconds * 1e9) as u64).max(1)
 }

@@ -25,7 +25,7 @@ pub struct RunId {
 pub struct RunKey(u128);
 
 impl RunKey {
-    /// The key of no bytes, which is the offset basis of FNV-1a over 128 bits, and that hash's prime.
+    /// The hash of no bytes (the offset basis of FNV-1a over 128 bits), and the prime of that hash.
     const EMPTY: RunKey = RunKey(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
@@ -62,7 +62,7 @@ pub struct Sweep {
     scenario: Scenario,
     seeds: Vec<u64>,
     provenance: Provenance,
-    /// The hash with which the keys of all runs at a point begin.
+    /// By point: the hash from which the keys of its runs are computed by adding the seed.
     points: Vec<RunKey>,
 }
 

@@ -22,7 +22,7 @@
 //! let sink = engine.add_agent(Box::new(Sink::default()), Time::ZERO);
 //! engine.connect(source, sink, there, back)?;
 //! engine.run_until(Time::from_secs(1));
-//! // One packet a millisecond, and the last 20.8 ms are still on their way.
+//! // One packet per millisecond; those of the last 20.8 ms are still in flight.
 //! assert_eq!(engine.agent_as::<Sink>(sink).map(Sink::packets), Some(980));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -172,7 +172,7 @@ impl Engine {
         self.agents.get(agent.0 as usize).map(|seat| seat.agent.as_ref())
     }
 
-    /// An agent of a known type; `None` if it is of another type.
+    /// An agent of a known type; `None` if it does not exist or is of another type.
     pub fn agent_as<A: Agent>(&self, agent: AgentId) -> Option<&A> {
         let agent: &dyn Any = self.agents.get(agent.0 as usize)?.agent.as_ref();
         agent.downcast_ref()
@@ -185,8 +185,8 @@ impl Engine {
         agent.downcast_mut()
     }
 
-    /// Makes the engine call an agent's `handle_timer` at the current time when it next runs: after the agent was
-    /// changed from outside.
+    /// Makes the engine call an agent's `handle_timer` at the current time as soon as it runs again. Needed after the
+    /// agent was changed from outside.
     pub fn wake(&mut self, agent: AgentId) {
         if let Some(seat) = self.agents.get_mut(agent.0 as usize) {
             seat.started = false;
@@ -254,7 +254,7 @@ impl Engine {
         self.after_call(watch, agent);
     }
 
-    /// Delivers the outcome of a packet to its agent, and handles what follows from that call.
+    /// Reports the outcome of a packet to its agent, then arms the agent's timer and reports refused packets.
     #[inline]
     fn conclude(&mut self, watch: &mut Watch<'_>, outcome: Outcome) {
         let agent = self.deliver(watch, outcome);

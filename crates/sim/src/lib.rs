@@ -22,7 +22,7 @@ pub mod wireless;
 #[doc = include_str!("../../../docs/howto/try-a-policy.md")]
 mod try_a_policy {}
 
-// The page runs over both engines, which the policy crate does not know.
+// The code of the page runs over both engines, which the policy crate does not know.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/howto/add-a-scheduler.md")]
 mod add_a_scheduler {}

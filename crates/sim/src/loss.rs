@@ -1,7 +1,7 @@
 //! Loss processes: which packets a link loses at random, and its loss probability at each instant.
 //!
-//! A process draws once per packet, when the packet has been serialised. Times passed to one
-//! process never fall. Processes with a state that changes over time have two random streams, one
+//! A process decides each packet's fate once, when the packet has been serialised. Times passed to one
+//! process must not decrease. Processes with a state that changes over time have two random streams, one
 //! for the state and one for the packets, so that the state does not depend on the traffic.
 
 mod aggregate;
@@ -31,7 +31,7 @@ pub use trace::{LossTrace, LossTraceForm, Replay};
 
 /// The interface of every loss process.
 pub trait LossModel {
-    /// Whether the packet that finishes serialisation at `now` is lost. Draws once.
+    /// Whether the packet that finishes serialisation at `now` is lost. Call it once per packet.
     fn is_lost(&mut self, now: Time) -> bool;
 
     /// The probability with which a packet at `now` would be lost.
@@ -40,7 +40,7 @@ pub trait LossModel {
     /// The loss to charge against capacity from `now` until [`next_change`](Self::next_change).
     ///
     /// This is [`probability`](Self::probability) where time moves the state. Where packets move it
-    /// (Gilbert–Elliott) no time average exists without traffic, and it is the stationary mean.
+    /// (Gilbert–Elliott) no time average exists without traffic, so it is the stationary mean.
     fn capacity_loss(&mut self, now: Time) -> Probability {
         self.probability(now)
     }

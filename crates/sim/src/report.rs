@@ -28,7 +28,7 @@ pub struct RunReport {
     pub samples: Vec<Samples>,
     /// Digest of every packet event: equal runs have equal digests.
     pub digest: u64,
-    /// Packets put onto links, counted once per link.
+    /// Packets that arrived at the far end of a link, counted once per link.
     pub packet_hops: u64,
     /// Events the engine handled.
     pub events: u64,
@@ -110,7 +110,7 @@ pub struct Series {
     pub subject: String,
     /// What it measures.
     pub metric: String,
-    /// When, in seconds of virtual time; rising. For a rate, the end of the interval it is over.
+    /// Seconds of virtual time, rising; for a rate, the end of the interval that it is measured over.
     pub times: Vec<f64>,
     /// The values, one for each time.
     pub values: Vec<f64>,

@@ -241,7 +241,7 @@ impl Scenario {
         &self.assignments
     }
 
-    /// The changes on top of the text, in words: the assignments, and `--quick` if it is shortened.
+    /// The changes on top of the text, in words: `--quick` if the scenario is shortened, and the assignments.
     pub fn settings(&self) -> Vec<String> {
         let quick = self.is_quick.then(|| Self::QUICK.to_owned());
         quick.into_iter().chain(self.assignments.iter().cloned()).collect()

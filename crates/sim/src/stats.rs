@@ -34,7 +34,7 @@ impl Estimate {
         if n == 0 {
             return None;
         }
-        // The second sum corrects the rounding of the first, so that equal values have exactly their mean.
+        // The second sum corrects the rounding of the first, so that the mean of equal values is exact.
         let rough = finite().sum::<f64>() / n as f64;
         let mean = rough + finite().map(|value| value - rough).sum::<f64>() / n as f64;
         if n == 1 {

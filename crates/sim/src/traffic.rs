@@ -33,13 +33,13 @@ pub enum Traffic {
         /// Mean time between two beginnings.
         interval: Duration,
     },
-    /// One transfer without end whose source falls silent and comes back, beginning with a burst.
+    /// One transfer without end whose source alternates between bursts and pauses, beginning with a burst.
     OnOff {
         /// Mean length of a burst, exponentially distributed.
         on: Duration,
         /// Mean length of a pause, exponentially distributed.
         off: Duration,
-        /// What it offers in a burst; `None` for as much as the connection takes.
+        /// Rate offered in a burst; `None` for as much as the connection takes.
         rate: Option<Bitrate>,
     },
     /// Messages of one size at fixed intervals, and nothing else.
@@ -52,7 +52,7 @@ pub enum Traffic {
 /// be lost; over TCP they follow each other in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Messages {
-    /// Time between two; above zero.
+    /// Time between two messages; above zero.
     pub interval: Duration,
     /// Bytes of each; at least [`Messages::LEAST`].
     pub size: u32,
@@ -63,7 +63,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Bytes of the time and the number that each carries.
+    /// Bytes of the time and the number that each message carries.
     pub const LEAST: u32 = 16;
 }
 
@@ -101,7 +101,7 @@ pub struct Source {
     messages: u64,
 }
 
-/// An on-off source with a rate offers the bytes of this time at once, but at least this many bytes.
+/// An on-off source with a rate offers the bytes of this time at once, but at least [`LEAST_QUANTUM`] bytes.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LEAST_QUANTUM: u64 = 1000;
 

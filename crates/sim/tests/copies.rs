@@ -2,8 +2,8 @@
 
 use anabranch_sim::scenario::Scenario;
 
-/// A transfer over two paths of 10 Mb/s, of 20 ms and of twice `far`, the first dark for a second: seconds until it is
-/// complete, and the longest time without a byte in order.
+/// A transfer over two paths of 10 Mb/s with round trips of 20 ms and of twice `far`, the first dark for a second.
+/// Returns the completion time and the longest time without a byte delivered in order, both in seconds.
 fn transfer(flow: &str, far: u32, size: &str) -> (f64, f64) {
     let text = format!(
         r#"

@@ -1,5 +1,5 @@
 //! One of two paths goes dark for long, as in figure 12 of the pTCP paper: delivery pauses no longer than it takes to
-//! notice that, and the path is used again soon after its return.
+//! notice the dark path, which is used again soon after its return.
 //!
 //! Random settings are made from their numbers. `DARK=1000` runs 1000 of them (`--nocapture` shows them),
 //! `DARK_AFTER=5000` those after number 5000, `DARK_PROFILE=uncoded` uses another profile.
@@ -101,7 +101,7 @@ impl Setting {
         self.times.iter().map(|times| self.outcome(profile, &whole, *times, &early)).collect()
     }
 
-    /// `early` gives the same run until a time, with pauses counted from another on.
+    /// `early(until, from)` gives the same run until `until`, with pauses counted from `from` on, both in ms.
     fn outcome(
         &self,
         profile: &str,
@@ -125,7 +125,7 @@ impl Setting {
         Outcome { pause, allowed, back }
     }
 
-    /// The longest smoothed round-trip time of the other path around the beginning of a darkness.
+    /// The longest smoothed round-trip time of the other path from shortly before the start of a dark time.
     fn round_trip(&self, report: &RunReport, start: u64) -> Duration {
         let subject = format!("flow/{}", self.survivor());
         let series = report.series(&subject, "srtt_s").expect("it was recorded");
@@ -196,7 +196,7 @@ const TABLE: &[Row] = &[
     (["rate=500kbit,delay=10ms", "rate=50mbit,delay=400ms"], 1, &[(10_000, 35_000)]),
     (["rate=500kbit,delay=400ms", "rate=50mbit,delay=10ms"], 0, &[(10_000, 35_000)]),
     (["rate=500kbit,delay=400ms", "rate=50mbit,delay=10ms"], 1, &[(10_000, 35_000)]),
-    // The other is slow from before the darkness until it is nearly over.
+    // The other path is slow from before the dark time until near its end.
     (
         ["rate=5mbit/500kbit@4s/5mbit@30s,delay=50ms", "rate=5mbit,delay=50ms"],
         1,

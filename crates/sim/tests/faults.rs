@@ -168,8 +168,8 @@ fn events(dice: &mut Dice, mut plan: Plan, paths: u64) -> Plan {
 fn flows(dice: &mut Dice, mut flow: FlowPlan, codes: bool) -> Vec<FlowPlan> {
     // Without coding, heavy loss leaves too little capacity even for these.
     if dice.chance(0.3) && codes {
-        // Few and small: what is urgent comes first, and must leave room for the rest on any link. A block
-        // that loses more than half leaves none, so they come to an end.
+        // Few and small messages: urgent data comes first, and must leave room for the rest on any link. A
+        // block that loses more than half leaves no room, so the number of messages is limited.
         let size = dice.count(16..300) as u32;
         let interval = Duration::from_micros(dice.spread(50_000.0..500_000.0) as u64);
         let class = TrafficClass::Interactive;
@@ -211,7 +211,7 @@ fn limits(dice: &mut Dice, mut transport: TransportConfig) -> TransportConfig {
 }
 
 fn go(number: u64, lying: bool, axes: Axes) -> Result<RunReport, RunError> {
-    // Every byte is checked as it is read, and so is that no message comes twice.
+    // The run checks every byte as it is read, and that no message comes twice.
     schedule(number, lying, axes).0.run(number)
 }
 

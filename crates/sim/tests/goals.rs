@@ -34,7 +34,7 @@ fn go(plan: &Plan, seed: u64) -> RunReport {
     report
 }
 
-/// The middle of three seeds' values.
+/// The median over three seeds.
 fn median(mut measure: impl FnMut(u64) -> f64) -> f64 {
     let mut values = SEEDS.map(&mut measure);
     values.sort_by(f64::total_cmp);

@@ -44,7 +44,7 @@ fn loss_that_nothing_repeats_stops_tcp() {
     assert!(runs.iter().any(|segments| *segments > 0), "{runs:?}");
 }
 
-/// The ring at 5 % loss that spares routing, with another network layer, searching again while it has one route.
+/// The ring at 5 % loss that spares routing, with `routing`, which searches again while only one route is usable.
 fn spared(routing: RoutingConfig) -> MeshConfig {
     let routing = RoutingConfig { renewal: Renewal::OneRoute, ..routing };
     MeshConfig { routing, loss_spares_routing: true, ..ring(0.05) }
@@ -61,9 +61,9 @@ fn copies_keep_tcp_alive_where_a_third_of_the_packets_is_lost() {
     let sum =
         |routing: fn() -> RoutingConfig| (1..=3).map(|seed| run(routing(), seed).0).sum::<u64>();
     let (plain, copied) = (sum(RoutingConfig::dsr), sum(RoutingConfig::mtcp));
-    // The paper's factor is 5; theirs is one run.
+    // The paper's factor is 5, from a single run.
     assert!(copied > 5 * plain, "{plain} segments by DSR, {copied} by M-TCP");
-    // More is repaired by duplicate acknowledgements.
+    // More losses are repaired after duplicate acknowledgements.
     let recoveries = |routing| run(routing, 1).1.recoveries;
     assert!(recoveries(RoutingConfig::mtcp()) > recoveries(RoutingConfig::dsr()));
 }

@@ -52,7 +52,7 @@ impl Setting {
         go(&plan, seed)
     }
 
-    /// Goodput with messages, over goodput without them less the rate that they take.
+    /// Goodput with messages, divided by the goodput without them less the rate that the messages take.
     fn ratio(&self, profile: &Profile, seed: u64) -> f64 {
         let goodput = |with| {
             let report = self.run(profile, with, seed);

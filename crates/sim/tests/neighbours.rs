@@ -11,7 +11,7 @@ use support::{bulk, link, links};
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// The middle of three seeds' values, which must lie between the bounds.
+/// Checks that the median over three seeds lies between the bounds.
 fn check(what: &str, (least, most): (f64, f64), measure: impl Fn(u64) -> f64) {
     let mut values = SEEDS.map(measure);
     values.sort_by(f64::total_cmp);
@@ -55,8 +55,8 @@ fn delays_that_wander_are_remembered() {
     alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=gamma,reorder,buffer=667p", 0.87);
 }
 
-/// A buffer of one product of the shortest round trip holds little of what probing adds where most round trips are five
-/// times as long. Losses of our own probing must not pass for a rival's.
+/// A buffer of one bandwidth-delay product of the shortest round trip holds little of what probing adds if most round
+/// trips are five times as long. Losses of a flow's own probing must not pass for a rival's.
 #[test]
 fn probing_overflows_short_buffers_where_delays_vary() {
     alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=normal,buffer=83p", 0.75);
@@ -89,7 +89,7 @@ fn our_own_queue_is_short_where_the_buffer_is_deep() {
     });
 }
 
-/// A flow with a name of its own, so that its figures are its own.
+/// The flow under the name `name`, so that its figures are reported separately.
 fn named(name: &str, mut flow: FlowPlan) -> FlowPlan {
     (flow.group, flow.subject) = (name.to_owned(), name.to_owned());
     flow
@@ -116,8 +116,8 @@ fn a_neighbour_with_cubic_keeps_its_share() {
     }
 }
 
-/// `flows` flows of ours that share a link and start `apart` one after the other; measured from `after` to `within`
-/// seconds.
+/// `flows` flows by `anabranch` that share a link and start `apart` one after the other; measured from `after` to
+/// `within` seconds.
 fn several(link: &str, flows: u32, apart: Duration, (after, within): (u64, u64)) -> Plan {
     let plan = Plan::parallel(links(&[link])).within(Duration::from_secs(within));
     let mut plan = plan.after(Duration::from_secs(after));
@@ -166,8 +166,8 @@ fn drops_of_queues_that_hardly_change_are_not_random() {
     }
 }
 
-/// Jain's index of `flows` flows of ours that start `apart` one after the other, over the last half of a minute, and
-/// the share of their packets that the queue drops.
+/// Jain's index of `flows` flows by `anabranch` that start `apart` one after the other, over the last half of a
+/// minute, and the share of their packets that the queue drops.
 fn alike(link: &str, flows: u32, apart: Duration, seed: u64) -> (f64, f64) {
     let report = several(link, flows, apart, (30, 60)).run(seed).unwrap();
     let counters = report.links[0].counters;

@@ -92,7 +92,7 @@ fn a_path_that_becomes_narrower_carries_on() {
     }
 }
 
-/// A second path joins that carries less, then the wide one dies: data cut for the wide one is cut anew.
+/// A second path with a smaller MTU joins, then the wide path dies: data cut for the wide path is cut anew.
 #[test]
 fn a_narrower_path_joins_and_takes_over() {
     for profile in PROFILES {
@@ -141,7 +141,7 @@ fn a_path_below_the_minimum_is_given_up_and_says_why() {
     }
 }
 
-/// An address behind which the link is narrower, in the middle of a transfer.
+/// In the middle of a transfer, the path moves to an address behind which the MTU is smaller.
 #[test]
 fn a_path_that_moves_starts_over() {
     let text = "rate=20mbit,delay=10ms,ecn,mtu=1500B/1350B@3s";

@@ -54,7 +54,7 @@ fn a_path_that_holds_few_packets_keeps_few_waiting() {
             let report =
                 scenario.run(&scenario.points()[0], seed).unwrap_or_else(|e| panic!("{e}"));
             let value = |metric| report.scalar("bulk", metric).expect("measured");
-            // 1500 bytes are a packet.
+            // A packet is 1500 bytes.
             let waiting = (value("message_delay_p95_s") - delay / 1e3) * rate * 1e6 / 12e3;
             let share = value("goodput_mbps") / rate;
             println!(

@@ -9,7 +9,7 @@ use std::path::Path;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{Plan, Scenario};
 
-/// A share differs by some .07 from seed to seed: the mean of twelve is known to .02, that of three to .04.
+/// A share differs by some .07 from seed to seed: the mean of twelve is known to .02, the mean of three to .04.
 const SEEDS: u64 = 12;
 
 /// The first point of a scenario with `assignments`.
@@ -33,7 +33,7 @@ fn goodput(report: &RunReport, of: &str) -> f64 {
     report.scalar(of, "goodput_mbps").unwrap_or(0.0)
 }
 
-/// The share that the paths take beside a flow with CUBIC, the mean over this many seeds, and the number of these in
+/// The mean share, over `seeds` seeds, that the paths take beside a flow with CUBIC, and the number of seeds with
 /// which the shared bottleneck was found.
 fn beside_cubic(seeds: u64, assignments: &[&str]) -> (f64, u64) {
     let plan = plan("shared-bottleneck.toml", assignments);
@@ -61,7 +61,7 @@ fn take_one_share(variant: &str, seeds: u64) {
 #[test]
 fn paths_that_share_take_one_flows_share_together() {
     take_one_share("one", SEEDS);
-    // Two paths take .63 (96 seeds), one takes .57 (24): near the bound, so these have to be known better.
+    // Two paths take .63 (96 seeds), one takes .57 (24): near the bound, so these means have to be known better.
     take_one_share("three", 2 * SEEDS);
 }
 

@@ -26,7 +26,7 @@ impl LossRecovery {
     }
 }
 
-/// When the receiver acknowledges data that arrives in order. What arrives out of order or in a gap is
+/// When the receiver acknowledges data that arrives in order. What arrives out of order or fills a gap is
 /// acknowledged at once (RFC 5681 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
@@ -61,7 +61,7 @@ pub enum WindowUpdates {
 pub struct PersistTimer {
     /// Time to the first probe, above zero.
     pub initial: Duration,
-    /// Most time between probes, not below `initial`.
+    /// Longest time between probes, not below `initial`.
     pub most: Duration,
 }
 
@@ -99,7 +99,7 @@ impl Default for TimerConfig {
 }
 
 impl TimerConfig {
-    /// The persist interval: the first one, times `backoff`, up to its limit. `rto` is the retransmission timeout.
+    /// The initial persist interval times `backoff`, up to the longest one. `rto` is the retransmission timeout.
     pub(crate) fn persist_interval(&self, rto: Duration, backoff: u32) -> Duration {
         let (initial, most) = match self.persist {
             Some(persist) => (persist.initial, persist.most),
@@ -157,8 +157,8 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// SACK with limited transmit and timestamps, 1460 B segments, buffers that never limit, every
-    /// segment acknowledged, a SYN exchange.
+    /// SACK with limited transmit and timestamps, 1460 B segments, buffers too large to limit anything, every segment
+    /// acknowledged, a SYN exchange.
     fn default() -> Self {
         Config {
             mss: 1460,

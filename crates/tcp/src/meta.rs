@@ -52,7 +52,7 @@ pub enum Join {
 /// One data stream over subflows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetaConfig {
-    /// Each subflow's connection. Its buffers do not matter: the shared ones limit.
+    /// Each subflow's connection. Its buffers are ignored: the shared ones apply.
     pub subflow: Config,
     /// Most bytes written and not acknowledged at the data level.
     pub send_buffer: u64,
@@ -62,19 +62,19 @@ pub struct MetaConfig {
     /// multiplied by the most subflows joined at the same time, the receive buffer by the number of subflows that
     /// have been heard from. Neither shrinks when a subflow leaves.
     pub buffers_per_subflow: bool,
-    /// Whether the buffers grow with the transfer up to these sizes, as Linux tunes them: the receive buffer begins with so
-    /// many bytes, the send buffer with six initial windows. Needs timestamps. `None`: they have these sizes at once.
+    /// Whether the buffers grow with the transfer up to these sizes, as Linux tunes them: the receive buffer begins
+    /// with this many bytes, the send buffer with six initial windows. Needs timestamps. `None`: they have these
+    /// sizes at once.
     pub autotune: Option<u64>,
     /// Subflows that are used only when no other is usable, by bit (MPTCP's backup flag, RFC 8684 §3.3.8).
     pub backups: u16,
     /// Whether the receiving application takes bytes as soon as they are in order.
     pub read_at_once: bool,
-    /// The scheduler, of those of `anabranch_policy::scheduler`.
+    /// The scheduler, one of `anabranch_policy::scheduler`.
     pub scheduler: PolicySpec,
-    /// What timeouts, shrunk windows and dead subflows do, of `anabranch_policy::recovery`.
+    /// What timeouts, shrunk windows and dead subflows do, one of `anabranch_policy::recovery`.
     pub recovery: PolicySpec,
-    /// What estimates each subflow's loss, of the estimators of `anabranch_policy::loss`. Only
-    /// schedulers read it.
+    /// The estimator of each subflow's loss, one of `anabranch_policy::loss`. Only schedulers read the estimate.
     pub loss: PolicySpec,
     /// When the subflows open.
     pub join: Join,
@@ -128,7 +128,7 @@ impl MetaConfig {
         self.autotune.map_or(self.receive_buffer, |initial| initial.min(self.receive_buffer))
     }
 
-    /// The subflow's configuration with buffers that never limit.
+    /// The subflow's configuration with buffers too large to limit anything.
     fn unbounded_subflow(&self) -> Config {
         Config {
             receive_buffer: u64::MAX / 4,

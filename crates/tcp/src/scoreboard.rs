@@ -363,8 +363,8 @@ impl Scoreboard {
         if hole < highest { self.index_of(hole) } else { None }
     }
 
-    /// Declares lost every copy that was sent before `(newest, end)` and more than `age` ago (RFC
-    /// 8985 §6.2, step 5). Returns how many, and the least time after which another one will be.
+    /// Declares lost every copy that was sent before `newest` (send time, then end offset) and more than `age` ago
+    /// (RFC 8985 §6.2, step 5). Returns how many, and the least time after which another copy will be lost.
     pub(crate) fn declare_sent_before(
         &mut self,
         newest: (Time, u64),
@@ -374,7 +374,7 @@ impl Scoreboard {
         let (mut newly, mut wait): (u32, Option<Duration>) = (0, None);
         let expired = |sent: Time| now.since(sent) > age;
         let left = |sent: Time| age.saturating_sub(now.since(sent)) + Duration::from_nanos(1);
-        // First copies left in the order of offsets: go on where the last walk stopped.
+        // First copies were sent in the order of offsets: go on where the last walk stopped.
         let mut index = self.index_of(self.timed_until).unwrap_or(0);
         while let Some(slot) = self.slots.get(index).copied() {
             if !slot.ever_resent() && !slot.is(SACKED) && !slot.is(LOST) {
@@ -392,7 +392,7 @@ impl Scoreboard {
             index += 1;
             self.timed_until = slot.end();
         }
-        // Further copies left in the order of the queue.
+        // Retransmissions were sent in the order of the queue.
         while let Some(&(sent, start)) = self.copies.front() {
             let found = self.index_of(start);
             let slot = found.and_then(|index| self.slots.get(index));

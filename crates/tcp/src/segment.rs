@@ -208,7 +208,7 @@ impl Segment {
         subflows: 0,
     };
 
-    /// The offset after its last one, the FIN's included.
+    /// The offset after the segment's last one, the FIN's included.
     pub fn end(&self) -> u64 {
         let fin = u64::from(self.flags.has(Flags::FIN));
         self.seq.saturating_add(u64::from(self.len)).saturating_add(fin)
@@ -280,7 +280,7 @@ pub struct SegmentRest {
 }
 
 impl BareSegment {
-    /// A segment in two parts; the second is `None` where it says nothing.
+    /// A segment in two parts; the second is `None` if all its fields are empty.
     #[inline]
     pub fn split(segment: &Segment) -> (Self, Option<SegmentRest>) {
         let Segment { seq, len, flags, ack, window, sack, timestamps, data, subflows } = *segment;
@@ -319,7 +319,7 @@ pub struct WireFormat {
     pub every_segment: bool,
     /// What a SYN with [`Flags::MULTIPATH`] and its answer add. MPTCP's MP_CAPABLE and MP_JOIN are not counted.
     pub opening_bytes: u32,
-    /// What each subflow that they name adds to a SYN with [`Flags::MULTIPATH`] and its answer.
+    /// What a SYN with [`Flags::MULTIPATH`], or its answer, adds for each subflow that it names.
     pub address_bytes: u32,
 }
 

@@ -274,17 +274,17 @@ impl Sender {
         self.written
     }
 
-    /// Everything written has been acknowledged, and the end of the stream too if there is one.
+    /// Whether everything written has been acknowledged, and the end of the stream too if there is one.
     pub fn is_drained(&self) -> bool {
         self.una >= self.written && (!self.finished || self.una > self.written)
     }
 
-    /// The connection is open: no SYN exchange is under way and it has not been given up.
+    /// Whether the connection is open: no SYN exchange is under way and it has not been given up.
     pub fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    /// The connection was given up after too many timeouts in a row.
+    /// Whether the connection was given up after too many timeouts in a row.
     pub fn has_failed(&self) -> bool {
         self.state == State::Failed
     }

@@ -62,8 +62,8 @@ pub struct Estimate {
     pub interval: Duration,
     /// Source of the rates.
     pub source: RateSource,
-    /// Whether a rate counts only as far as the socket's buffers let it be used: the smaller of the two over the least
-    /// round-trip time.
+    /// Whether a rate is limited to what the socket's buffers allow: the smaller of the two over the least round-trip
+    /// time.
     pub within_buffers: bool,
 }
 

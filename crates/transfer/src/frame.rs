@@ -79,7 +79,7 @@ impl Preface {
     }
 }
 
-/// What is wrong with what the peer said.
+/// What is wrong with the bytes that the peer sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -207,7 +207,7 @@ pub enum Frame {
         /// The entry's index.
         index: u32,
     },
-    /// Taker: it has all it wanted.
+    /// Taker: everything that was wanted has arrived.
     Done,
     /// Either: the transfer has failed. The last frame of its direction.
     Failed {

@@ -10,9 +10,9 @@ use ring::digest::{Context, SHA256};
 /// Entries of an offer at most.
 pub const MAX_ENTRIES: usize = 1_000_000;
 /// Largest cost of an offer, which limits the memory that a peer can make the receiver use: the
-/// bytes of all names, and [`ENTRY_COST`] for each entry.
+/// bytes of all names and targets, and [`ENTRY_COST`] for each entry.
 pub const MAX_COST: usize = 32 << 20;
-/// What an entry costs beside the bytes of its name: its record, and its place in the order of names.
+/// What an entry costs beside the bytes of its name and target: its record, and its place in the order of names.
 pub const ENTRY_COST: usize = size_of::<Record>() + size_of::<u32>();
 /// Parts of paths that are looked up, at most, to see where the links of an offer lead.
 pub const MAX_STEPS: usize = 4_000_000;
@@ -152,7 +152,7 @@ struct Record {
     size: u64,
     seconds: i64,
     nanos: u32,
-    /// Its end in the text of all names, after its target if it has one. It starts where the entry before ends.
+    /// End of this entry's name and target in the text of all names. They start where those of the entry before end.
     end: u32,
     mode: u16,
     kind: Kind,

@@ -11,7 +11,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Whether a line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The line is written, after others were left out or not.
+    /// The line is written; others before it may have been left out.
     Write {
         /// Lines left out in the minute before.
         left_out: u64,

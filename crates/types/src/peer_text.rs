@@ -94,7 +94,7 @@ fn is_printed(character: char) -> bool {
     matches!(character, '\'' | '"' | '\\') || character.escape_debug().eq([character])
 }
 
-/// Whether a character is printed only on another, as accents that are characters of their own are.
+/// Whether a character is printed only on another, as combining accents are.
 fn is_mark(character: char) -> bool {
     let mut buffer = [0; 5];
     let Some((letter, rest)) = buffer.split_first_mut() else { return false };

@@ -26,7 +26,7 @@ const BUFFERS: usize = 6;
 const BUFFER: usize = 1 << 16;
 /// Most bytes of one segmented send.
 const LONGEST: usize = 65_507;
-/// Without a datagram for this long the transfer fails, since nothing is sent again; milliseconds.
+/// The transfer fails if no datagram arrives for this long, since nothing is sent again; milliseconds.
 const SILENCE: u16 = 5000;
 
 /// Moves the bytes once, with 5 % repairs if `coded`.
@@ -77,7 +77,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Adds a packet with `symbol`; its first byte marks a repair.
+    /// Adds a packet with `symbol`; the first byte of its header marks a repair.
     fn add(&mut self, symbol: &[u8], repair: bool) -> Result<(), Failure> {
         let start = self.bytes.len();
         let mut header = [u8::from(repair); HEADER];
@@ -170,7 +170,7 @@ fn send(
     clock.stop()
 }
 
-/// The bytes that the receiver says it has, if it says so now; waits once if not.
+/// The bytes that the receiver reports as received; if no report is there, waits for one and returns `None`.
 fn credit(socket: &UdpSocket) -> Result<Option<u64>, Failure> {
     let mut credit = [0; 8];
     match socket.recv(&mut credit) {

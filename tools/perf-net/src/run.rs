@@ -16,9 +16,9 @@ pub const PIECE: usize = 128 << 10;
 
 /// Application bytes per second of the rows that are paced: 50 Mb/s.
 const PACED: u64 = 50_000_000 / 8;
-/// About how many seconds those rows last.
+/// About how many seconds the paced rows last.
 const PACED_SECONDS: u64 = 3;
-/// Bytes that their application writes at a time: its data of 2 ms.
+/// Bytes that the application of the paced rows writes at a time: the data of 2 ms.
 const PACED_PIECE: usize = (PACED / 500) as usize;
 /// UDP payload of the rows with large packets, bytes: Ethernet's jumbo frames over IPv6.
 const JUMBO: u16 = 8952;
@@ -57,9 +57,9 @@ pub enum Stack {
 /// How the bytes are moved. Rows are compared within one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// As fast as it can.
+    /// As fast as the stack can.
     Bulk,
-    /// The same in packets of [`JUMBO`] bytes.
+    /// As fast as the stack can, in packets of [`JUMBO`] bytes.
     Jumbo,
     /// An application that writes at a fixed rate.
     Paced,
@@ -180,7 +180,7 @@ impl Options {
         let least = [Stack::Roofline { coded: false }, Stack::Roofline { coded: true }];
         let all = [Load::Bulk, Load::Jumbo, Load::Paced].into_iter().flat_map(|load| {
             let ends = [&plain, &coded].into_iter().chain(&others);
-            // At a fixed rate, the least work would be a question of timers.
+            // At a fixed rate, timers rather than the least work would decide the result.
             let least = least.iter().filter(move |_| load != Load::Paced);
             ends.chain(least).map(move |stack| Subject { stack: stack.clone(), load })
         });

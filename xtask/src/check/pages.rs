@@ -5,7 +5,7 @@ use super::{Finding, SourceFile};
 /// Most characters of a line of prose.
 pub const WIDTH: usize = 100;
 
-/// Every line of prose longer than [`WIDTH`], except code, tables and what cannot be broken.
+/// Every line longer than [`WIDTH`], except code, tables and lines that cannot be broken.
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {

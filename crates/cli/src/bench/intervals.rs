@@ -25,7 +25,7 @@ pub(super) struct Interval {
 pub(super) struct Totals {
     /// Bytes sent and received of each stream.
     pub(super) streams: Vec<(u64, u64)>,
-    /// Datagrams sent, and what was seen of the other side's; where datagrams are the data.
+    /// Datagrams sent, and what was received of the other side's, if the data are datagrams.
     pub(super) datagrams: Option<(u64, Seen)>,
 }
 

@@ -12,14 +12,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 /// Bytes of a message.
 const MESSAGE: usize = 64;
-/// Interval at which one is sent.
+/// Interval between two messages.
 const EVERY: Duration = Duration::from_millis(100);
-/// Messages to be back before the load begins.
+/// Messages that have to be back before the load begins.
 const IDLE: usize = 10;
-/// Longest wait for these, and for the last ones.
+/// Longest wait for those messages, and for the last ones at the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LAST: Duration = Duration::from_secs(2);
-/// Interval at which to look whether they are back.
+/// Interval at which to check whether messages are back.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A message that came back.
@@ -61,7 +61,7 @@ impl Prober {
         let _ = timeout(PATIENCE, known).await;
     }
 
-    /// What was seen before the load began, and from `from` to `until` under it.
+    /// Round-trip times before the load began, and of messages that were sent under load, between `from` and `until`.
     pub(super) async fn end(&self, (begun, from, until): (Instant, Instant, Instant)) -> Latency {
         let back = async {
             while lock(&self.state).on_their_way.front().is_some_and(|sent| *sent < until) {

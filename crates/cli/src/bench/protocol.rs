@@ -54,17 +54,17 @@ pub struct Request {
     pub latency: bool,
 }
 
-/// What the server says to a request.
+/// The server's answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// The server will carry it out.
+    /// The server carries out the request.
     Ready,
-    /// The server will not, for this reason.
+    /// The server refuses the request, for this reason.
     #[serde(with = "peer_text")]
     Refused(PeerText),
 }
 
-/// What the other side says, as JSON has it.
+/// Reads and writes the other side's text as a JSON string.
 mod peer_text {
     use super::{Deserialize, PeerText};
     use serde::{Deserializer, Serializer};
@@ -100,7 +100,7 @@ pub struct Figures {
     /// Version 2: datagrams sent.
     #[serde(default)]
     pub datagrams_sent: u64,
-    /// Version 2: what was seen of those of the other side.
+    /// Version 2: what was received of the other side's datagrams.
     #[serde(default)]
     pub datagrams_seen: Seen,
 }

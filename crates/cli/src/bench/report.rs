@@ -99,7 +99,7 @@ pub(super) struct End {
 pub(super) struct StreamEnd {
     pub(super) sender: Span,
     pub(super) receiver: Span,
-    /// The receiver's span, where iperf3 has it.
+    /// For datagrams, the receiver's figures under the key that iperf3 uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) udp: Option<Span>,
 }

@@ -90,7 +90,7 @@ const X32: Option<c_long> = None;
 /// `execve`, `ptrace`, `kexec_load`, `process_vm_readv`, `process_vm_writev` and `execveat` have other numbers in x32.
 const ONLY_X32: [c_long; 6] = [520, 521, 528, 539, 540, 545];
 
-/// Families of the sockets that commands use: IP, local ones, and those that tell of interfaces and routes.
+/// Address families of the sockets that commands use: IP, Unix sockets, and netlink for interfaces and routes.
 const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::AF_NETLINK];
 /// The bits of a socket's type that are not flags.
 const SOCKET_TYPE: u64 = 0xf;

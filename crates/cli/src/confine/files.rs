@@ -98,8 +98,8 @@ fn allow<'a>(
     Ok(rules)
 }
 
-/// The directories that the file with the name servers is in: that of the link's first target, which need not exist
-/// yet, and that of its final target.
+/// The nearest existing directories above the file with the name servers: above the link's first target, which need
+/// not exist yet, and above its final target. The root directory is left out.
 fn name_servers() -> Vec<PathBuf> {
     let first = fs::read_link(NAME_SERVERS).ok().map(|link| Path::new("/etc").join(link));
     let last = fs::canonicalize(NAME_SERVERS).ok();

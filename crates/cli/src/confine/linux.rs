@@ -15,8 +15,8 @@ use crate::failure::Failure;
 /// This process is confined.
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
-/// Gives up everything but `needs`, unless the user has turned that off. No other thread may run yet: it would keep
-/// everything.
+/// Drops all privileges except `needs`, unless the user has turned confinement off. No other thread may run yet: it
+/// would keep its privileges.
 ///
 /// # Errors
 /// When the kernel refuses what it should be able to do.
@@ -30,7 +30,7 @@ pub fn confine(needs: &Needs) -> Result<(), Failure> {
     give_up(needs)
 }
 
-/// Gives up everything but `needs` in this thread and in those that it starts.
+/// Drops all privileges except `needs` for this thread and the threads it spawns.
 pub(super) fn give_up(needs: &Needs) -> Result<(), Failure> {
     rustix::thread::set_no_new_privs(true).map_err(|error| refused("new privileges", &error))?;
     capabilities::keep(needs).map_err(|error| refused("capabilities", &error))?;

@@ -14,7 +14,7 @@ pub fn confine(_: &Needs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nothing: no error comes of confinement.
+/// Returns nothing: no error is caused by confinement here.
 pub fn explain(_: &Path, _: &io::Error) -> &'static str {
     ""
 }

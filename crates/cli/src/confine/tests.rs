@@ -10,7 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use super::linux::{confine, give_up, kernel};
 use super::{Kernel, Needs};
 
-/// Runs `work` in a thread that has given up everything but `needs`, and in one that this starts.
+/// Runs `work` in a thread that has dropped all privileges except `needs`, and in a thread that it spawns.
 fn confined(needs: Needs, work: impl Fn() + Send + Sync + 'static) {
     let outer = std::thread::spawn(move || {
         give_up(&needs).unwrap();

@@ -25,7 +25,7 @@ const DEFAULT_PATHS: [&str; 3] = [
     "name=wifi,rate=30mbit,delay=5ms,loss=markov:5%/35%@250ms",
 ];
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
-/// Longest time that a timed demo may take beyond its time.
+/// Longest time by which a timed demo may overrun.
 const GRACE: Duration = Duration::from_secs(60);
 /// The policy that `--max-overhead` configures.
 const BUDGET: &str = "budget";

@@ -43,13 +43,13 @@ pub(super) struct Report {
     /// The same demo in virtual time; 0 if nothing got through.
     #[serde(serialize_with = "rounded")]
     pub(super) simulated_mbps: f64,
-    /// Lateness of the emulated links, 99th percentile and maximum: what a busy machine adds to their
+    /// Lateness of the worst emulated link, 99th percentile and maximum: what a busy machine adds to its
     /// delay.
     #[serde(serialize_with = "rounded")]
     pub(super) links_late_p99_ms: f64,
     #[serde(serialize_with = "rounded")]
     pub(super) links_late_max_ms: f64,
-    /// Coding blocks, repairs sent, and those of them that were not needed.
+    /// Coding blocks, repairs sent, and repairs that were not needed.
     pub(super) blocks: u64,
     pub(super) repairs_sent: u64,
     pub(super) repairs_unneeded: u64,

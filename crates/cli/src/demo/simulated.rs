@@ -73,7 +73,7 @@ fn goodput(plan: &Plan, profile: Profile, paths: &[PathConfig], time: Duration) 
         .run(plan.seed);
     match report {
         Ok(report) if report.flows.iter().all(|flow| flow.done) => report.goodput_mbps(),
-        // Where not all has arrived by then, the whole time counts.
+        // If not everything has arrived by the end, the whole time counts.
         Ok(report) if report.flows.iter().all(|flow| flow.failure.is_none()) => {
             super::watch::mbps(report.bytes(), time + GRACE)
         }

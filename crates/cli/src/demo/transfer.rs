@@ -91,7 +91,7 @@ impl Setup {
 struct Received {
     bytes: u64,
     digest: Digest,
-    /// When the last byte was read; if there was none, when the end was.
+    /// When the last byte was read, or when the stream ended if there was none.
     last: Time,
 }
 

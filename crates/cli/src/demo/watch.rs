@@ -40,7 +40,7 @@ struct Glance {
 pub(super) struct Reading {
     /// Since the first datagram.
     pub(super) elapsed: Duration,
-    /// Bytes the receiving application has read, of so many if that is known.
+    /// Bytes that the receiving application has read, and the number to be sent, if it is known.
     pub(super) arrived: u64,
     pub(super) size: Option<u64>,
     /// Goodput of the last second, Mb/s.

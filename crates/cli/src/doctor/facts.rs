@@ -100,7 +100,7 @@ pub struct Way {
 pub struct Peer {
     /// The peer as it was given.
     pub name: String,
-    /// A machine answered that nothing listens on the port.
+    /// An ICMP message reported that nothing listens on the port.
     pub refused: bool,
     /// The links that were tried.
     pub paths: Vec<Path>,

@@ -13,8 +13,8 @@ use crate::confine::{self, is_root};
 use crate::failure::Failure;
 use crate::machine::{self, are_neighbours};
 
-/// Addresses that stand for the internet, by family: documentation's (RFC 5737, RFC 3849, RFC 9637),
-/// which only the default route leads to as a rule. Nothing is sent to them.
+/// Addresses that stand for the internet, by family: those for documentation (RFC 5737, RFC 3849,
+/// RFC 9637), which as a rule only the default route covers. Nothing is sent to them.
 const INTERNET: [&[IpAddr]; 2] = [
     &[
         IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
@@ -64,8 +64,8 @@ fn socket() -> Option<Socket> {
     })
 }
 
-/// For each family, a stand-in for the internet that is on no link of this machine: laboratories do use
-/// documentation's networks.
+/// For each family, a stand-in for the internet that is on no link of this machine: test networks do use
+/// addresses for documentation.
 fn internet(list: &[Listed]) -> Vec<IpAddr> {
     let own =
         |ip: &IpAddr| list.iter().flat_map(|i| &i.addresses).any(|own| are_neighbours(*own, *ip));
@@ -110,7 +110,7 @@ fn binding(interface: &Listed) -> Binding {
     }
 }
 
-/// The greater of the interface's setting and of that for all (Documentation/networking/ip-sysctl).
+/// The greater of the settings for this interface and for all interfaces (Documentation/networking/ip-sysctl).
 fn reverse_filter(interface: &str) -> Option<u8> {
     let read = |name: &str| -> Option<u8> {
         let path = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");

@@ -38,7 +38,7 @@ const REFUSAL: Duration = Duration::from_millis(500);
 /// Results of all links.
 #[derive(Debug)]
 pub(super) struct Probed {
-    /// A machine answered that nothing listens on the port.
+    /// An ICMP message reported that nothing listens on the port.
     pub(super) refused: bool,
     /// The links, and what was recorded of them if that was asked for.
     pub(super) paths: Vec<(Path, Option<Recording>)>,
@@ -60,7 +60,7 @@ struct Candidate {
     source: IpAddr,
     device: Option<String>,
     remote: SocketAddr,
-    /// The routing table has no route for it.
+    /// The routing table has no route to `remote` over `device`.
     astray: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn examine(
     tried.sort_by_key(|(number, _)| *number);
     let mut tried: Vec<Tried> = tried.into_iter().map(|(_, tried)| tried).collect();
     if args.load {
-        // The default, which users have: that of `uncoded` takes every loss for congestion.
+        // The default congestion control, which users have; that of `uncoded` takes every loss for congestion.
         let control = catalog::profile("anabranch", &[])?.policy(Axis::Congestion).clone();
         load_each(&mut tried, &control).await;
     }

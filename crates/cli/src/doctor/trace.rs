@@ -35,7 +35,7 @@ pub(super) struct Trace {
     pub(super) delay_ms: [f64; 2],
     /// Share of the packets that was lost.
     pub(super) loss: f64,
-    /// A policer dropped what came faster than the rate; this is not counted as lost.
+    /// A policer limits the link. Its drops are not counted as lost.
     pub(super) policed: bool,
     /// Path of the scenario file, which holds all links.
     pub(super) scenario: String,

@@ -28,7 +28,7 @@ pub(super) enum Output {
         /// Whether there is JSON on standard output.
         json: bool,
     },
-    /// Output for the terminal goes to the screen, which draws a table there.
+    /// To the screen, which draws a table on the terminal: all output that would go to the terminal.
     Lines(Sender<Line>),
 }
 
@@ -68,7 +68,8 @@ impl Commands {
         Ok(Commands { client: start(Side::Client, client, true)?, server })
     }
 
-    /// The exit status of the program that decides, the client's if there is one; `None` while it runs or without any.
+    /// The exit status of the program that decides, the client's if there is one; `None` while it runs or if there
+    /// is no program.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
         let Commands { client, server } = self;
         let Some(decides) = client.as_mut().or(server.as_mut()) else { return Ok(None) };

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
-/// Runs the command and ends as it does.
+/// Runs the command and returns its exit code.
 ///
 /// # Errors
 /// When the system does not do what a first process needs.

@@ -31,7 +31,7 @@ pub(super) struct Report {
     links: Vec<LinkReport>,
 }
 
-/// How long after they were due packets were sent on, in microseconds.
+/// Lateness: how long after their due times packets were sent on, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Late {
     packets: u64,

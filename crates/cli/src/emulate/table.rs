@@ -12,7 +12,7 @@ use crate::rows::{BAR, bar, name_width};
 
 /// The screen shows rates and losses over this time.
 const SPAN: Duration = Duration::from_secs(1);
-/// Suffix of the name of a way back.
+/// Suffix of the name of a link's reverse direction.
 const REVERSE: &str = ".reverse";
 
 /// Looks at the links repeatedly.

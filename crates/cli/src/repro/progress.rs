@@ -58,7 +58,7 @@ impl Bar {
         }
     }
 
-    /// Estimate of the time that is left, from runs that were made and not only found.
+    /// Estimate of the time that is left, from the runs that were made now, without those kept from before.
     fn left(&self, progress: Progress) -> String {
         let made = progress.done.saturating_sub(progress.found);
         let open = progress.total.saturating_sub(progress.done);

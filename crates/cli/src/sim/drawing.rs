@@ -7,7 +7,7 @@ use svg2pdf::{ConversionOptions, PageOptions};
 
 use crate::failure::Failure;
 
-/// Pixels of a PNG for each of the SVG.
+/// Pixels of a PNG for each pixel of the SVG, in each direction.
 const SCALE: f32 = 2.0;
 /// Replacements for fonts that figures name and the machine lacks. The first that exists is used.
 const SIMILAR: [&str; 8] = [

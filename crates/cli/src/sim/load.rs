@@ -12,7 +12,7 @@ use super::seeds::Seeds;
 use crate::failure::Failure;
 use crate::format;
 
-/// Reads the network of the scenario in `file` with `settings` on top; mistakes are printed as by
+/// Reads the network of the scenario in `file` with `settings` on top; mistakes become a failure as in
 /// [`load_right`].
 #[cfg(target_os = "linux")]
 pub fn load_network(file: &Path, settings: &[String]) -> Result<NetworkPlan, Failure> {
@@ -46,7 +46,7 @@ fn with_files<R>(
     Ok(load(&text, &file.display().to_string(), &mut beside))
 }
 
-/// As [`load`], shortened if `quick`; mistakes are a failure, as [`refuse`] makes it.
+/// As [`load`], shortened if `quick`; mistakes become a failure by [`refuse`].
 fn load_right(file: &Path, settings: &[String], quick: bool) -> Result<Scenario, Failure> {
     let scenario = load(file, settings)?.map_err(|mistakes| refuse(&mistakes))?;
     if quick { scenario.quick().map_err(|mistakes| refuse(&mistakes)) } else { Ok(scenario) }
@@ -58,7 +58,7 @@ pub(super) fn load_sweep(args: &ScenarioArgs) -> Result<Sweep, Failure> {
     Ok(Sweep::new(scenario, args.seeds.map(Seeds::all)))
 }
 
-/// Makes mistakes a failure: a single one says what it is; several are printed, one a line, and counted.
+/// The failure for mistakes: it names a single one; several are printed, one a line, and it counts them.
 pub(super) fn refuse(mistakes: &[ScenarioError]) -> Failure {
     if let [mistake] = mistakes {
         return Failure::usage(mistake);

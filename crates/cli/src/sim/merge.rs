@@ -33,7 +33,7 @@ pub(super) fn merge(args: &MergeArgs) -> Result<(), Failure> {
     }
     let out = args.out.clone().unwrap_or_else(|| default_directory(&sweep));
     if out.join(Manifest::FILE).exists() {
-        // Seeds that were asked for before still belong to it.
+        // Seeds that were asked for earlier still belong to the results in `out`.
         sweep = sweep.with_seeds(&Manifest::of(&out).map_err(failure)?.seeds);
     }
     let journal = Journal::open(&out, &sweep).map_err(failure)?;

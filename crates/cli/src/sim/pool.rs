@@ -20,7 +20,7 @@ pub(super) struct Work<'a> {
     /// Runs at a time.
     pub(super) jobs: usize,
     pub(super) traces: &'a Traces,
-    /// Raised when the user wants it to end.
+    /// Raised when the user interrupts.
     pub(super) interrupted: &'static AtomicBool,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn run_all(
     let next = AtomicUsize::new(0);
     let jobs = work.jobs.min(work.runs.len()).max(1);
     let under_way: Vec<AtomicU32> = (0..jobs).map(|_| AtomicU32::new(0)).collect();
-    // Few finished runs can wait: where the disk is slower than the simulations, these wait for it.
+    // The channel holds few finished runs, so that simulations wait when the disk is slower.
     let (sender, receiver) = sync_channel(jobs);
     thread::scope(|scope| {
         for part in &under_way {
@@ -60,7 +60,7 @@ pub(super) fn run_all(
         let watch = Watch { work, stop: &stop, under_way: &under_way };
         let result = collect(&watch, &receiver, keep, show, interval);
         stop.store(true, Ordering::Relaxed);
-        // Workers that wait to hand over a run see that nobody wants it.
+        // Sending fails from now on, so that workers that wait to hand over a run return.
         drop(receiver);
         result
     })

@@ -16,7 +16,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(5);
 pub(super) struct Progress {
     total: usize,
     started: Instant,
-    /// A bar on a terminal; elsewhere a line now and then, the last one at that time.
+    /// A bar on a terminal; elsewhere `None`, and a line is printed now and then, the last one at `last`.
     bar: Option<ProgressBar>,
     last: Instant,
 }
@@ -39,7 +39,7 @@ impl Progress {
         Duration::from_millis(100)
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub(super) fn show(&mut self, done: Done) {
         let now = now();
         let text = line(done, self.total, now.duration_since(self.started));

@@ -181,7 +181,7 @@ pub(super) fn default_directory(sweep: &Sweep) -> PathBuf {
     PathBuf::from("results").join(format!("{}-{short}", sweep.scenario().name()))
 }
 
-/// The default directory for a part of the runs, beside that of all.
+/// The default directory for the results; a part of the runs has one of its own beside it.
 fn directory(args: &RunArgs, sweep: &Sweep) -> PathBuf {
     let mut all = default_directory(sweep);
     let Some(shard) = args.shard else { return all };

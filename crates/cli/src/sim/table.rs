@@ -56,8 +56,8 @@ fn figures(text: &mut String, point: &PointSummary) {
     let mut shown: Vec<&MetricSummary> = point.metrics.iter().filter(|m| m.n > 0).collect();
     let mut hidden = 0;
     if shown.len() > MOST_ROWS {
-        // `all` and whole groups first: a single flow has a number, a flow's path a slash, and links
-        // are many.
+        // Leaves `all` and whole groups: names of single flows and of links have a dot, those of a
+        // flow's paths a slash.
         let detail = |metric: &&&MetricSummary| {
             let subject = metric.subject.as_str();
             !subject.contains(['.', '/'])

@@ -29,7 +29,7 @@ pub(super) struct Tracer {
 
 /// Begins a qlog for every flow that it is asked for.
 struct Qlogs {
-    /// Those begun.
+    /// The qlogs begun so far.
     begun: Rc<RefCell<Vec<Qlog>>>,
     begin: Box<DecisionObservers<'static>>,
 }

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest answer that is read.
 const MOST: u64 = 16 << 20;
 
-/// What all commands with a socket in `directories` answer, of each directory by process id.
+/// The answers of all commands with a socket in `directories`, sorted by process id within each directory.
 pub(super) fn all(directories: &[PathBuf]) -> Result<Vec<State>, Failure> {
     let mut all = Vec::new();
     for directory in directories {

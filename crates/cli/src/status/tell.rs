@@ -10,9 +10,9 @@ use tokio::io::AsyncWriteExt;
 
 use super::{State, of_command};
 
-/// How long whoever asks may take to read the answer.
+/// Longest time that a client may take to read the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Pause after somebody could not be accepted.
+/// Pause after accepting a connection has failed.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A socket on which this process reports its state. Its file is removed when this is dropped.
@@ -23,8 +23,8 @@ pub struct Telling {
 }
 
 impl Telling {
-    /// Makes the socket of `command`; `None` where there is no place for it. Must be called before the process gives
-    /// up what it does not need.
+    /// Makes the socket of `command`; `None` where there is no place for it. Must be called before the process drops
+    /// its privileges.
     pub fn open(command: &str) -> Option<Self> {
         let directory = of_command()?;
         let made = std::fs::DirBuilder::new().mode(0o700).create(&directory);
@@ -39,7 +39,7 @@ impl Telling {
         Some(Telling { listener, path })
     }
 
-    /// The directory of the socket, in which its file can be removed.
+    /// The directory of the socket, which has to stay writable so that the socket's file can be removed.
     pub fn directory(&self) -> Option<PathBuf> {
         self.path.parent().map(PathBuf::from)
     }

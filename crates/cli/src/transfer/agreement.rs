@@ -21,10 +21,10 @@ use super::terminal;
 
 /// How often the peer is told that a person is being asked.
 const ASKING: Duration = Duration::from_secs(1);
-/// Offers that are remembered.
+/// Most offers that are remembered.
 const MOST: usize = 64;
 
-/// Offers that a person has accepted, in case the peer comes back with one. Clones share it.
+/// Offers that a person has accepted, so that nobody is asked again if the peer comes back. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Agreed(Arc<Mutex<VecDeque<Offered>>>);
 
@@ -101,7 +101,7 @@ async fn ask(
     }
 }
 
-/// Identifies an offer of a peer: like offers of different peers differ.
+/// A hash of an offer and its peer, so that equal offers of different peers are told apart.
 fn of_both(peer: PublicKey, manifest: &Manifest) -> [u8; 32] {
     let mut both = Hash::new();
     both.update(&peer.0);

@@ -78,7 +78,7 @@ fn same_role(role: Role) -> TransferError {
 }
 
 impl Reader {
-    /// The next frame, or bytes of the current file as soon as there are any; not to be cancelled in between.
+    /// The next frame, or bytes of the current file as soon as there are any. Dropping the future may lose bytes.
     pub(super) async fn next(&mut self) -> Result<Incoming, TransferError> {
         if self.data_left > 0 {
             return self.data().await;

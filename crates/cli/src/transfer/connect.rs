@@ -59,7 +59,7 @@ pub(super) async fn run(
         last_byte: Instant::now(),
         connected: false,
     };
-    // Listens for Ctrl-C before the message about what is waited for is printed.
+    // `biased`: Ctrl-C is listened for before the first message is printed.
     let result = tokio::select! {
         biased;
         () = asked_to_end() => Err(TransferError::Interrupted(side.can_go_on()).into()),

@@ -10,7 +10,7 @@ use tokio::task::JoinError;
 
 use crate::failure::Failure;
 
-/// Closes a connection while another transfer has the same ticket, or the peer has as many transfers as it may.
+/// Close code used while another transfer has the same ticket, or the peer has as many transfers as it may.
 pub(super) const IN_USE: CloseCode = CloseCode(256);
 
 /// What went wrong, sorted by who can do something about it.
@@ -63,7 +63,7 @@ impl TransferError {
         TransferError::File { code, here, there: text(&name.to_string()) }
     }
 
-    /// What to tell the peer; nothing if it knows, or cannot be told.
+    /// Code and text for the peer; `None` if it knows already, or cannot be told.
     pub(super) fn for_peer(&self) -> Option<(Code, String)> {
         match self {
             TransferError::Local(code, text) => Some((*code, text.clone())),

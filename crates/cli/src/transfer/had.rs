@@ -10,9 +10,9 @@ use super::progress::Progress;
 pub(super) struct Had<'a> {
     manifest: &'a Manifest,
     progress: &'a Progress,
-    /// Files of which it asked for a checksum only, with the bytes it has. They count once the file is in place.
+    /// Files of which the receiver asked for a checksum only, and the bytes it has: counted once a file is in place.
     checked: BTreeMap<u32, u64>,
-    /// Files whose other bytes it has asked for, with the bytes that it has. They count already.
+    /// Files whose other bytes the receiver has asked for, and the bytes it has: counted already.
     begun: BTreeMap<u32, u64>,
 }
 

@@ -36,7 +36,7 @@ use crate::{keys, machine};
 /// Time in which the ticket's holder may come back after losing a connection that has brought something, even if the
 /// ticket expires meanwhile.
 const COME_BACK: Duration = Duration::from_secs(300);
-/// Connections of an allowed peer at a time that may be open beside those with a transfer, while they are examined.
+/// Further connections that an allowed peer may have open while it is checked whether they may begin a transfer.
 const MORE: usize = 4;
 
 /// What the command line chose for a side that listens.
@@ -236,7 +236,7 @@ impl Listening<'_> {
             result = &mut serving => Ended(result),
             next = self.successor(arrivals, connection) => {
                 connection.close(0, "");
-                // Lets it release its files. The reason why it ended is known.
+                // Lets the ended transfer release its files. The reason for its end is known.
                 let _ = serving.await;
                 Replaced(next)
             }
@@ -446,7 +446,8 @@ fn rank(ip: IpAddr) -> bool {
     machine::is_private(ip)
 }
 
-/// Seconds since 1970, for people and for the ticket; whether it has expired is not decided by it.
+/// Seconds since 1970, for people and for the validity of tickets when a command starts. While it runs, a monotonic
+/// clock decides when its ticket expires.
 #[expect(clippy::disallowed_methods, reason = "a ticket names its end in wall-clock time")]
 pub(super) fn wall_clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())

@@ -22,9 +22,9 @@ use crate::limit::Limit;
 
 /// Pieces of files that may wait for the connection: 1 MiB.
 const WAITING: usize = 16;
-/// Time for a peer that takes nothing any more to say why.
+/// Time for a peer that takes no more data to say why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Names that a peer may ask for, and their bytes together.
+/// Most names that a peer may ask for, and most bytes of them together.
 const MAX_WANTED: (usize, usize) = (10_000, 1 << 20);
 /// Time for a peer to say what it wants.
 const WANTING: Duration = Duration::from_secs(60);

@@ -241,8 +241,8 @@ impl Beside {
     }
 }
 
-/// Whether it is a regular file of this user with one name. It has two, the final one as well, if the process was
-/// killed after giving it that and before removing this one.
+/// Whether a file is a regular one of this user with a single name. It has its final name, too, if the process was
+/// killed between linking that name and removing this one.
 fn is_ours(facts: &Facts) -> bool {
     facts.is_file && facts.is_ours() && facts.names == 1
 }
@@ -277,7 +277,7 @@ fn lock(file: File, place: &Place) -> Result<Locked, TransferError> {
 /// Removes permissions that the sender's file lacks, or that the file to be replaced lacks.
 fn restrict(file: &File, own: &Facts, entry: &Entry, replaced: Option<&Facts>) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    // Its owner may always read it; otherwise it would be of no use to anybody.
+    // The owner can always read the file; otherwise it would be of no use to anybody.
     let kept = replaced.map_or(0o777, |old| old.mode | 0o700);
     let mode = own.mode & (u32::from(entry.mode) | 0o400) & kept;
     if mode == own.mode {

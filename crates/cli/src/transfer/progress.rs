@@ -130,7 +130,7 @@ impl Progress {
         since.map(|since| since.elapsed())
     }
 
-    /// As of now.
+    /// The counters now.
     pub(super) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {

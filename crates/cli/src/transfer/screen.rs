@@ -25,7 +25,7 @@ const SPAN: Duration = Duration::from_secs(4);
 const SILENCE: Duration = Duration::from_secs(1);
 /// Interval at which a line on a terminal is redrawn and paths are sampled.
 pub(super) const REDRAW: Duration = Duration::from_millis(250);
-/// Redraws from one line that stays, and one event of progress, to the next.
+/// Redraws for each line that stays, and for each event of progress.
 const STAYS: u64 = 4;
 /// Steps of the bar.
 const STEPS: u64 = 1000;

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 /// Longest wait for a transfer whose peer is gone to release its files.
 const LET_GO: Duration = Duration::from_secs(10);
 
-/// Transfers with one peer at a time.
+/// Most transfers with one peer at a time.
 pub(super) const MAX_PER_PEER: usize = 16;
 
 /// The transfers under way.
@@ -24,15 +24,15 @@ struct Session {
     under_way: watch::Receiver<()>,
 }
 
-/// Keeps a transfer under way until this is dropped.
+/// Marks a transfer as under way until this is dropped.
 #[derive(Debug)]
 pub(super) struct UnderWay {
     _going: watch::Sender<()>,
 }
 
 impl Sessions {
-    /// Registers a transfer over `connection`. Others with the same peer that do not answer any more, since it has
-    /// crashed and come back, are ended first, so that they release their files.
+    /// Registers a transfer over `connection`. Earlier ones with the same peer whose connections no longer answer,
+    /// since the peer has crashed and come back, are ended first, so that they release their files.
     /// `None` if the peer has too many that are alive.
     pub(super) async fn begin(&self, connection: &Connection) -> Option<UnderWay> {
         let (going, under_way) = watch::channel(());

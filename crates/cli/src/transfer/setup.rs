@@ -12,7 +12,7 @@ pub(super) const FLUSH: Duration = Duration::from_secs(3);
 
 /// Silence after which the other side is asked for a sign of life, so that the screen soon shows that nobody is there.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// Handshakes are repeated this often, so that a peer that comes back is found within a second.
+/// Times between handshake messages, short enough that a peer that comes back is found within a second.
 const SCHEDULE: Schedule = Schedule {
     first: Duration::from_millis(200),
     longest: Duration::from_millis(600),

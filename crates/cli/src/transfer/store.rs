@@ -57,13 +57,13 @@ struct Pending {
 enum Plan {
     /// The checksum of the whole file: a file of that size is here.
     SumOfAll,
-    /// The checksum of the first bytes: an earlier transfer has left as many.
+    /// The checksum of the first bytes: an earlier transfer has left that many.
     SumOfStart,
     /// All bytes.
     Whole,
     /// The bytes after those that an earlier transfer has left.
     Rest(Box<Partial>),
-    /// The same bytes, requested together with the checksum of the first ones, which decides whether they are used.
+    /// As `Rest`, but requested together with the checksum of the first bytes, which decides whether they are used.
     Guess,
     /// Bytes that are dropped when they come: what an earlier transfer has left belongs to another file.
     Useless,
@@ -161,7 +161,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes what the peer said.
+    /// Handles a frame or bytes from the peer.
     pub(super) fn handle(&mut self, incoming: Incoming, say: Say<'_>) -> Result<(), TransferError> {
         match incoming {
             Incoming::Data(bytes) => self.data(&bytes, say),
@@ -180,7 +180,7 @@ impl Store {
         }
     }
 
-    /// Keeps what has come of the current file, before the process ends.
+    /// Keeps what has arrived of the current file when the transfer breaks off.
     pub(super) fn suspend(&mut self) {
         if let Some(Current { sink: Sink::Partial(partial), received, .. }) = &mut self.current {
             // If the note cannot be written, the older one holds.
@@ -212,7 +212,8 @@ impl Store {
             }
         });
         self.pending.push_back(pending);
-        // A changed file usually has another time. So the rest is requested before the answer is known.
+        // A changed file usually has another modification time, so the part here most likely fits: the rest is
+        // requested before the answer is known.
         if is_start && self.pending.len() < MAX_FETCHES {
             self.ask(Pending { index, offset, replaced: None, plan: Plan::Guess }, say);
         }

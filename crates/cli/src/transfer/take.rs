@@ -45,7 +45,7 @@ pub(super) struct Taking {
 }
 
 impl Taking {
-    /// To take what is `wanted`, or everything.
+    /// Takes what is `wanted`, or everything.
     pub(super) fn new(wanted: Vec<Name>, out: Out, rules: Rules) -> Self {
         let (agreed, accounts) = (Agreed::default(), Accounts::default());
         Taking { wanted, out, rules, asks: false, keyed: false, agreed, accounts }
@@ -66,7 +66,7 @@ impl Taking {
     }
 }
 
-/// Takes what the peer offers, which has to be what the ticket was used for first if there is one.
+/// Takes what the peer offers. With a ticket, this has to be the offer that the ticket was first used for.
 #[expect(clippy::too_many_arguments, reason = "a connection's two directions, and what it is for")]
 pub(super) async fn take(
     taking: &Taking,

@@ -107,7 +107,7 @@ impl Root {
         })
     }
 
-    /// What has this name; `None` if nothing has, or it cannot be seen.
+    /// What exists under this name; `None` if nothing does, or it cannot be seen.
     pub(super) fn look(&self, name: &Name) -> Option<Facts> {
         let mut parts: Vec<&str> = name.parts().collect();
         let last = parts.pop()?;

@@ -23,8 +23,8 @@ pub(super) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// The lines of standard input. One thread reads them for as long as the process lives: a question may be given up,
-/// and reading a line cannot.
+/// The lines of standard input. One thread reads them until the process ends: a question can be cancelled, but
+/// reading a line cannot.
 static LINES: OnceLock<Mutex<mpsc::Receiver<String>>> = OnceLock::new();
 
 fn lines() -> &'static Mutex<mpsc::Receiver<String>> {
@@ -41,7 +41,7 @@ fn lines() -> &'static Mutex<mpsc::Receiver<String>> {
     })
 }
 
-/// Asks one question after the other, and takes only what is typed after it for an answer. The end of input is a no.
+/// Asks one question at a time. Only what is typed after the question counts as an answer. The end of input is a no.
 pub(super) async fn ask(mut text: impl FnMut(bool) -> String) -> bool {
     let mut lines = lines().lock().await;
     // Drops what was typed before, in the terminal's buffer and in the thread's queue.

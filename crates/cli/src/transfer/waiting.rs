@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// Interval of the message where lines stay.
+/// Interval between messages where lines stay.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Interval at which a line on a terminal is redrawn.
 const TICK: Duration = Duration::from_millis(250);

@@ -159,7 +159,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     Ok(Serve { common: Common { preshared, names, ..common }, listen, announce, peers })
 }
 
-/// UDP leads to no Unix socket.
+/// Refuses Unix sockets as targets of UDP.
 fn no_sockets(permits: &[Permit]) -> Result<(), Failure> {
     match permits.iter().find(|it| matches!(it, Permit::Socket(_) | Permit::SocketsIn(_))) {
         Some(socket) => Err(Failure::usage(format!(
@@ -169,8 +169,8 @@ fn no_sockets(permits: &[Permit]) -> Result<(), Failure> {
     }
 }
 
-/// How often an idle path is asked for a sign of life, if at all: as the option says, or all peers that
-/// say it. An endpoint has one interval for all of its connections.
+/// Interval at which an idle path is asked for a sign of life, if at all: that of the option, or else the
+/// one on which the file's peers agree, as an endpoint has one interval for all of its connections.
 fn keepalive(args: &CommonArgs, peers: &[Peer]) -> Result<Option<Duration>, Failure> {
     let mut named = peers.iter().filter_map(|peer| peer.persistent_keepalive);
     let first = named.next();
@@ -203,7 +203,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
     let mut names = BTreeMap::new();
     if let Some(section) = section {
         names.extend(section.name.map(|name| (section.public_key, name)));
-        // Another peer, named by an option, does not share the secret of the file's.
+        // If an option names another peer than the file, the file's secret is not used.
         shared = shared.or(section.preshared_key_file.filter(|_| peer == section.public_key));
         endpoint = endpoint.or(section.endpoint.map(|Text(endpoint)| endpoint));
         if args.stdio.is_none() {

@@ -111,7 +111,7 @@ impl Client<'_> {
         manager.ready();
         loop {
             tokio::select! {
-                // Ctrl-C is handled before the first line is printed.
+                // A request to end comes before everything else.
                 biased;
                 () = asked_to_end() => break,
                 hangup = self.hangups.next() => match hangup {
@@ -136,7 +136,7 @@ impl Client<'_> {
     /// Reads the settings again and applies them. What cannot be changed stays.
     ///
     /// # Errors
-    /// If they have a mistake: nothing has changed.
+    /// If they have a mistake, or a forward cannot be opened: nothing has changed.
     async fn reload(&mut self, ways: &mut Ways, metrics: &Metrics) -> Result<Changes, Failure> {
         let config = self.args.common.config.as_deref();
         let new = config::connect(self.args, file::read(config)?)?;
@@ -294,7 +294,7 @@ async fn attempt(
     });
     let Route { remote, requests } = match found.await {
         Ok(Ok(route)) => route,
-        // For example, an address of the other family than all paths.
+        // For example, an address of another IP version than all paths.
         Ok(Err(_)) if announced.is_some() => return Err(Attempt::NoWay),
         Ok(Err(failure @ Failure::Usage(_))) => return Err(Attempt::Hopeless(failure)),
         Ok(Err(failure)) => return Err(Attempt::Again(failure.to_string())),

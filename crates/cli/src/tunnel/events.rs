@@ -172,7 +172,7 @@ impl Reporter {
         }
     }
 
-    /// Reports what the library reports about a forward.
+    /// Reports an event that the library reports about a forward.
     pub(super) fn forward(self, event: ForwardEvent) {
         if let Some(event) = TunnelEvent::of_forward(event) {
             self.say(&event);

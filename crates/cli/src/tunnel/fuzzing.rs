@@ -13,8 +13,8 @@ use super::file::{File, Peer, Text, parse};
 use crate::failure::Failure;
 use crate::values::Memory;
 
-/// Reads a configuration file. A mistake is named with a place in the text; what is accepted means the
-/// same as the options that say the same.
+/// Reads a configuration file. Checks that an error names a place in the text, and that what is accepted
+/// means the same as the corresponding options.
 pub fn config(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let file = match parse(text) {

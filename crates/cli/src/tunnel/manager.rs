@@ -9,7 +9,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 /// The service manager, which is notified if there is one.
 #[derive(Debug)]
 pub(super) struct Manager {
-    /// Due times of signs of life, if the manager wants any (`WATCHDOG_USEC`).
+    /// Timer for signs of life, if the manager wants any (`WATCHDOG_USEC`).
     watchdog: Option<Interval>,
 }
 
@@ -27,26 +27,26 @@ impl Manager {
         Manager { watchdog }
     }
 
-    /// Notifies it that this process does its work.
+    /// Notifies the manager that this process is ready.
     pub(super) fn ready(&self) {
         if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
             eprintln!("anabranch: the service manager cannot be notified: {error}");
         }
     }
 
-    /// Notifies it that the settings are being read again; [`Manager::reloaded`] follows.
+    /// Notifies the manager that the settings are being read again; [`Manager::reloaded`] follows.
     pub(super) fn reloading(&self) {
         let Ok(now) = NotifyState::monotonic_usec_now() else { return };
         tell(&[NotifyState::Reloading, now]);
     }
 
-    /// Notifies it that the settings have been read again; `mistake`, if any, is why the old ones stay.
+    /// Notifies the manager that the settings have been read again; `mistake`, if any, is why the old ones stay.
     pub(super) fn reloaded(&self, mistake: Option<&str>) {
         let status = mistake.map(|why| format!("The old settings are in use: {why}"));
         tell(&[NotifyState::Status(status.as_deref().unwrap_or_default()), NotifyState::Ready]);
     }
 
-    /// Notifies it that this process ends.
+    /// Notifies the manager that this process ends.
     pub(super) fn stopping(&self) {
         tell(&[NotifyState::Stopping]);
     }

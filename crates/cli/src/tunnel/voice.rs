@@ -26,7 +26,7 @@ impl Voice {
         self.lines.line(|| self.reporter.say(event));
     }
 
-    /// Reports what the library reports about a forward.
+    /// Reports an event that the library reports about a forward.
     pub(super) fn forward(&self, event: ForwardEvent) {
         if let Some(event) = TunnelEvent::of_forward(event) {
             self.say(&event);

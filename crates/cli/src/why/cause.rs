@@ -88,7 +88,7 @@ struct Path {
     held_for: BTreeMap<String, u64>,
 }
 
-/// Time in a state: its sum, and since when it lasts and until when at most.
+/// Time in a state: the total of earlier stays, and of the present one the start and the latest end.
 #[derive(Debug, Default)]
 struct Spell {
     total: u64,
@@ -239,7 +239,8 @@ impl Causes {
 }
 
 impl Path {
-    /// Cost of the path's absences as shares of what could have been sent; `all` symbols were, in `span` up to `last`.
+    /// The cost of the times in which the path was down or held back. `all` symbols were sent over all paths, in the
+    /// `span` that ends at `last`.
     fn causes(mut self, name: &str, all: u64, (span, last): (u64, u64)) -> [Cause; 2] {
         self.down.end(last);
         self.held.end(last);

@@ -15,9 +15,9 @@ pub(super) const SEPARATOR: u8 = 0x1e;
 /// What has to be remembered from event to event.
 #[derive(Debug, Default)]
 pub(super) struct Qlog {
-    /// The controllers' states, by path: told when they change, before the window.
+    /// States of congestion control, by path. The file reports a change in an event before that of the window.
     phases: BTreeMap<u32, String>,
-    /// The time of the first event: those of the file count from when the program started.
+    /// Time of the first event, nanoseconds: times in the file count from the start of the program.
     begun: Option<u64>,
 }
 

@@ -17,9 +17,9 @@ const MOST_NAMED: usize = 1 << 12;
 /// An open recording.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// State of the reader of a qlog file; `None` for a recording.
+    /// State of reading a qlog file; `None` if the file is a recording.
     qlog: Option<Qlog>,
-    /// Time of the last event, and whether the end was told.
+    /// Time of the last event, and whether the end was returned.
     last: (u64, bool),
     path: PathBuf,
     input: BufReader<File>,
@@ -134,7 +134,7 @@ impl Reader {
         }
     }
 
-    /// The end of a qlog file, which has no event for it: the file gets its name only when it is complete.
+    /// Makes an end event for a qlog file, which has none: the file gets its name only when it is complete.
     fn end(&mut self) -> Option<Line> {
         let first = self.qlog.is_some() && !std::mem::replace(&mut self.last.1, true);
         first.then_some(Line { t: self.last.0, entry: Entry::End { missed: 0 } })

@@ -50,7 +50,7 @@ fn opening(text: &mut String, report: &Report) {
     }
 }
 
-/// Why it was no faster.
+/// Writes why the sender was no faster.
 fn about_causes(text: &mut String, report: &Report) {
     if report.paths.iter().all(|path| path.symbols == 0) {
         let _ = writeln!(text, "\nThis side sent no data: see what the other side recorded.");
@@ -131,7 +131,7 @@ fn about_congestion(text: &mut String, congestion: &CongestionReport) {
     }
 }
 
-/// A time of a report, which a damaged file can make anything.
+/// A time of a report; in a damaged file, it can have any value.
 fn spell(seconds: f64) -> String {
     duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }

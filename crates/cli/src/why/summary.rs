@@ -30,7 +30,7 @@ pub(super) struct Report {
     pub(super) paths: Vec<PathReport>,
     /// The coding blocks.
     pub(super) blocks: BlockCounts,
-    /// The same second by second.
+    /// The figures of each second.
     pub(super) timeline: Vec<Interval>,
     /// Every change of a path's state.
     pub(super) state_changes: Vec<StateChange>,

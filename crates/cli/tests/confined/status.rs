@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Capabilities, as bits: those that every command keeps.
 pub const NET: u64 = 1 << 10 | 1 << 13;
-/// Those for files of others.
+/// Capabilities for files of other users.
 pub const FILES: u64 = 1 << 1 | 1 << 2 | 1 << 3;
 
 /// The status of one thread.

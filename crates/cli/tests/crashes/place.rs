@@ -11,7 +11,7 @@ use super::slow::Slow;
 
 /// Megabits a second of each link.
 const RATE: u32 = 40;
-/// Delay each way, and packets lost of a thousand each way, of the links.
+/// Delay, and packets lost per thousand, of each link in each direction.
 pub type Links = [(Duration, u32); 2];
 /// The usual links.
 const LINKS: Links = [(Duration::from_millis(12), 10), (Duration::from_millis(30), 5)];

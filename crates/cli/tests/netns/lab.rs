@@ -162,7 +162,7 @@ impl Lab {
         println!("link {link} carried again after {took:?}; the aim is {aim:?}");
     }
 
-    /// The longest time in which the files in a directory did not grow, in `time` from now on, and the longest delay by
+    /// Watches the files in a directory for `time`. Returns the longest time without growth, and the longest delay by
     /// which the machine kept this process from looking.
     #[expect(clippy::disallowed_methods, reason = "pauses are timed by the clock on the wall")]
     pub fn longest_pause_of_growth(&self, directory: &str, time: Duration) -> (Duration, Duration) {

@@ -134,7 +134,7 @@ fn mistakes_and_what_cannot_be_changed_are_named_and_change_nothing() {
     stays("the key", &served.public, &other);
     assert_eq!(kept.len(), 4, "{kept:?}");
     open.works();
-    // It is reported again for as long as it holds.
+    // Reading the same file again reports the same.
     assert_eq!(reloaded(&server), (changes, kept));
     replace(&served.file(), &right);
     assert_eq!(reloaded(&server), (Vec::new(), Vec::new()));

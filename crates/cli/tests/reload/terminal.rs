@@ -16,7 +16,7 @@ use super::processes::{PATIENCE, PROGRAM};
 fn without_a_file_it_ends_the_process() {
     let directory = tempfile::tempdir().unwrap();
     let (key, public) = super::key(directory.path(), "a.key");
-    // SIGHUP may be ignored in the environment of this test, as nohup has it.
+    // SIGHUP may be ignored where this test runs, as under nohup.
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP", PROGRAM, "serve", "--listen", "127.0.0.1:0", "--json"]);
     command.args(["--allow", &public, "--key", &key]).stdout(Stdio::piped());

@@ -54,7 +54,7 @@ fn a_stranger_gets_no_byte() {
     assert_eq!(sides.arrived("a"), b"bytes");
 }
 
-/// Who listens with a shared secret serves those who have it, and no others of its peers, whichever way files go.
+/// A side that listens with a shared secret serves only those of its peers that have it, whichever way files go.
 #[test]
 fn a_peer_without_the_shared_secret_gets_no_byte() {
     let sides = Sides::new();

@@ -1,5 +1,5 @@
-//! Bodies and seeds of the fuzz targets for the receivers of coded symbols. A body panics where the code breaks a
-//! promise.
+//! Bodies and seeds of the fuzz targets for the receivers of coded symbols. A body panics if the
+//! code violates an invariant.
 
 mod block;
 mod honest;

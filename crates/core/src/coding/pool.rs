@@ -79,7 +79,8 @@ impl Pool {
         self.free.pop().unwrap_or_else(|| Buffer::new(self.size))
     }
 
-    /// Gives a buffer back. Free buffers beyond twice those in use, and `SPARE` more, are freed: a burst leaves little.
+    /// Gives a buffer back. Free buffers beyond twice the number in use plus `SPARE` are dropped,
+    /// so that a burst holds no memory for long.
     #[inline]
     pub fn put(&mut self, buffer: Buffer) {
         if buffer.size != self.size {

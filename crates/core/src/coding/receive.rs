@@ -125,14 +125,14 @@ pub struct ReceiveBlocks {
     pool: Pool,
     /// Symbols accepted above the sender's floor.
     credit: u64,
-    /// Symbol ids below this are accepted; what was last advertised.
+    /// Limit advertised last: symbol ids below it are accepted.
     limit: u64,
     decoded: u64,
     out_of_order: u64,
     repeated_bytes: u64,
     /// Where blocks end, if they are delivered as a whole.
     whole: Option<Whole>,
-    /// What the sender has given up, from the first symbol that is not held on.
+    /// Symbols that the sender has given up; all below the first missing one count as given up.
     given_up: Runs,
     /// Ranges that `give_up` has newly given up; reused.
     fresh: Vec<Range<u64>>,
@@ -179,7 +179,7 @@ impl ReceiveBlocks {
         self.out_of_order
     }
 
-    /// Bytes of source symbols that arrived when they were there already, or decoded.
+    /// Bytes of source symbols that arrived although they had arrived or been decoded before.
     pub fn repeated_bytes(&self) -> u64 {
         self.repeated_bytes
     }
@@ -232,8 +232,8 @@ impl ReceiveBlocks {
         sliding.into_iter().chain(groups)
     }
 
-    /// First symbols of blocks that miss nothing although an earlier symbol is missing, the newest first.
-    /// None for codes of which the sender can tell that by itself.
+    /// First symbols of blocks that miss nothing although an earlier symbol is missing, the newest
+    /// first. None for codes with which acknowledgements alone tell the sender of that.
     pub fn recovered(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.recovered.iter().rev().map(|coverage| coverage.first)
     }
@@ -335,7 +335,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// A packet of this many bytes arrived, whatever it carries: they are worth some work of decoding.
+    /// Adds to the decoding budget for a packet of `bytes` bytes that arrived, whatever it carries.
     #[inline]
     pub fn on_packet(&mut self, bytes: usize) {
         self.budget.earn(bytes);
@@ -492,8 +492,8 @@ impl ReceiveBlocks {
             self.recovered.retain(|coverage| coverage.end() > first_missing);
         }
         self.deliver_whole(sink);
-        // No block that misses something reaches further back than it is long: what lies below is
-        // not needed, whatever the sender knows of it yet, and better forgotten while in the cache.
+        // A block that misses a symbol begins less than a block's length before `first_missing`: symbols below are
+        // not needed, whatever the sender's floor, and are best freed while in the cache.
         let floor = self.first_missing.saturating_sub(self.longest_block() - 1);
         self.raise_floor(floor, sink);
     }

@@ -123,7 +123,7 @@ pub struct SendBlocks {
     trailing: VecDeque<(BlockId, u16)>,
     undecided: early::Undecided,
     sliding: Option<sliding::Sliding>,
-    /// Counts the packets of each block, if anybody wants to know.
+    /// Counts the packets of each block, if blocks are watched.
     tally: Option<Box<tally::Tally>>,
 }
 

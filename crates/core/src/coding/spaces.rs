@@ -182,8 +182,7 @@ impl ReceiveSpaces {
         core::iter::once(&mut self.main).chain(self.live.as_deref_mut())
     }
 
-    /// From now on holds at most `main` symbols of the main space, and `live` of that of live data; never fewer than
-    /// before.
+    /// Raises the limits to `main` symbols held of the main space and `live` of the live space; they never fall.
     pub fn raise_credit(&mut self, main: u64, live: u64) {
         self.main.raise_credit(main);
         self.live_credit = self.live_credit.max(live);

@@ -99,7 +99,7 @@ impl Connection {
                 late.add(now.since(packet.sent), path.rtt.view().smoothed);
             }
             let sent = path.rtt.on_late(now, &late);
-            // What comes late is reported at once: it was received when the report was made.
+            // A late packet is reported at once, so it was received when the report was made.
             path.rtt.on_forward(now, sent, ack.received_at.wrapping_add(ack.delay_us as u32));
         } else if let Some(largest) = path.sent.get(ack.largest).filter(|_| outcome.largest_is_news)
         {

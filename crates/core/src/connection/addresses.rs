@@ -28,8 +28,8 @@ impl Addresses {
         self.all.contains(&address)
     }
 
-    /// Asks the announced addresses of the family of `present`, except for itself, whether the
-    /// responder is there. Each question takes `wire` bytes on the wire.
+    /// Asks all other announced addresses of the IP version of `present` whether the responder is
+    /// there. Each question takes `wire` bytes on the wire.
     pub(super) fn ask(&mut self, present: PathAddress, candidates: &mut Candidates, wire: u64) {
         let PathAddress { socket, remote: present } = present;
         let alike = |one: &&SocketAddr| **one != present && one.is_ipv4() == present.is_ipv4();

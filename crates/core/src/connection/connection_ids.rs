@@ -1,5 +1,5 @@
-//! Connection ids: each path has one of its own in each direction, so that nobody can tell by them which paths
-//! belong together (`docs/spec/wire-0.md`, Connection ids).
+//! Connection ids: each path has one of its own in each direction, so that observers cannot tell by
+//! them which paths belong together (`docs/spec/wire-0.md`, Connection ids).
 //!
 //! The router, which knows all connections, hands out the ids of this side. [`Event::ConnectionIds`] asks it for
 //! further ones, or to take back those of closed paths.
@@ -100,7 +100,7 @@ impl ConnectionIds {
         }
     }
 
-    /// How many ids more this side should have, where `highest` is the highest path id in use.
+    /// How many more ids this side should have, where `highest` is the highest path id in use.
     fn wanted(&self, highest: u32) -> usize {
         let end = highest.saturating_add(self.ahead).saturating_add(1);
         let kept = self.local.len() + self.lingering.len() + self.free.len();
@@ -134,7 +134,7 @@ impl Connection {
         core::iter::once(name).chain(of_paths).chain(of_closed).chain(free)
     }
 
-    /// How many ids more the connection should have.
+    /// How many more ids the connection should have.
     pub(crate) fn ids_wanted(&self) -> usize {
         if self.is_closed() { 0 } else { self.ids.wanted(self.paths.identifiers.highest()) }
     }
@@ -180,8 +180,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The frame that tells the peer this side's id for a path that is being opened, where the frame that told it first
-    /// may be lost or late.
+    /// A frame that tells the peer once more this side's id for a path that is being opened, since
+    /// the first such frame may be lost or late.
     pub(super) fn introduction(&self, slot: PathIndex) -> Option<ControlFrame> {
         let path = &self.paths[slot];
         let told = path.is_proven() || path.id.0 <= self.ids.ahead;

@@ -47,12 +47,11 @@ impl Connection {
         self.poll_train(now, writable, buffer, 1)
     }
 
-    /// Builds the next packets that some writable path can send now: at most `most` of one length, except for
-    /// the last, which may be shorter, as segmentation offload wants them. They are the packets that
-    /// as many calls of [`poll_transmit`](Self::poll_transmit) would give, but what they have in common is
-    /// decided once. `buffer` must hold one packet of
-    /// [`TransportConfig::largest_datagram`](crate::config::TransportConfig::largest_datagram) bytes;
-    /// the train ends where it does.
+    /// Builds the next packets that some writable path can send now: at most `most` of one length, except for the
+    /// last, which may be shorter, as segmentation offload wants them. They are the packets that as many calls of
+    /// [`poll_transmit`](Self::poll_transmit) would give, but what they have in common is decided once. `buffer` must
+    /// hold one packet of [`TransportConfig::largest_datagram`](crate::config::TransportConfig::largest_datagram)
+    /// bytes; the train ends where the buffer does.
     pub fn poll_train(
         &mut self,
         now: Time,

@@ -39,7 +39,7 @@ pub(super) struct AckOutcome {
     pub largest_is_news: bool,
     /// Ages of the packets acknowledged after one that was sent later.
     pub late: Ages,
-    /// A measurement of how fast the path moves packets, if there was one to be had.
+    /// A measurement of how fast the path moves packets, if one could be made.
     pub rate: Option<RateSample>,
 }
 
@@ -104,7 +104,7 @@ impl Connection {
             self.look_for_bottlenecks(now, slot, outcome.largest_acked_sent);
             self.heard(now, slot, outcome.largest_acked_sent);
         }
-        // Packets that counted as lost can shorten the known round trip, so that a probe is overdue.
+        // Late acknowledgements of packets that counted as lost can shorten the timeout, so that a probe is overdue.
         if self.paths[slot].timeout_at().is_some_and(|at| at <= now) {
             self.path_timeout(now, slot);
         }
@@ -354,7 +354,7 @@ impl Connection {
 
     /// Losses were found on a path; the newest of the lost packets left at `sent`.
     fn note_losses(&mut self, now: Time, slot: PathIndex, sent: Time) {
-        // A loss on a slower path is made up sooner if a faster one resends it as soon as it has room.
+        // Data lost on a slower path arrives sooner if it waits for room on a faster path.
         let resends_here = self.resends() && !self.has_faster(slot);
         let path = &mut self.paths[slot];
         path.inter_loss.on_lost(now, sent);
@@ -385,7 +385,7 @@ impl Connection {
         self.changed();
     }
 
-    /// Lets go of blocks that the receiver has recovered.
+    /// Releases blocks that the receiver has recovered.
     fn retire(&mut self, now: Time) {
         let mut recovered = core::mem::take(&mut self.scratch.recovered);
         recovered.clear();

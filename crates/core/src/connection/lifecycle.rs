@@ -58,8 +58,8 @@ impl Connection {
         });
     }
 
-    /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side
-    /// sends, not what the peer does. The congestion window starts over. Unknown paths are ignored.
+    /// Controls congestion on a path by `policy` from now on, whatever the profile says, for what
+    /// this side sends. The congestion window starts over. Unknown paths are ignored.
     ///
     /// # Errors
     /// When there is no such policy, or an option of it is wrong.
@@ -106,8 +106,8 @@ impl Connection {
         change
     }
 
-    /// Takes a path out of use for good: its interface is gone, or nobody wants it any more. What it
-    /// carried goes over the others; the peer is told over one of them. Unknown paths are ignored.
+    /// Takes a path out of use for good: its interface is gone, or it is no longer wanted. What it carried goes over
+    /// the other paths; the peer is told over one of them. Unknown paths are ignored.
     ///
     /// Without any path left the connection waits for another one until its idle timeout.
     pub fn remove_path(&mut self, now: Time, path: PathId, reason: u64) {

@@ -48,7 +48,7 @@ impl Connection {
         self.streams.memory() + received + sent + packets
     }
 
-    /// Symbols and repairs whose bytes are held: those sent, and those received. Checks that no others are counted.
+    /// Symbols and repairs whose bytes are held, sent and received. Checks that no other buffer is in use.
     #[cfg(any(test, feature = "testing"))]
     pub fn symbols_held(&self) -> [usize; 2] {
         let received = self.receive.iter().map(ReceiveBlocks::held).sum();

@@ -25,7 +25,7 @@ const INQUIRY_LEN: usize = HEADER_LEN + 2 * 9 + TAG_LEN;
 const INQUIRY_WIRE: u64 = INQUIRY_LEN as u64 + UDP_OVERHEAD;
 /// Most answers to challenges in flight on a path; the peer repeats the challenges beyond that.
 const MOST_RESPONSES: usize = 64;
-/// Timeouts in a row after which the address before this one is asked whether the peer is there again.
+/// Timeouts in a row after which a path's previous address is asked whether the peer is there again.
 const SILENT: u32 = 2;
 
 impl Connection {

@@ -28,7 +28,7 @@ impl From<PathIndex> for usize {
     }
 }
 
-/// A path, or a closed one whose place nobody has taken yet.
+/// A path; it may be closed as long as its place is not reused.
 #[derive(Debug)]
 struct Place {
     path: Path,
@@ -36,7 +36,7 @@ struct Place {
     stale: bool,
 }
 
-/// All paths, closed ones whose place nobody has taken yet included.
+/// All paths, including closed ones whose place has not been reused.
 ///
 /// Borrowing a path to change it makes its snapshot stale, so that policies are shown a new one.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ impl PathTable {
         self.turn = index.0;
     }
 
-    /// The first path of which `is` holds.
+    /// The first path for which `is` holds.
     pub(super) fn find(&self, is: impl Fn(&Path) -> bool) -> Option<PathIndex> {
         self.iter().position(is).map(|at| PathIndex(at as u8))
     }

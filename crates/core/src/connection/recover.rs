@@ -102,7 +102,7 @@ impl Connection {
         let bytes_in_flight = path.sent.bytes_in_flight;
         // A probe timeout alone says nothing about congestion (RFC 9002 §7.5); a retransmission timeout does.
         let serious = if is_congestion { consecutive } else { consecutive - 1 };
-        // Nor does one before the path's first sample (RFC 9002 §7.6.2).
+        // Before the path's first round-trip sample, only a timeout that loses the flight does (RFC 9002 §7.6.2).
         let known = path.rtt.view().samples > 0;
         if serious > 0 && (known || loses_flight) {
             let consecutive = serious;
@@ -220,7 +220,7 @@ impl Connection {
         self.went_down(now, slot);
     }
 
-    /// A path is not usable any more: its queue is emptied and its holds end.
+    /// A path is not usable any more: its queue is emptied and any hold of it ends.
     pub(super) fn went_down(&mut self, now: Time, slot: PathIndex) {
         self.take_back(slot, 0);
         self.paths[slot].turn.release_all();

@@ -11,8 +11,8 @@ use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
 const ROOM_AFTER_ACKS: usize = 300;
 /// Most blocks of either kind, lacking or recovered, that a report names.
 const MAX_RANKS: usize = 8;
-/// Most unresolved control frames on a path; further ones wait. Each grants the peer some thousands of
-/// bytes of credit or some streams, so that never this many are in flight if the peer acknowledges.
+/// Most control frames on a path whose fate is open; further ones wait. For each, the peer has some thousands of
+/// bytes of credit or some streams, so that never this many are in flight if it acknowledges.
 const MOST_IN_FLIGHT: usize = 512;
 /// A new floor of packet numbers is announced once it is at least this far above the one announced last.
 const FLOOR_STEP: u64 = 64;
@@ -61,7 +61,7 @@ impl Connection {
         self.paths.indices().all(|other| !self.may_carry_data(other) || delay(other) >= own)
     }
 
-    /// Acknowledgements and control frames that are due on the packet's path.
+    /// Writes acknowledgements and control frames that are due on the packet's path.
     pub(super) fn write_small(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let due = self.paths[slot].acks.take();
@@ -83,7 +83,7 @@ impl Connection {
         self.write_control(packet);
     }
 
-    /// What the decoder lacks, and what it has recovered.
+    /// Writes what the decoder lacks, and what it has recovered.
     fn write_ranks(&mut self, packet: &mut PacketBuilder<'_>) {
         for blocks in self.receive.iter() {
             let deficits = blocks.deficits().take(MAX_RANKS);
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Control frames that wait for the packet's path, then those that may go on any.
+    /// Writes control frames that wait for the packet's path, then those that may go on any path.
     fn write_control(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let usable = self.may_carry_data(slot) && self.is_quickest(slot);

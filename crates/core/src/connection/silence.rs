@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// Asks the peer for a sign of life whenever it was silent for this long, so that its end is noticed a few round
-    /// trips later; `None`: only what is sent anyway tells.
+    /// trips later; `None`: never, so that only packets sent for other reasons show its end.
     pub fn set_heartbeat(&mut self, interval: Option<Duration>) {
         self.silence.heartbeat = interval;
     }

@@ -12,12 +12,12 @@ use crate::path::{PathAddress, PathCounters};
 use crate::stream::StreamProgress;
 use crate::wire::StreamId;
 
-/// Packets that were not let in.
+/// Packets that arrived and were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Did not authenticate, or were seen before.
     pub unopened: u64,
-    /// Authenticated, but on a path that may not exist.
+    /// Authenticated, but on a path that this side does not allow.
     pub refused: u64,
 }
 
@@ -28,9 +28,9 @@ pub struct EcnStats {
     pub capable: bool,
     /// Sent with ECT(0).
     pub sent: u64,
-    /// Of those, received by the peer as they were sent.
+    /// Packets among `sent` that the peer received with ECT(0).
     pub arrived: u64,
-    /// Of those, received by the peer with Congestion Experienced.
+    /// Packets among `sent` that the peer received with Congestion Experienced.
     pub ce: u64,
 }
 
@@ -43,8 +43,8 @@ pub struct PathStats {
     pub address: PathAddress,
     /// What it can be used for.
     pub state: PathState,
-    /// Nothing was heard of it for so long that its loss does not explain it. A path without an alternative
-    /// stays in use all the same.
+    /// The path has been silent for longer than its loss rate explains. A path without an
+    /// alternative stays in use all the same.
     pub silent: bool,
     /// It is used only when the others cannot carry the load.
     pub backup: bool,
@@ -87,9 +87,9 @@ pub struct ConnectionStats {
     pub decoded: u64,
     /// New source symbols that arrived while an earlier one was missing.
     pub out_of_order: u64,
-    /// Bytes of source symbols that arrived when they were there already, or decoded.
+    /// Bytes of source symbols that arrived although they had arrived or been decoded before.
     pub repeated_bytes: u64,
-    /// Packets that were not let in.
+    /// Packets that arrived and were dropped.
     pub dropped: Dropped,
     /// When the connection began.
     pub started: Time,

@@ -116,7 +116,7 @@ impl Connection {
         written
     }
 
-    /// Data, if the scheduler wants any on this path: one symbol, or as many as may share the packet.
+    /// Writes data, if the scheduler wants any on this path: one symbol, or as many as may share the packet.
     pub(super) fn write_data(&mut self, packet: &mut PacketBuilder<'_>) {
         let room = if packet.in_train { Room::Train } else { Room::Packet };
         let Some(first) = self.next_symbol(packet.now, packet.slot, room) else { return };

@@ -32,7 +32,7 @@ impl NullCrypto {
         NullCrypto { rng, ..self }
     }
 
-    /// This identity with keys that are worn after so many packets, and seal no more than four times as many.
+    /// This identity with keys that are worn after `packets` packets, and seal no more than four times as many.
     pub fn with_key_limit(self, packets: u64) -> Self {
         NullCrypto { key_limit: packets, ..self }
     }
@@ -327,7 +327,7 @@ impl Opener for NullKey {
 mod tests {
     use super::*;
 
-    /// The highest bit of a word and any of the next are the pair that multiplication alone lets pass.
+    /// Multiplication alone would miss a flip of the highest bit of a word together with a bit of the next.
     #[test]
     fn no_pair_of_flipped_bits_in_adjacent_words_passes() {
         let data: Vec<u8> = (0..48).map(|n: u8| n.wrapping_mul(37)).collect();

@@ -49,7 +49,7 @@ impl Router {
         }
         let of_peer = |connection: &&(Role, PublicKey)| **connection == (Role::Responder, peer);
         let asking = Asking { source: Source::of(address.remote), peer };
-        // No peer may have all connections, however few are allowed.
+        // No peer may have more than half of the connections, rounded up.
         let most = self.config.max_per_peer.min(self.config.max_connections.div_ceil(2));
         if self.connections.values().filter(of_peer).count() >= most || !self.make_room(now, asking)
         {

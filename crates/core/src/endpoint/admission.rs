@@ -18,11 +18,11 @@ pub(super) const LIFETIME: Duration = Duration::from_secs(30);
 /// Whether there is room for one more half-open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// There is.
+    /// There is room.
     Free,
-    /// There is once this connection is given up.
+    /// There is room once this connection is given up.
     InPlaceOf(u32),
-    /// There is none.
+    /// There is no room.
     None,
 }
 
@@ -30,7 +30,8 @@ pub(super) enum Room {
 #[derive(Debug)]
 pub(super) struct HalfOpen {
     entries: VecDeque<Entry>,
-    /// How long one is safe from being given up for another source's.
+    /// How long a connection is safe from being given up for one of another source and key. If its
+    /// own source or key has all that it may have, it is safe for [`GRACE`].
     safe: Duration,
 }
 

@@ -64,7 +64,7 @@ impl Connections {
         }
     }
 
-    /// Asks one connection after the other, first the one after that which answered last; returns the first answer.
+    /// Asks the connections in turn, starting after the one that answered last; returns the first answer.
     pub(super) fn serve<T>(
         &mut self,
         mut ask: impl FnMut(&mut Connection) -> Option<T>,

@@ -60,7 +60,7 @@ pub struct Router {
     random: Box<dyn Randomness>,
     pub(super) responder: Responder,
     pub(super) attempts: BTreeMap<u32, Attempt>,
-    /// Who asked for each connection, and with whom it is.
+    /// This side's role in each connection, and the peer's key.
     pub(super) connections: BTreeMap<u32, (Role, PublicKey)>,
     pub(super) path_ids: PathIds,
     /// Peers that wait for a decision, and accepted connections whose peers have not proven their keys.

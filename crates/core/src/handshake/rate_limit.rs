@@ -26,8 +26,8 @@ impl Source {
     }
 }
 
-/// A rate for each source: a sketch of two rows, in each of which a source has a cell that it shares
-/// with a few others. A cell is the generic cell rate algorithm: the time at which it would be rested.
+/// A rate for each source: a sketch of two rows, in each of which a source has a cell that it shares with a few
+/// others. A cell runs the generic cell rate algorithm: it holds the time at which the full burst is available again.
 ///
 /// A source is refused only when both its cells are exhausted, so one noisy source takes another's
 /// allowance with a probability of 10^-6. Many noisy sources together exhaust cells at random: the sketch

@@ -52,11 +52,11 @@ pub struct ResponderConfig {
     pub rate: u64,
     /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
     pub burst: u64,
-    /// Of those, the ones without a cookie a second, and at once. Senders with forged addresses
-    /// cause no more work than this; further senders must show a cookie.
+    /// Initiations without a cookie taken through Diffie–Hellman a second, and at once. Senders
+    /// with forged addresses cause no more work than this; further senders must show a cookie.
     pub unproven_rate: u64,
-    /// Of those without a cookie, the ones of a single source a second, in the long run, and as
-    /// many again with a cookie. Sources are IPv4 addresses and IPv6 prefixes of 56 bits.
+    /// Initiations of a single source without a cookie a second, in the long run, and as many again
+    /// with a cookie. Sources are IPv4 addresses and IPv6 prefixes of 56 bits.
     pub source_rate: u64,
     /// Initiations of a single source at once.
     pub source_burst: u64,
@@ -96,7 +96,7 @@ impl Default for ResponderConfig {
 pub enum DropReason {
     /// It is not an Initiation of our version.
     Message(MessageError),
-    /// Its first MAC does not hold.
+    /// Its first MAC is wrong.
     Mac,
     /// It repeats an ephemeral key but is not a copy.
     EphemeralReuse,
@@ -255,9 +255,8 @@ impl Responder {
         self.permitted = permitted;
     }
 
-    /// Reads an Initiation. Under load, or when the bucket of
-    /// Diffie–Hellman operations, the part of it for senders without a cookie, or the source's allowance runs
-    /// low, only senders with a valid cookie get further.
+    /// Reads an Initiation. Under load, or when the bucket of Diffie–Hellman operations, the part of it for senders
+    /// without a cookie, or the source's allowance runs low, only senders with a valid cookie get further.
     pub fn handle(&mut self, crypto: &mut dyn Crypto, arrival: Arrival<'_>) -> Outcome {
         self.judge(crypto, arrival).unwrap_or_else(Outcome::Drop)
     }

@@ -249,7 +249,7 @@ fn damaged_and_forged_responses_leave_the_attempt_intact() {
     client.attempt.on_response(&client.crypto, &response).unwrap();
 }
 
-/// A message with a byte changed under a first MAC that holds: whoever knows the receiver's public key can make one.
+/// A message with one byte changed and a valid first MAC, which anyone who knows the receiver's public key can make.
 fn readdressed(crypto: &NullCrypto, receiver: PublicKey, message: &[u8], at: usize) -> Vec<u8> {
     let mut bytes = message[..message.len() - 2 * MAC_LEN].to_vec();
     bytes[at] ^= 1;

@@ -58,8 +58,8 @@ impl Candidates {
         candidate.asks = true;
     }
 
-    /// Asks an address that only the peer has named, in packets of `wire` bytes on the wire. It may be
-    /// somebody else's: `heard`, what has come from the peer, pays for it as if it had come from there.
+    /// Asks an address that only the peer has named, in packets of `wire` bytes on the wire. It may be a third
+    /// party's, so bytes of `heard`, received from the peer, are spent as if they had come from the address.
     pub fn ask_announced(&mut self, address: PathAddress, wire: u64, heard: &mut u64) {
         let room = self.find(address).map_or(0, |candidate| candidate.validation.room());
         if room < wire {
@@ -103,8 +103,7 @@ impl Candidates {
         &mut self.0[at]
     }
 
-    /// The first candidate with something to say for which there is room for `bytes` on the wire, with its
-    /// place among them.
+    /// The place and the address of the first candidate that waits for a packet and may be sent `bytes` on the wire.
     pub fn next(&self, bytes: u64) -> Option<(usize, PathAddress)> {
         let ready = |candidate: &Candidate| {
             (candidate.asks || candidate.answer.is_some()) && candidate.validation.room() >= bytes
@@ -137,8 +136,8 @@ impl Candidates {
         self.0.iter().find(answered).map(|candidate| candidate.address)
     }
 
-    /// The address is no candidate any more: the path has moved there. Returns the highest number that came from
-    /// there.
+    /// Removes a candidate to whose address the path has moved. Returns the highest packet number
+    /// that came from the address.
     pub fn remove(&mut self, address: PathAddress) -> Option<u64> {
         let at = self.0.iter().position(|candidate| candidate.address == address)?;
         Some(self.0.remove(at).newest)

@@ -12,7 +12,7 @@ const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// timeout of 30 s, however long the estimate of the round-trip time has become.
 const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
 /// A silent path is asked again after its silence so far divided by this, but not sooner than the timeout before
-/// back-off. So the end of an outage is noticed late by that part of the outage at most.
+/// back-off. The end of an outage is thus noticed late by at most that part of the outage.
 const PROBE_DIVISOR: u32 = 16;
 /// A silent path is suspected when the silence would have less than this probability by loss alone.
 const SILENCE_BY_CHANCE: f64 = 0.01;
@@ -35,7 +35,7 @@ pub struct ProbeTimeout {
 }
 
 impl ProbeTimeout {
-    /// One after `estimate`, with this many doublings, on a path whose least round-trip time is `least_rtt`.
+    /// A timeout of `estimate`, at most `MAX_TIMEOUT` or twice `least_rtt`, that may double `doublings` times.
     ///
     /// A packet that arrives only with the next probe makes the estimate as long as the time between two probes, and
     /// the probe after that later still. The bound ends this.
@@ -44,7 +44,7 @@ impl ProbeTimeout {
         ProbeTimeout { base, doublings, longest: MAX_PROBE_INTERVAL }
     }
 
-    /// The same, doubled up to `longest`.
+    /// This timeout, doubled up to `longest`.
     #[must_use]
     pub fn doubled_to(self, longest: Duration) -> Self {
         ProbeTimeout { longest, ..self }
@@ -127,7 +127,7 @@ impl Liveness {
         self.sent_in_silence = self.sent_in_silence.saturating_add(1);
     }
 
-    /// Packets were acknowledged. The oldest that is in flight left `later` than the newest of them.
+    /// Packets were acknowledged. The oldest packet in flight left `later` than the newest acknowledged one.
     ///
     /// The probe timer starts again (RFC 6298 §5.3). If the oldest left much later than what was acknowledged, that
     /// would give it more time than it needs, so the timer counts from `later` before now, or from half of the timeout
@@ -145,8 +145,8 @@ impl Liveness {
         self.asks = false;
     }
 
-    /// Nothing was heard for a timeout, which `overdue` packets have waited for an answer: this many probes are to be
-    /// sent. Returns how many timeouts in a row that makes.
+    /// Nothing was heard for a timeout, during which `overdue` packets waited for an answer.
+    /// `probes` probes are to be sent. Returns the number of timeouts in a row.
     pub fn on_timeout(&mut self, now: Time, overdue: u32, probes: u8) -> u32 {
         if self.timeouts == 0 {
             self.first_timeout = now;
@@ -176,7 +176,7 @@ impl Liveness {
         self.asked_from = next;
     }
 
-    /// Whether an answer to this packet is one to the latest question.
+    /// Whether the acknowledgement of packet `acked` answers the latest question.
     pub fn is_answer(&self, acked: u64) -> bool {
         acked >= self.asked_from
     }

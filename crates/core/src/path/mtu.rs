@@ -22,7 +22,7 @@ const HOLE_BY_CHANCE: f64 = 1e-5;
 const UNUSABLE_AFTER: Duration = Duration::from_secs(2);
 /// Least loss assumed.
 const LEAST_LOSS: f64 = 0.1;
-/// Most loss assumed, so that a path of which everything was lost for a while is not asked for ever.
+/// Most loss assumed, so that the number of probes of a size stays bounded even if everything was lost for a while.
 const MOST_LOSS: f64 = 0.7;
 /// Packets, one of them lost, that the counts of a new path are assumed to include.
 const SUPPOSED: u32 = 10;
@@ -82,11 +82,11 @@ struct Probe {
     deadline: Time,
 }
 
-/// Large packets were lost, and none as long sent after the first of them has arrived yet.
+/// Large packets that were lost, while no packet as long, sent after the first of them, has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
-    /// Sizes of the shortest and the longest of them: repairs are a little longer than the symbols that
-    /// they cover, so that a path may carry the ones and not the others.
+    /// Sizes of the shortest and the longest of them: repairs are a little longer than the symbols
+    /// that they cover, so that a path may carry symbols but not repairs.
     shortest: u16,
     longest: u16,
     /// When the first of them was sent, and when it was declared lost.
@@ -123,7 +123,7 @@ impl Hole {
         }
     }
 
-    /// A packet of `size` bytes, sent at `sent`, arrived. False if the path carries them all.
+    /// A packet of `size` bytes, sent at `sent`, arrived. False if the path carries all sizes that were lost.
     fn on_acked(&mut self, size: u16, sent: Time) -> bool {
         if sent > self.last {
             self.next = Some(self.next.map_or(sent, |next| next.min(sent)));

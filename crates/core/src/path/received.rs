@@ -101,7 +101,7 @@ impl Received {
         !in_order
     }
 
-    /// Takes the packet expected next, if a range ends before it, in fewer steps than others.
+    /// Fast path for the packet expected next, if the newest range ends right before it.
     #[inline]
     fn continue_newest(&mut self, now: Time, number: u64) -> bool {
         let Some((_, newest)) = self.ranges.first_mut() else { return false };

@@ -58,7 +58,7 @@ pub struct SentPacket {
     pub bytes: u32,
     /// When a packet sent after it was first acknowledged, unless it was acknowledged before.
     pub overtaken: Option<Time>,
-    /// The fate of it.
+    /// Its fate.
     pub fate: Fate,
     /// It asks for an acknowledgement, so it counts as in flight.
     pub ack_eliciting: bool,
@@ -136,8 +136,8 @@ pub struct RateSnapshot {
 pub struct SentPackets {
     base: u64,
     packets: VecDeque<SentPacket>,
-    /// Symbols beyond the first of their packet, by packet number, as old as `packets` at most. Kept apart
-    /// because few packets have any.
+    /// Symbols beyond the first of their packet, by packet number, none for packets older than
+    /// `packets`. Kept apart because few packets have any.
     beside: VecDeque<(u64, Carried)>,
     /// Bytes in flight: ack-eliciting, neither acknowledged nor lost.
     pub bytes_in_flight: u64,
@@ -284,7 +284,7 @@ impl SentPackets {
         self.largest_acked
     }
 
-    /// Notes that the packet with this number is acknowledged, and so has overtaken those before it that are not.
+    /// Notes that the packet with this number is acknowledged, and so has overtaken earlier ones that are not.
     pub fn on_acked(&mut self, now: Time, number: u64) {
         let unseen = self.largest_acked.map_or(0, |largest| largest + 1);
         if number < unseen {

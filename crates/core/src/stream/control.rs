@@ -177,7 +177,7 @@ impl Streams {
     /// The peer raised the credit of a stream.
     ///
     /// # Errors
-    /// The peer cannot speak of that stream.
+    /// The peer may not send such a frame for that stream.
     pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Violation> {
         self.check_receiver(id)?;
         self.admit(id)?;
@@ -197,7 +197,7 @@ impl Streams {
     /// reset with the same code (RFC 9000 §3.5).
     ///
     /// # Errors
-    /// The peer cannot speak of that stream.
+    /// The peer may not send such a frame for that stream.
     pub fn on_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), Violation> {
         self.check_receiver(id)?;
         self.admit(id)?;

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::wire::{CloseCode, StreamId, WireError};
 
-/// Why a verb of the application was refused. The connection is unharmed.
+/// Why an operation of the application was refused. The connection is unharmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamError {
     /// No such stream, or it is closed on both sides.
@@ -55,7 +55,7 @@ pub enum Violation {
     ConnectionCredit,
     /// A stream beyond the number allowed.
     StreamLimit(StreamId),
-    /// A stream that the peer cannot speak of: ours and not open yet, or only for the other side to send on.
+    /// A frame about a stream of this side that is not open yet, or about a direction that the stream does not have.
     StreamState(StreamId),
     /// The end of this stream moved, or bytes lie beyond it.
     FinalSize(StreamId),

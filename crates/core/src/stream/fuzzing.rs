@@ -1,5 +1,5 @@
-//! Body and seeds of the fuzz target for streams, and the invariants that the tests check too. A body panics where the
-//! code breaks a promise.
+//! Body and seeds of the fuzz target for streams, and the invariants that the tests check too. The
+//! body panics if the code violates an invariant.
 
 use std::collections::BTreeMap;
 

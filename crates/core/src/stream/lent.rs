@@ -6,7 +6,7 @@ use anabranch_policy::view::SymbolId;
 
 /// Bytes below which a piece is copied at once: remembering its place would cost as much.
 const LEAST: usize = 256;
-/// Capacity, in pieces, that is kept once it has been reached.
+/// Largest capacity, in pieces, that an empty list keeps.
 const SPARE: usize = 256;
 
 /// The symbols in which pieces were left.

@@ -33,7 +33,7 @@ pub(super) struct SendSide {
     pub(super) reset: Option<u64>,
     /// The peer does not want more, for this reason.
     pub(super) stopped: Option<u64>,
-    /// Nothing is left to be done or to be learned.
+    /// Nothing is left to send or to wait for.
     pub(super) done: bool,
     /// The last write was cut short: the application has more than the buffer holds.
     has_more: bool,
@@ -57,7 +57,7 @@ pub(super) struct Sendable {
 }
 
 impl Sendable {
-    /// Whether nothing is there yet.
+    /// Whether the stream has nothing to put into symbols now.
     pub(super) const fn is_none(&self) -> bool {
         self.data == 0 && !self.lone_fin
     }

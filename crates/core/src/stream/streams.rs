@@ -258,8 +258,8 @@ impl Streams {
         id.ordinal() < self.opened.of(id.direction())
     }
 
-    /// Gives a stream its place among those of its class: what waits on streams of higher priority is
-    /// sent first, streams of the same priority take turns. Every stream begins at 0.
+    /// Sets a stream's priority among the streams of its class: data of streams of higher priority
+    /// is sent first, streams of the same priority take turns. Every stream begins at 0.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), StreamError> {
         self.requeue(id, |send| send.priority = priority)
     }

@@ -74,9 +74,9 @@ pub struct Tally {
     pub packets: u64,
 }
 
-/// Two endpoints, what they write to each other, and the network between them. Whatever the network
-/// does, these are checked: what is read was written, in that order; nobody sends without end or more
-/// than the congestion window allows; nobody finds fault with the other; and nothing stays due.
+/// Two endpoints, what they write to each other, and the network between them. Whatever the network does, these are
+/// checked: what is read was written, in that order; no endpoint sends without end or more than the congestion window
+/// allows; none closes because the other broke a rule; and nothing stays due.
 #[derive(Debug)]
 pub struct Pair<N> {
     /// The current time.

@@ -45,7 +45,7 @@ pub fn sealed(
 /// Least bytes of a packet, with the headers of IP and UDP.
 const SMALLEST: u64 = 48;
 
-/// A victim endpoint with one accepted connection, and the keys of the other end of it.
+/// A victim endpoint with one accepted connection, and the keys of the connection's other end.
 #[derive(Debug)]
 pub struct Rogue {
     /// The endpoint under test.

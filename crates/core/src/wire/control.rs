@@ -116,7 +116,7 @@ pub enum ControlFrame {
     },
     /// A message of an exchange that renews the keys: the initiator's question or the responder's answer.
     Rekey {
-        /// Epoch of the keys that it makes; those of the handshake are of epoch 0.
+        /// Epoch of the keys that the exchange makes; the handshake's keys are of epoch 0.
         epoch: u64,
         /// A message of Noise_KKpsk2.
         message: RekeyMessage,

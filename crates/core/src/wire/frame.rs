@@ -87,7 +87,7 @@ pub enum Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The frames' names, by [`ordinal`](Self::ordinal); those that QUIC has too are called as there.
+    /// The frames' names, by [`ordinal`](Self::ordinal); frames that QUIC also has bear their QUIC names.
     pub const NAMES: [&'static str; 22] = [
         "padding",
         "ping",

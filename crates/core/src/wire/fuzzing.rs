@@ -1,5 +1,5 @@
-//! Bodies and seeds of the fuzz targets for the wire format. The tests run the bodies over the committed corpora; a
-//! body panics where the code breaks a promise.
+//! Bodies and seeds of the fuzz targets for the wire format. The tests run the bodies over the
+//! committed corpora; a body panics if the code violates an invariant.
 
 use anabranch_policy::view::{SymbolId, SymbolSpace};
 use anabranch_types::PathId;

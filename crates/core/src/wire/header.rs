@@ -116,7 +116,7 @@ pub fn protect(packet: &mut [u8], mask: [u8; 6]) {
     *number = masked.to_ne_bytes();
 }
 
-/// Takes the mask off again: the same operation as [`protect`], by its own name.
+/// Removes the mask again: the same operation as [`protect`], under its own name.
 pub fn unprotect(packet: &mut [u8], mask: [u8; 6]) {
     protect(packet, mask);
 }

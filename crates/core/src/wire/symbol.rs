@@ -94,7 +94,7 @@ impl<'a> SourceFrame<'a> {
         Ok(SourceFrame { symbol, floor, payload, last: false })
     }
 
-    /// Reads one that is the last of its block.
+    /// Reads the frame of a symbol that is the last of its block.
     pub(super) fn decode_last(
         reader: &mut Reader<'a>,
         to_end: bool,

@@ -64,8 +64,8 @@ pub struct TransportParameters {
     pub idle_timeout: Option<Duration>,
     /// Name of the profile by which the peer is asked to acknowledge; at most 64 bytes.
     pub ack_profile: Option<String>,
-    /// Names of the erasure codes that this side decodes, between single spaces, the one of its own
-    /// repairs first; at most 256 bytes. `None`: all of the specification, Reed–Solomon first.
+    /// Names of the erasure codes that this side decodes, separated by single spaces, the code of its own repairs
+    /// first; at most 256 bytes. `None`: all of the specification, Reed–Solomon first.
     pub codes: Option<String>,
     /// From an initiator: the responder's id of a connection, to learn only whether the responder
     /// still has it. From a responder: 1 if it has, 0 if not.

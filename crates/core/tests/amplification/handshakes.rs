@@ -29,7 +29,7 @@ pub enum Step {
     Speak { asker: usize, from: u8, padding: usize },
     /// The victim's application writes on all of its connections.
     Write { bytes: usize },
-    /// So many of the victim's next datagrams are lost.
+    /// This many of the victim's next datagrams are lost.
     Lose { datagrams: usize },
     /// Time passes.
     Wait { millis: u64 },

@@ -26,7 +26,7 @@ impl Addresses {
         Addresses { v4: Ipv4Addr::new(10, 77, number, end), v6 }
     }
 
-    /// The client's next addresses: their last byte runs from 3 to 254 and starts over, as the server's is 2.
+    /// The client's next addresses: their last byte runs from 3 to 254 and starts over; 2 is the server's.
     pub(super) fn next(self) -> Self {
         let [.., number, end] = self.v4.octets();
         let end = if (3..254).contains(&end) { end + 1 } else { 3 };

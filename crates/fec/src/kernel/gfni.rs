@@ -59,26 +59,28 @@ static NARROW_ROWS: [unsafe fn(&mut Job<'_, '_>); 6] = [
 /// # Safety
 /// As [`Implementation::run`] of [`AVX512`].
 unsafe fn run_wide(job: &mut Job<'_, '_>) {
-    // SAFETY: passed on to the caller; a job has 1 to `max_rows` outputs.
+    // SAFETY: the caller guarantees the same; the index is in range, since a job has 1 to `max_rows` outputs.
     unsafe { WIDE_ROWS[job.outputs.len() - 1](job) }
 }
 
 /// # Safety
 /// As [`Implementation::run`] of [`AVX2`].
 unsafe fn run_narrow(job: &mut Job<'_, '_>) {
-    // SAFETY: passed on to the caller; a job has 1 to `max_rows` outputs.
+    // SAFETY: the caller guarantees the same; the index is in range, since a job has 1 to `max_rows` outputs.
     unsafe { NARROW_ROWS[job.outputs.len() - 1](job) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 unsafe fn wide<const ROWS: usize, const LANES: usize>(job: &mut Job<'_, '_>) {
-    // SAFETY: the instructions are enabled here; the job is the caller's promise.
+    // SAFETY: this function enables the required CPU features; the caller guarantees that the job is as `Job`
+    // demands.
     unsafe { tile::rows::<Wide, ROWS, LANES>(job) }
 }
 
 #[target_feature(enable = "avx2,gfni")]
 unsafe fn narrow<const ROWS: usize, const LANES: usize>(job: &mut Job<'_, '_>) {
-    // SAFETY: the instructions are enabled here; the job is the caller's promise.
+    // SAFETY: this function enables the required CPU features; the caller guarantees that the job is as `Job`
+    // demands.
     unsafe { tile::rows::<Narrow, ROWS, LANES>(job) }
 }
 
@@ -90,7 +92,7 @@ const fn first(count: usize) -> __mmask64 {
 #[derive(Clone, Copy)]
 struct Wide(__m512i);
 
-// SAFETY of every block: the trait's contract gives the instructions and the pointers.
+// SAFETY of every block: the trait's contract guarantees the CPU features and valid pointers.
 impl Vector for Wide {
     const WIDTH: usize = 64;
     type Factor = __m512i;
@@ -142,8 +144,8 @@ impl Vector for Wide {
     const MASKS: bool = true;
     const PAIRS: bool = true;
 
-    /// One three-way exclusive or in place of two leaves the execution ports to the affine
-    /// instructions, which on AMD's Zen 4 would otherwise have to share them.
+    /// One three-way exclusive or replaces two: on AMD's Zen 4 exclusive ors use the same execution ports as the
+    /// affine instructions.
     #[inline(always)]
     unsafe fn add_two_products(self, operands: [__m512i; 2], factors: [__m512i; 2]) -> Self {
         const XOR: i32 = 0x96;
@@ -158,7 +160,7 @@ impl Vector for Wide {
 #[derive(Clone, Copy)]
 struct Narrow(__m256i);
 
-// SAFETY of every block: the trait's contract gives the instructions and the pointers.
+// SAFETY of every block: the trait's contract guarantees the CPU features and valid pointers.
 impl Vector for Narrow {
     const WIDTH: usize = 32;
     type Factor = __m256i;

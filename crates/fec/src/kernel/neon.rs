@@ -29,21 +29,22 @@ static ROWS: [unsafe fn(&mut Job<'_, '_>); 8] = [
 /// # Safety
 /// As [`Implementation::run`] of [`NEON`].
 unsafe fn run(job: &mut Job<'_, '_>) {
-    // SAFETY: passed on to the caller; a job has 1 to `max_rows` outputs.
+    // SAFETY: the caller guarantees the same; the index is in range, since a job has 1 to `max_rows` outputs.
     unsafe { ROWS[job.outputs.len() - 1](job) }
 }
 
 #[target_feature(enable = "neon")]
 unsafe fn neon<const ROWS: usize, const LANES: usize>(job: &mut Job<'_, '_>) {
-    // SAFETY: the instructions are enabled here; the job is the caller's promise.
+    // SAFETY: this function enables the required CPU features; the caller guarantees that the job is as `Job`
+    // demands.
     unsafe { tile::rows::<V128, ROWS, LANES>(job) }
 }
 
 #[derive(Clone, Copy)]
 struct V128(uint8x16_t);
 
-// SAFETY of every block: the trait's contract gives the instructions and the pointers; the tables
-// are 16 bytes each. Loads and stores need no alignment.
+// SAFETY of every block: the trait's contract guarantees the CPU features and valid pointers; tables have 16 bytes
+// each. Loads and stores need no alignment.
 impl Vector for V128 {
     const WIDTH: usize = 16;
     /// Products with low and with high halves.

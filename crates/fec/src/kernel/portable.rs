@@ -1,8 +1,8 @@
 use super::{Implementation, Job, Start};
 use crate::gf256::NIBBLE_PRODUCTS;
 
-/// Table look-ups in plain Rust: the kernel of machines without a vector one, and the reference
-/// the vector kernels are tested against.
+/// Table look-ups in plain Rust: the kernel for machines without vector instructions, and the reference that the
+/// vector kernels are tested against.
 pub(super) static PORTABLE: Implementation =
     Implementation { name: "portable", max_rows: 4, is_supported: || true, run };
 
@@ -32,8 +32,8 @@ fn multiply_add(factor: u8, input: &[u8], output: &mut [u8]) {
     }
 }
 
-/// The products of `factor` with every byte. Building them costs about as much as 20 look-ups and
-/// spares a 64 KiB table, which would push packets out of the first-level cache.
+/// The products of `factor` with every byte. Building them costs about as much as 20 look-ups and avoids a 64 KiB
+/// table, which would push packets out of the first-level cache.
 fn all_products(factor: u8) -> [u8; 256] {
     let halves = &NIBBLE_PRODUCTS[usize::from(factor)];
     let mut products = [0; 256];

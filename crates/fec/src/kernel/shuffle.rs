@@ -33,26 +33,28 @@ static SSSE3_ROWS: [unsafe fn(&mut Job<'_, '_>); 4] =
 /// # Safety
 /// As [`Implementation::run`] of [`AVX2`].
 unsafe fn run_avx2(job: &mut Job<'_, '_>) {
-    // SAFETY: passed on to the caller; a job has 1 to `max_rows` outputs.
+    // SAFETY: the caller guarantees the same; the index is in range, since a job has 1 to `max_rows` outputs.
     unsafe { AVX2_ROWS[job.outputs.len() - 1](job) }
 }
 
 /// # Safety
 /// As [`Implementation::run`] of [`SSSE3`].
 unsafe fn run_ssse3(job: &mut Job<'_, '_>) {
-    // SAFETY: passed on to the caller; a job has 1 to `max_rows` outputs.
+    // SAFETY: the caller guarantees the same; the index is in range, since a job has 1 to `max_rows` outputs.
     unsafe { SSSE3_ROWS[job.outputs.len() - 1](job) }
 }
 
 #[target_feature(enable = "avx2")]
 unsafe fn avx2<const ROWS: usize, const LANES: usize>(job: &mut Job<'_, '_>) {
-    // SAFETY: the instructions are enabled here; the job is the caller's promise.
+    // SAFETY: this function enables the required CPU features; the caller guarantees that the job is as `Job`
+    // demands.
     unsafe { tile::rows::<V256, ROWS, LANES>(job) }
 }
 
 #[target_feature(enable = "ssse3")]
 unsafe fn ssse3<const ROWS: usize, const LANES: usize>(job: &mut Job<'_, '_>) {
-    // SAFETY: the instructions are enabled here; the job is the caller's promise.
+    // SAFETY: this function enables the required CPU features; the caller guarantees that the job is as `Job`
+    // demands.
     unsafe { tile::rows::<V128, ROWS, LANES>(job) }
 }
 
@@ -63,8 +65,8 @@ fn products(factor: u8) -> &'static NibbleProducts {
 #[derive(Clone, Copy)]
 struct V256(__m256i);
 
-// SAFETY of every block: the trait's contract gives the instructions and the pointers; the tables
-// are 16 bytes each.
+// SAFETY of every block: the trait's contract guarantees the CPU features and valid pointers; tables have 16 bytes
+// each and are aligned to 16.
 impl Vector for V256 {
     const WIDTH: usize = 32;
     /// Products with low and with high halves, each table in both 128-bit lanes.
@@ -120,8 +122,8 @@ impl Vector for V256 {
 #[derive(Clone, Copy)]
 struct V128(__m128i);
 
-// SAFETY of every block: the trait's contract gives the instructions and the pointers; the tables
-// are 16 bytes each and aligned.
+// SAFETY of every block: the trait's contract guarantees the CPU features and valid pointers; tables have 16 bytes
+// each and are aligned to 16.
 impl Vector for V128 {
     const WIDTH: usize = 16;
     /// Products with low and with high halves.

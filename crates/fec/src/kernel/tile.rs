@@ -33,7 +33,7 @@ pub(super) trait Vector: Copy {
     #[inline(always)]
     unsafe fn load_first(from: *const u8, count: usize) -> Self {
         const { assert!(Self::WIDTH <= Buffer::LEN) };
-        // SAFETY: the caller's promise; the buffer holds a whole vector.
+        // SAFETY: the caller guarantees `count` valid bytes; the buffer has room for a whole vector.
         unsafe { Self::load(Buffer::read(from, count).as_ptr()) }
     }
     /// Writes `WIDTH` bytes at `to`.
@@ -43,7 +43,7 @@ pub(super) trait Vector: Copy {
     unsafe fn store_first(self, to: *mut u8, count: usize) {
         const { assert!(Self::WIDTH <= Buffer::LEN) };
         let mut buffer = Buffer::default();
-        // SAFETY: the caller's promise; the buffer holds a whole vector.
+        // SAFETY: the caller guarantees `count` valid bytes; the buffer has room for a whole vector.
         unsafe {
             self.store(buffer.as_mut_ptr());
             buffer.write(to, count);
@@ -59,8 +59,8 @@ pub(super) trait Vector: Copy {
     /// Whether reading and writing part of a vector is about as fast as all of it.
     const MASKS: bool = false;
 
-    /// Whether [`Vector::add_two_products`] is faster than two single steps, and there are
-    /// registers enough for the operands of two inputs.
+    /// Whether [`Vector::add_two_products`] is faster than two single steps, and there are enough registers for the
+    /// operands of two inputs.
     const PAIRS: bool = false;
 
     /// `self + factors[0] · operands[0] + factors[1] · operands[1]`.
@@ -70,7 +70,7 @@ pub(super) trait Vector: Copy {
         operands: [Self::Operand; 2],
         factors: [Self::Factor; 2],
     ) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.add_product(operands[0], factors[0]).add_product(operands[1], factors[1]) }
     }
 }
@@ -136,8 +136,8 @@ struct Tile<'a, const ROWS: usize> {
 }
 
 impl<const ROWS: usize> Tile<'_, ROWS> {
-    /// Computes `count` bytes of each row from byte `offset`, 1 to as many as `MOST` vectors have, in one
-    /// pass over the inputs.
+    /// Computes `count` bytes of each row from byte `offset`, in one pass over the inputs. `count` is 1 to the bytes
+    /// of `MOST` vectors, and a multiple of `V::WIDTH` unless `PART`.
     ///
     /// # Safety
     /// As [`stretch`](Self::stretch).
@@ -152,7 +152,7 @@ impl<const ROWS: usize> Tile<'_, ROWS> {
         macro_rules! by_lanes {
             ($($lanes:literal)*) => {
                 match count.div_ceil(V::WIDTH) {
-                    // SAFETY: the caller's promise, with as many lanes as `count` needs.
+                    // SAFETY: guaranteed by the caller; there are as many lanes as `count` needs.
                     $($lanes if $lanes <= MOST => unsafe {
                         self.stretch::<V, $lanes, PART>(outputs, offset, last);
                     },)*
@@ -163,8 +163,8 @@ impl<const ROWS: usize> Tile<'_, ROWS> {
         by_lanes!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
     }
 
-    /// Computes `LANES` vectors of each row from byte `offset`. If the last one is a `PART` of a vector, only its
-    /// first `last` bytes, 1 to `V::WIDTH`, are computed; otherwise `last` is `V::WIDTH`.
+    /// Computes `LANES` vectors of each row from byte `offset`. If `PART`, only the first `last` bytes of the last
+    /// vector, 1 to `V::WIDTH`, are computed; otherwise `last` must be `V::WIDTH`.
     ///
     /// # Safety
     /// `outputs` and addends must be valid up to the last of these bytes, no input longer than the outputs, there
@@ -177,9 +177,9 @@ impl<const ROWS: usize> Tile<'_, ROWS> {
         last: usize,
     ) {
         let end = offset + (LANES - 1) * V::WIDTH + last;
-        // SAFETY: reads of addends and writes of outputs lie within the bytes the caller vouches for. Inputs
-        // are read up to `end` only where they reach it; elsewhere `load_up_to` stays inside them.
-        // The coefficient pointer advances by `ROWS` per input, as the caller vouches.
+        // SAFETY: reads of addends and writes of outputs lie within the bytes that the caller guarantees. Inputs are
+        // read up to `end` only where they reach it; elsewhere `load_up_to` stays inside them. The coefficient
+        // pointer advances by `ROWS` per input, which the caller guarantees to exist.
         unsafe {
             let mut sums = [[V::zero(); LANES]; ROWS];
             if let Some(addends) = self.addends {
@@ -233,7 +233,7 @@ unsafe fn add_products<V: Vector, const ROWS: usize, const LANES: usize>(
     vectors: [V; LANES],
     column: *const u8,
 ) {
-    // SAFETY: the caller vouches for `column` and the instructions.
+    // SAFETY: the caller guarantees `column` and the CPU features.
     unsafe {
         let mut operands = [vectors[0].operand(); LANES];
         for lane in 1..LANES {
@@ -259,7 +259,7 @@ unsafe fn add_two_products<V: Vector, const ROWS: usize, const LANES: usize>(
     vectors: [[V; LANES]; 2],
     column: *const u8,
 ) {
-    // SAFETY: the caller vouches for `column` and the instructions.
+    // SAFETY: the caller guarantees `column` and the CPU features.
     unsafe {
         let mut operands = [[vectors[0][0].operand(), vectors[1][0].operand()]; LANES];
         for lane in 1..LANES {
@@ -274,7 +274,7 @@ unsafe fn add_two_products<V: Vector, const ROWS: usize, const LANES: usize>(
     }
 }
 
-/// Reads `LANES` vectors at `from`; of the last one only the first `last` bytes if it is a `PART`.
+/// Reads `LANES` vectors at `from`; if `PART`, only the first `last` bytes of the last vector.
 ///
 /// # Safety
 /// The bytes that are read at `from` must be valid, `last` must be 1 to `V::WIDTH`, and `V`'s instructions must
@@ -284,7 +284,7 @@ unsafe fn load_lanes<V: Vector, const LANES: usize, const PART: bool>(
     from: *const u8,
     last: usize,
 ) -> [V; LANES] {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut vectors = [V::zero(); LANES];
         for lane in 0..LANES {
@@ -296,7 +296,7 @@ unsafe fn load_lanes<V: Vector, const LANES: usize, const PART: bool>(
     }
 }
 
-/// Writes `LANES` vectors to `to`; of the last one only the first `last` bytes if it is a `PART`.
+/// Writes `LANES` vectors to `to`; if `PART`, only the first `last` bytes of the last vector.
 ///
 /// # Safety
 /// As [`load_lanes`].
@@ -306,7 +306,7 @@ unsafe fn store_lanes<V: Vector, const LANES: usize, const PART: bool>(
     to: *mut u8,
     last: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for lane in 0..LANES {
             let to = to.add(lane * V::WIDTH);
@@ -353,7 +353,8 @@ impl Buffer {
     #[inline(always)]
     unsafe fn read(from: *const u8, count: usize) -> Self {
         let mut buffer = Buffer::default();
-        // SAFETY: the caller's promise; the buffer is a local.
+        // SAFETY: the caller guarantees `count` valid bytes and `count <= 32`; the buffer is a local, so the ranges
+        // do not overlap.
         unsafe { core::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), count) };
         buffer
     }
@@ -364,7 +365,8 @@ impl Buffer {
     /// `count` bytes must be valid at `to`, and `count` at most 32.
     #[inline(always)]
     unsafe fn write(&self, to: *mut u8, count: usize) {
-        // SAFETY: the caller's promise; the buffer is a local.
+        // SAFETY: the caller guarantees `count` valid bytes and `count <= 32`; the buffer is a local, so the ranges
+        // do not overlap.
         unsafe { core::ptr::copy_nonoverlapping(self.as_ptr(), to, count) };
     }
 

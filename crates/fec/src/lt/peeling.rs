@@ -5,8 +5,8 @@ const UNKNOWN: u16 = u16::MAX;
 /// A source that is held.
 const HELD: u16 = u16::MAX - 1;
 
-/// Most unknown sources in all waiting repairs together, per source of the block, and `MAX_SOURCES` more; repairs
-/// beyond that are not kept. Those of an honest sender reach about 14 where all of a block is lost.
+/// Waiting repairs may together have this many unknown sources per source of the block, plus `MAX_SOURCES`; repairs
+/// beyond that are not kept. An honest sender's repairs reach about 14 per source where all of a block is lost.
 const MOST_MEMBERS: usize = 32;
 
 /// What an undetermined repair lacks.
@@ -35,10 +35,11 @@ pub struct Held<'a> {
     pub repairs: &'a [(u32, &'a [u8])],
 }
 
-/// Follows the symbols of one block that arrive: which sources the repairs determine by peeling, without their bytes.
+/// Follows the symbols of one block as they arrive, without their bytes: which sources the repairs determine by
+/// peeling.
 ///
-/// Repairs that rebuild a block of which every source is lost, mean of 2000 blocks: 1.49 F for F = 24, 1.37 F for 64, 1.25 F for 256 and
-/// 1.21 F for 512. In one of ten blocks they are 1.83, 1.58, 1.34 and 1.27 F.
+/// Repairs needed to rebuild a block of which every source is lost, mean of 2000 blocks: 1.49 F for F = 24, 1.37 F
+/// for 64, 1.25 F for 256 and 1.21 F for 512. One block in ten needs 1.83, 1.58, 1.34 and 1.27 F or more.
 ///
 /// Memory is kept from block to block: at most 100 bytes for each source of the largest.
 #[derive(Debug, Default)]
@@ -96,8 +97,8 @@ impl Peeling {
     }
 
     /// The repair with `key` has arrived. Returns whether it is kept, to be given to [`rebuild`](Self::rebuild). A
-    /// repair without unknown sources is not; one with several is not either once 2 F + 32 repairs are kept, or if the
-    /// waiting repairs together would then have too many unknown sources.
+    /// repair without unknown sources is not kept. A repair with several is not kept once there are 2 F + 32 repairs,
+    /// or if the waiting repairs together would have too many unknown sources.
     pub fn repair(&mut self, key: u32) -> bool {
         let place = self.repairs.len();
         let mut lacks = Waiting { unknown: 0, places: 0 };
@@ -128,7 +129,8 @@ impl Peeling {
         true
     }
 
-    /// Marks a source as held or determined, then every source that becomes the only unknown of a repair.
+    /// Marks a source as held or determined, then as determined every source that becomes the only unknown of a
+    /// repair.
     fn learn(&mut self, source: usize, origin: u16) {
         let done = self.steps.len();
         self.settle(source, origin);
@@ -151,7 +153,8 @@ impl Peeling {
         }
     }
 
-    /// Removes a source that is no longer unknown from the repairs that wait for it.
+    /// Removes a source that is no longer unknown from the repairs that wait for it. A repair left with a single
+    /// unknown determines that source.
     fn release(&mut self, source: usize) {
         let mut waiting = core::mem::take(&mut self.waiting_for[source]);
         self.members -= waiting.len();
@@ -170,7 +173,7 @@ impl Peeling {
         self.waiting_for[source] = waiting;
     }
 
-    /// Rebuilds the missing sources: `out` is called with the index and the bytes of each, as many as a repair has.
+    /// Rebuilds the missing sources: `out` is called with the index of each and its bytes, as long as a repair.
     /// `buffer` is scratch space, which grows as needed.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ impl Row {
         }
     }
 
-    /// The first source in the row that is not among the `known` and not below `from`.
+    /// The first source in the row, from index `from` on, that is not among the `known`.
     fn first_unknown(&self, known: &Bits, from: usize) -> Option<usize> {
         let mut mask = u64::MAX << (from % 64);
         for (at, (word, known)) in self.sources.iter().zip(known).enumerate().skip(from / 64) {
@@ -42,7 +42,7 @@ pub struct Held<'a> {
     pub length: usize,
     /// The sources that have arrived, by rising index, none longer than a repair.
     pub known: &'a [(u16, &'a [u8])],
-    /// The repairs that were worth keeping, in their order.
+    /// The repairs that [`Equations::repair`] kept, in the order in which they arrived.
     pub repairs: &'a [&'a [u8]],
 }
 
@@ -58,7 +58,7 @@ pub struct Equations {
     rows: Vec<Row>,
     /// By source: the row whose pivot it is, or [`NONE`].
     row_of: Vec<u16>,
-    /// Repairs that were worth keeping.
+    /// How many repairs were kept.
     kept: usize,
 }
 
@@ -117,8 +117,8 @@ impl Equations {
         }
     }
 
-    /// The repair with `key` has arrived. True if the other symbols do not imply it: it is then one of
-    /// those that [`rebuild`](Self::rebuild) wants.
+    /// The repair with `key` has arrived. Returns whether it is kept, to be given to [`rebuild`](Self::rebuild): it
+    /// is unless the other symbols imply it.
     pub fn repair(&mut self, key: u32) -> bool {
         if self.deficit() == 0 {
             return false;
@@ -133,7 +133,8 @@ impl Equations {
         helps
     }
 
-    /// Adds a row, whose unknowns lie from `from` on, in echelon form. Returns false if no unknown is left of it.
+    /// Reduces a row without unknowns below `from` to echelon form and adds it. Returns false if no unknown is left
+    /// in it.
     fn insert(&mut self, mut row: Row, from: usize) -> bool {
         let mut from = from;
         while let Some(pivot) = row.first_unknown(&self.known, from) {
@@ -150,11 +151,11 @@ impl Equations {
         false
     }
 
-    /// Rebuilds the missing sources: `out` is called with each index and its bytes, as many as a repair has.
+    /// Rebuilds the missing sources: `out` is called with the index of each and its bytes, as long as a repair.
     /// `buffer` is scratch space, which grows as needed; nothing else is allocated.
     ///
     /// # Errors
-    /// If the symbols do not suffice, or are not those that were announced.
+    /// If the symbols do not suffice, are not those that were announced, or have a wrong length.
     pub fn rebuild(
         &mut self,
         held: &Held<'_>,

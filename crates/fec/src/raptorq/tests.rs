@@ -70,8 +70,8 @@ proptest! {
     }
 }
 
-/// The number of failures in this many trials of probability `chance` that one run in a million exceeds (Poisson's
-/// distribution).
+/// The number of failures, in this many trials of probability `chance`, that at most one run in a million exceeds
+/// (Poisson distribution).
 fn most_failures(trials: u32, chance: f64) -> u32 {
     let mean = f64::from(trials) * chance;
     let (mut term, mut below) = (math::exp(-mean), 0.0);

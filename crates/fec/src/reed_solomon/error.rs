@@ -2,7 +2,7 @@ use core::fmt;
 
 /// Why a block could not be encoded or decoded.
 ///
-/// Encoding errors are the caller's own; every decoding error can be caused by a peer.
+/// Encoding errors are mistakes of the caller; every decoding error can be caused by a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A block needs at least one source symbol.

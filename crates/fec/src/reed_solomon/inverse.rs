@@ -40,7 +40,7 @@ impl<'a, const MAX: usize> CauchyInverse<'a, MAX> {
     }
 }
 
-/// Points of the matrix by their numbers: repairs, of which the points are the complements, or sources.
+/// Points of the matrix by index: the y_j of sources j, which equal j, or the x_i of repairs i, the complements of i.
 #[derive(Clone, Copy)]
 enum Points<'a> {
     /// The points listed.
@@ -57,7 +57,7 @@ impl<'a> Points<'a> {
         run(list).map_or(Points::List(list), |run| Points::Run(run.start, run.end))
     }
 
-    /// The points of `list`, which with the `others` are all below some number.
+    /// The points of `list`, which together with `others` are all numbers below some bound.
     fn but(list: &'a [u8], others: &'a [u8]) -> Self {
         match others.len() < list.len() {
             true => Points::Below((list.len() + others.len()) as u8, others),
@@ -84,8 +84,9 @@ pub(super) fn run(list: &[u8]) -> Option<Range<u8>> {
     list.iter().copied().eq(first..end).then_some(first..end)
 }
 
-/// The sum of the logarithms of `a ^ b` for all b below `end`. The numbers below `end` split into one run for each of
-/// its set bits, of a power-of-2 length and beginning at a multiple of it. Over such a run, `a ^ b` is such a run too.
+/// The sum of the logarithms of `a ^ b` for all b below `end`. The numbers below `end` split into one run for each
+/// set bit of `end`; the length of each is a power of 2, and its first number a multiple of the length. If b takes
+/// all values of such a run, so does `a ^ b` of another one.
 fn below(end: u8, a: u8) -> i32 {
     let mut sum = 0;
     let mut rest = end;

@@ -16,7 +16,7 @@ pub(super) struct Received<'a, const MAX: usize> {
 }
 
 impl<'a, const MAX: usize> Received<'a, MAX> {
-    /// Nothing yet of a block of `sources` source symbols whose repairs have `symbol_length` bytes.
+    /// A block of `sources` source symbols whose repairs have `symbol_length` bytes; nothing of it has arrived.
     #[inline]
     pub(super) fn new(sources: usize, symbol_length: usize) -> Self {
         // Copying a constant is faster than filling an array of references one by one.
@@ -74,22 +74,22 @@ impl<'a, const MAX: usize> Received<'a, MAX> {
         }
     }
 
-    /// The known sources' indices, as they were given.
+    /// The known sources' indices, in the order in which they were given.
     pub(super) fn known_indices(&self) -> &[u8] {
         &self.indices[..self.known_count]
     }
 
-    /// The known sources, as they were given.
+    /// The known sources, in the order in which they were given.
     pub(super) fn known(&self) -> &[&'a [u8]] {
         &self.symbols[..self.known_count]
     }
 
-    /// The indices of as many repairs as sources are missing.
+    /// The indices of the first repairs, as many as sources are missing.
     pub(super) fn repair_indices(&self) -> &[u8] {
         &self.indices[self.known_count..self.sources]
     }
 
-    /// As many repairs as sources are missing.
+    /// The first repairs, as many as sources are missing.
     pub(super) fn repairs(&self) -> &[&'a [u8]] {
         &self.symbols[self.known_count..self.sources]
     }

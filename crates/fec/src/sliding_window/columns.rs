@@ -1,9 +1,9 @@
 //! The unknowns of a decoder's equations, and the column of coefficients that each has.
 
-/// Most missing sources that the repairs which a decoder keeps may cover.
+/// The most missing sources that the equations of a decoder may contain.
 pub const MOST: usize = 512;
 
-/// Which missing sources the equations contain. However far these lie apart, each takes one column.
+/// Which missing sources the equations contain. Each takes one column, however far apart their numbers are.
 #[derive(Debug)]
 pub(super) struct Columns {
     /// Sources and their columns, by number.
@@ -55,7 +55,7 @@ impl Columns {
         }
     }
 
-    /// Frees the columns of which `in_use` says that no equation uses them.
+    /// Frees the columns for which `in_use` returns false.
     pub(super) fn retain(&mut self, in_use: impl Fn(u16) -> bool) {
         let free = &mut self.free;
         self.taken.retain(|(_, column)| {

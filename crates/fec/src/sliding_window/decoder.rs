@@ -8,9 +8,9 @@ use crate::kernel::MAX_INPUTS;
 /// The repairs that a receiver holds, as equations in the sources that it misses. No equation contains the
 /// pivot of another.
 ///
-/// The equations contain at most 512 sources, so there are at most as many equations, each of a symbol's length and 600 bytes
-/// more. Work is bounded by a multiple of the bytes that arrive. Repairs beyond either bound are dropped, as if they had
-/// been lost.
+/// The equations contain at most 512 sources, so there are at most 512 equations, each of a symbol's length plus 600
+/// bytes. Work is bounded by a multiple of the bytes that arrive. Repairs beyond either bound are dropped, as if they
+/// had been lost.
 #[derive(Debug)]
 pub struct Decoder {
     /// All sources below this are known or given up.
@@ -70,8 +70,9 @@ impl Decoder {
         self.base = self.base.max(base);
     }
 
-    /// A repair has arrived. `known` gives the bytes of sources that are held. Returns whether the repair is kept. It is
-    /// not if the others imply it, if the equations would contain too many sources, or if it takes too much work.
+    /// A repair has arrived. `known` gives the bytes of sources that are held. Returns whether the repair is kept: it
+    /// is not if the others imply it, if it contains a source below the base that is not held, if the equations would
+    /// contain too many sources, or if it takes too much work.
     pub fn repair<'a>(
         &mut self,
         repair: Repair,
@@ -94,7 +95,8 @@ impl Decoder {
         let mut count = 0;
         for (number, coefficient) in (repair.first..end).zip(repair.coefficients()) {
             match known(number) {
-                // A repair is as long as its longest source: bytes of a source beyond that are zero, or contradict it.
+                // A repair is as long as its longest source, so bytes of a source beyond the repair's length are zero
+                // or contradict it.
                 Some(source) => {
                     factors[count] = coefficient;
                     sources[count] = source.get(..bytes.len()).unwrap_or(source);
@@ -140,7 +142,7 @@ impl Decoder {
         self.columns.release(number);
     }
 
-    /// The source `number` will never be known: it is eliminated, which spends one of the equations that contain it.
+    /// The source `number` will never be known: it is eliminated, which uses up one of the equations that contain it.
     pub fn give_up(&mut self, number: u64) {
         let Some(column) = self.columns.of(number) else { return };
         let contains = |equation: &Equation| equation.factor(column) != 0;
@@ -158,7 +160,8 @@ impl Decoder {
     }
 
     /// Takes out a source that the equations determine; returns its number and how many bytes were written to `out`.
-    /// Zeros at its end may be left out; the rest of `out` is cleared. To be called until it returns `None`.
+    /// Trailing zeros of the source may be left out; the rest of `out` is cleared. To be called until it returns
+    /// `None`.
     pub fn take_recovered(&mut self, out: &mut [u8]) -> Option<(u64, usize)> {
         if self.searched {
             return None;
@@ -185,8 +188,8 @@ impl Decoder {
         self.spare.pop().unwrap_or_else(|| vec![0; length].into_boxed_slice())
     }
 
-    /// The column of a missing source for `equation`, which is not kept yet. `None` if the source is below `base`, so
-    /// given up or no longer held, or if no column is free.
+    /// The column of a missing source for `equation`, which is not among the kept ones yet. `None` if no column is
+    /// free, or if the source is below `base`: it has been given up or is no longer held.
     fn column(&mut self, number: u64, equation: &Equation) -> Option<u16> {
         if number < self.base {
             return None;
@@ -225,8 +228,8 @@ impl Decoder {
         true
     }
 
-    /// Makes an unknown the pivot of an equation, and eliminates it from the others. Drops the equation if that takes too
-    /// much work.
+    /// Makes the unknown in `column` the pivot of an equation and eliminates it from the others. Drops the equation
+    /// if that takes too much work.
     fn eliminate(&mut self, equation: Equation, column: u16) -> Option<Equation> {
         let others = self.equations.iter().filter(|other| other.factor(column) != 0).count();
         let inverse = gf256::inverse(equation.factor(column));
@@ -248,7 +251,7 @@ impl Decoder {
         Some(self.equations.swap_remove(at))
     }
 
-    /// Drops those equations with an unknown for which `keep` returns false.
+    /// Drops the equations that contain the unknown in `column` and for which `keep` returns false.
     fn retain_with(
         &mut self,
         column: u16,

@@ -93,8 +93,9 @@ impl Equation {
         }
     }
 
-    /// Eliminates the pivots of the others, at most [`MAX_INPUTS`] of which it contains. Since no equation contains the
-    /// pivot of another, all factors are known beforehand, and one product suffices.
+    /// Eliminates the pivots of the `others`; this equation contains at most [`MAX_INPUTS`] of them. Since no
+    /// equation in `others` contains the pivot of another, all factors are known beforehand, and one product
+    /// suffices.
     pub(super) fn eliminate_pivots(&mut self, others: &[Equation]) {
         let (mut factors, mut rows) = ([0; MAX_INPUTS], [&[][..]; MAX_INPUTS]);
         let pivots = others.iter().filter(|other| self.factor(other.pivot) != 0);
@@ -143,7 +144,7 @@ pub(super) fn eliminate(equation: &Equation, others: &mut [Equation]) {
             }
         }
         Kernel::best().multiply_add(&[from], &mut rows[..count], |row, _| factors[row]);
-        // Those without unknowns are the ones changed above, since no equation without unknowns is kept.
+        // An unknown count of 0 marks the equations changed above, since no equation without unknowns is kept.
         others.iter_mut().filter(|other| other.unknowns == 0).for_each(Equation::count);
     }
 }

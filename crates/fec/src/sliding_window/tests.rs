@@ -58,7 +58,7 @@ impl Receiver {
         self.decoder.advance(first);
     }
 
-    /// Sources that elimination over everything at once determines.
+    /// How many sources elimination over all repairs at once determines.
     fn determined(&self) -> usize {
         let unknown: Vec<u64> =
             (0..self.end).filter(|number| !self.known.contains_key(number)).collect();
@@ -248,7 +248,8 @@ fn a_repair_from_far_ahead_is_kept_once() {
     assert_eq!(decoder.deficit(), 112);
 }
 
-/// A source counts as long as an equation contains it: one that is known, given up, or whose equation was dropped makes room.
+/// A source counts while an equation contains it: a source that becomes known, is given up, or whose equation is
+/// dropped makes room.
 #[test]
 fn equations_contain_512_sources_at_most() {
     let (known, repairs) = (BTreeMap::new(), Vec::new());

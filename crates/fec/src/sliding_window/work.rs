@@ -1,13 +1,14 @@
 //! A work budget that grows with the bytes that arrive; a sender cannot make a decoder do more.
 
-/// Work granted for each byte that arrives. Honest symbols need most where half of a full window is lost: a source and
-/// a repair of 1370 bytes each then cause 382 additions beside 128 equations, 300 units of work for each byte.
+/// Work granted for each byte that arrives. Honest symbols need most where half of a full window is lost: a source
+/// and a repair, of 1370 bytes each, then together cause 382 additions while 128 equations are held, which is 300
+/// units of work for each byte.
 const FOR_EACH_BYTE: u64 = 512;
 /// Bytes of the frame around a symbol, which earn work too.
 const FRAME: u64 = 8;
 /// The most work that may be saved up.
 const MOST: u64 = 32 << 20;
-/// Work of an addition beside that for its bytes.
+/// Fixed work of an addition, on top of the work for its bytes.
 const CALL: usize = 256;
 /// Work of looking at an equation whose row is not in the cache.
 const LOOK: usize = 64;

@@ -181,7 +181,7 @@ async fn a_socket_leads_to_a_socket() {
     assert!(refused.to_string().contains("start the program"), "{refused}");
 }
 
-/// Root may do anything, so only other users show this.
+/// Tests nothing as root, who may do anything.
 #[tokio::test]
 async fn who_may_not_is_told_so() {
     let directory = directory();

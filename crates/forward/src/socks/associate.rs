@@ -67,7 +67,8 @@ async fn opened(tcp: &TcpStream) -> io::Result<(Arc<UdpSocket>, IpAddr)> {
     Ok((Arc::new(UdpSocket::bind(local).await?), tcp.peer_addr()?.ip().to_canonical()))
 }
 
-/// The port that a client says it sends from, if the address with it is unspecified or its own: behind a NAT it is not.
+/// The port that a client announced, if the address with it is unspecified or the client's own. A client behind a NAT
+/// announces another address, and its port need not be the one that arrives here either.
 fn port(said: Option<SocketAddr>, peer: IpAddr) -> Option<u16> {
     let said = said.filter(|said| {
         let ip = said.ip().to_canonical();
@@ -114,7 +115,7 @@ impl Client {
         let (head, len) = (len - payload.len(), payload.len());
         self.from = Some(from.port());
         self.associated.belongs_to(from, &self.socket);
-        // Without the client's head, the payload is where a [`buffer`] has it.
+        // Cutting off the client's header leaves the payload at the offset that a [`buffer`] reserves.
         self.associated.send(target, (buffer.get_mut(head..).unwrap_or_default(), len));
     }
 }

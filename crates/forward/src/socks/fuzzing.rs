@@ -11,7 +11,7 @@ use super::message::{
 
 /// Reads what a client sends, in steps as from a socket: a greeting, then a request. No message exceeds the longest,
 /// every step asks for at least a byte, and an accepted target can be asked for by its name. After the request of an
-/// association comes a datagram: the head of its answers has the same target, with the same payload.
+/// association comes a datagram; an answer with its target and its payload reads back as the same target and payload.
 pub fn socks(data: &[u8]) {
     let Some((Ok(()), rest)) = fed(data, greeting) else { return };
     let Some((Ok(asked), rest)) = fed(rest, request) else { return };

@@ -18,7 +18,7 @@ const IPV6: u8 = 4;
 
 /// The answer to a greeting that allows no authentication.
 pub const WELCOME: [u8; 2] = [VERSION, NO_AUTHENTICATION];
-/// The answer to any other greeting.
+/// The answer to a greeting that insists on authentication.
 pub const NO_METHOD: [u8; 2] = [VERSION, 0xff];
 
 /// What a client asks for.
@@ -26,14 +26,14 @@ pub const NO_METHOD: [u8; 2] = [VERSION, 0xff];
 pub enum Asked {
     /// A TCP connection to this target.
     Connect(Target),
-    /// An association for its datagrams, and the address that it sends them from, if it gives one.
+    /// An association for the client's datagrams, with the address that it sends them from, if it gives one.
     Associate(Option<SocketAddr>),
 }
 
 /// Progress of reading a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// At least this many bytes of the message are missing, 1 or more: reading them reads nothing behind the message.
+    /// At least this many bytes of the message are missing, 1 or more. Reading them does not go past its end.
     More(usize),
     /// The message is complete.
     Done(T),
@@ -244,7 +244,7 @@ impl Reply {
         }
     }
 
-    /// The reply as bytes. Its address is 0, as in ssh: the real one would be the peer's.
+    /// The reply as bytes. The address in it is 0, as in ssh, since the real one is an address of the peer.
     pub fn encode(self) -> [u8; 10] {
         [VERSION, self as u8, 0, 1, 0, 0, 0, 0, 0, 0]
     }

@@ -26,7 +26,7 @@ pub(super) struct Counters {
 /// The fate of datagrams so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramCounts {
-    /// Flows now.
+    /// Number of flows at present.
     pub flows: u64,
     /// Datagrams passed to the peer.
     pub sent: u64,

@@ -7,7 +7,7 @@ use super::frame::{Head, MAX_PIECES, Piece};
 
 /// Most incomplete datagrams of a connection.
 const MAX_PARTIAL: usize = 64;
-/// Most bytes of all of them: enough for two of the greatest length, or for 64 usual ones.
+/// Most bytes of all incomplete datagrams of a connection: enough for two of the greatest length, or 64 usual ones.
 const MAX_BYTES: usize = 192 << 10;
 /// Overhead in memory that each piece counts for, bytes.
 const PIECE_COST: usize = 64;
@@ -69,7 +69,7 @@ impl Joiner {
         let same = |partial: &Partial| {
             (partial.stream, partial.flow, partial.datagram) == (head.stream, head.flow, datagram)
         };
-        // Usually it is one of the newest.
+        // Usually the datagram is one of the newest.
         if let Some(index) = self.partial.iter().rposition(same) {
             return index;
         }
@@ -126,8 +126,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is lost, repeated or reordered, only datagrams that were sent come out, and each does whose
-        /// pieces all came.
+        /// Whatever is lost, repeated or reordered, only datagrams that were sent come out, and among them every
+        /// one whose pieces all arrive.
         #[test]
         fn datagrams_come_out_as_they_went_in(
             lengths in proptest::collection::vec((1..3000_usize, 100..1200_usize), 1..20),

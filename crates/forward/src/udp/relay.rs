@@ -246,7 +246,7 @@ impl Relay {
 }
 
 impl Targets {
-    /// Forgets the target that has been sent nothing for longest, if there are too many, and returns it.
+    /// Makes room for another target: if there is none, forgets and returns the target that was sent to longest ago.
     fn make_room(&mut self) -> Option<Reached> {
         if self.reached.len() < MAX_TARGETS {
             return None;
@@ -279,7 +279,7 @@ impl Associated {
         self.relay.send(self.number, target, payload);
     }
 
-    /// Counts a datagram that is malformed or of a stranger.
+    /// Counts a datagram that is malformed or from a stranger.
     pub(crate) fn invalid(&self) {
         self.relay.counters.dropped(Dropped::Invalid);
     }

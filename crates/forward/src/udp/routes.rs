@@ -13,7 +13,7 @@ pub(crate) trait Route: Send + Sync {
     fn take(self: Arc<Self>, flow: u64, payload: &[u8]);
 }
 
-/// Refused targets that are remembered, at most.
+/// Most refused targets that are remembered.
 const MAX_REFUSED: usize = 64;
 
 /// The requests of one connection, by the ids of their streams.
@@ -38,7 +38,7 @@ impl Routes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the refusal of a target has not been reported yet; counts it as reported.
+    /// Whether to report the refusal of a target: once for each, and for [`MAX_REFUSED`] targets at most.
     pub(super) fn is_news(&self, refused: &Target) -> bool {
         let mut requests = self.lock();
         requests.refused.len() < MAX_REFUSED && requests.refused.insert(refused.clone())

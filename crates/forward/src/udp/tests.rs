@@ -326,14 +326,14 @@ async fn a_hostile_peer_has_few_sockets() {
     }
     let counts = peers.of(far.peer()).counts();
     assert_eq!(counts.flows, MAX_FLOWS as u64);
-    // Flows return to the peer's limit when their request closes.
+    // Closing the requests frees their flows.
     requests.iter().for_each(|request| request.close());
     assert_eq!(peers.of(far.peer()).counts().flows, 0);
     drop(near);
 }
 
-/// Flows that a peer makes up cost a socket each, so they come no faster than a resolver's do that asks from another port
-/// each time.
+/// Each flow that a peer invents costs a socket, so flows may begin no faster than those of a resolver that asks from
+/// another port each time.
 #[tokio::test]
 async fn flows_are_begun_at_a_rate() {
     let (_client, _server, _near, far) = connected().await;

@@ -51,8 +51,8 @@ impl CookieBox {
         cookie.first_chunk().copied().ok_or(CryptoError)
     }
 
-    /// The key for one nonce. A key of its own for each long nonce serves as the extended nonce that
-    /// AES-GCM lacks, so the AEAD's own nonce can be zero.
+    /// The key for one nonce. Deriving a key from each 24-byte nonce makes up for the extended nonce that AES-GCM
+    /// lacks, so the AEAD's own nonce can be zero.
     fn key(&self, nonce: &[u8; 24]) -> Result<aead::LessSafeKey, CryptoError> {
         let info = [nonce.as_slice()];
         let okm = self.0.expand(&info, &aead::AES_256_GCM).map_err(|_| CryptoError)?;

@@ -136,8 +136,8 @@ impl HeaderKey {
         HeaderKey::on_washed_stack(&key)
     }
 
-    /// `Aes256` has room for the largest of several implementations. Where the one in use needs less, a move to the
-    /// heap takes along what lies on the stack, and nothing erases that.
+    /// `Aes256` has room for the largest of several implementations. If the one in use needs less, moving it to the
+    /// heap copies what lay on the stack before, and nothing erases that.
     #[inline(never)]
     fn on_washed_stack(key: &[u8; KEY_LEN]) -> Result<Arc<Self>, CryptoError> {
         let key = Aes256::new_from_slice(key).map_err(|_| CryptoError)?;
@@ -150,7 +150,7 @@ impl HeaderKey {
         mask[0]
     }
 
-    /// Several blocks are encrypted side by side, which takes little longer than one.
+    /// Encrypts several blocks side by side, which takes little longer than one.
     fn masks(&self, samples: &[[u8; TAG_LEN]], masks: &mut [[u8; MASK_LEN]]) {
         let several = samples.chunks(AT_ONCE).zip(masks.chunks_mut(AT_ONCE));
         for (samples, masks) in several {
@@ -195,7 +195,7 @@ impl Drop for PacketKey {
     fn drop(&mut self) {
         if let Ok(zero) = key_of(&[0; KEY_LEN]) {
             self.0 = zero;
-            // Makes the key appear to be read, so that the compiler may not leave the overwriting out.
+            // Makes the key appear to be read, so that the compiler must not remove the overwriting.
             core::hint::black_box(&self.0);
         }
     }

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
 /// A secret that two peers share beside their static keys. It is mixed into every handshake between them (Noise
-/// `psk2`), so that who breaks X25519 one day, as a quantum computer might, cannot read what was recorded before.
+/// `psk2`), so that traffic recorded now cannot be decrypted if X25519 is broken one day, for instance by a quantum
+/// computer.
 ///
 /// Written as WireGuard's `PresharedKey`, which `wg genpsk` makes: 44 characters of base64, in a file that others than
 /// its owner may not read. Erased from memory when dropped; never printed by `Debug`.

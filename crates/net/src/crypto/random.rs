@@ -6,8 +6,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 /// The system's generator.
 ///
-/// Systems promise that it cannot fail once it has given anything. If it fails all the same, bytes are
-/// derived from what it gave when the endpoint was made: nothing predictable may take their place.
+/// Systems promise that it cannot fail once it has given anything. If it fails all the same, bytes are derived from
+/// what it gave when the endpoint was made, since they must not be predictable.
 pub(super) struct SystemRandomness {
     system: SystemRandom,
     fallback: hmac::Key,

@@ -33,10 +33,10 @@ struct Coalescing {
     wakeups: u32,
 }
 
-/// If a single task writes, yielding costs more than it brings. So after n yields in vain, 2^n wakeups pass before the next,
-/// with n up to this.
+/// If a single task writes, yielding costs more than it gains. So after n yields in vain, 2^n wakeups pass before the
+/// next yield, with n up to this.
 const MOST_DOUBLINGS: u32 = 9;
-/// If this many bytes wait to be sent, they fill packets by themselves.
+/// If this many bytes wait to be sent, packets are full without yielding.
 const ENOUGH: u64 = 16 << 10;
 
 impl Coalescing {

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 
-/// The batch that is planned and then sent, and datagrams of earlier ones that full kernel buffers refused.
+/// The batch that is planned and then sent, and datagrams of earlier batches that full kernel buffers refused.
 pub(crate) struct Outbox {
     /// Room that the core needs for one datagram.
     room: usize,
@@ -49,13 +49,13 @@ struct Waiting {
 }
 
 impl Outbox {
-    /// An empty one for datagrams of up to `largest` bytes.
+    /// An empty outbox for datagrams of up to `largest` bytes.
     pub(crate) fn new(largest: usize) -> Self {
         Outbox { room: largest.max(1500), planned: Vec::new(), blocked: Vec::new() }
     }
 
-    /// Asks `next` for trains of datagrams, which it writes to the room it is given, until the batch is full or
-    /// there are none. `next` is told which sockets can take some. Returns whether there is something to send.
+    /// Asks `next` for trains of datagrams until the batch is full or there are none. `next` is told which sockets
+    /// are writable, and writes each train to the room it is given. Returns whether there is something to send.
     pub(crate) fn plan(
         &mut self,
         sockets: &Sockets,
@@ -131,7 +131,8 @@ impl Outbox {
     }
 }
 
-/// Sends a run to where `first` goes, or keeps it for later; returns whether it is the first kept for its socket.
+/// Sends a run to the destination of `first`, or keeps it for later; returns true if it is the first run kept for its
+/// socket.
 fn send_run(
     blocked: &mut Vec<Blocked>,
     socket: &Arc<Socket>,

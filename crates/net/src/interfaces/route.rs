@@ -105,7 +105,8 @@ mod message {
                 _ => Err(error),
             };
         }
-        // Routes of other kinds forbid: blackhole, unreachable, prohibit.
+        // Routes of other kinds lead to no peer: blackhole, unreachable and prohibit drop packets, local keeps them
+        // here.
         let usable = message.get(HEADER + 7).is_some_and(|kind| *kind == libc::RTN_UNICAST);
         let attributes = message.get(HEADER + ROUTE..).ok_or_else(short)?;
         let interface = find(attributes, libc::RTA_OIF).and_then(|value| word(value, 0));

@@ -6,9 +6,10 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// Interval of polling where the system sends no notifications; a change is noticed this late at most.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Tells when something about the machine's interfaces or addresses may have changed.
+/// Reports when the machine's interfaces or addresses may have changed.
 ///
-/// On Linux the kernel tells (rtnetlink); elsewhere, or where that is not permitted, once a second.
+/// On Linux it waits for notifications of the kernel (rtnetlink); elsewhere, or where these are not permitted, it
+/// reports once a second.
 #[derive(Debug)]
 pub struct Watch {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -24,7 +25,7 @@ impl Watch {
         }
     }
 
-    /// Waits for a change, or what may be one. If the future is dropped, a change may be told of up to 10 s late.
+    /// Waits for a change, or what may be one. If the future is dropped, a change may be reported up to 10 s late.
     pub async fn changed(&mut self) {
         match self.news().await {
             Ok(()) => tokio::time::sleep(SETTLE).await,

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 /// What a connection is made over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectPaths {
-    /// All of these paths, from sockets that the endpoint has. The connection keeps to them; others
-    /// are the application's to [add](crate::Connection::add_path),
-    /// [move](crate::Connection::move_path) and [remove](crate::Connection::remove_path).
+    /// All of these paths, from sockets that the endpoint has. The connection keeps to them unless the application
+    /// [adds](crate::Connection::add_path), [moves](crate::Connection::move_path) or
+    /// [removes](crate::Connection::remove_path) paths.
     Fixed(Vec<PathSpec>),
     /// Those of the requested paths that exist. While none does, or none is answered, connecting goes on with
     /// those that come up: put a timeout around it. Once connected, paths are added, moved and removed as

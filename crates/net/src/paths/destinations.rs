@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// Destinations tried from one interface, at most.
 const MOST: usize = 2;
 
-/// Places in `routed`, each an address of this machine and one of the peer that it has a route to, that are
-/// worth trying: a neighbour if there is one, else public ones first.
+/// Indices of the pairs in `routed` that are worth trying: a neighbour if there is one, else up to [`MOST`], public
+/// ones first. A pair is an address of this machine and one of the peer that it has a route to.
 pub(super) fn chosen(routed: &[(IpAddr, SocketAddr)]) -> Vec<usize> {
     let near = |(source, remote): &(IpAddr, SocketAddr)| are_neighbours(*source, remote.ip());
     if let Some(place) = routed.iter().position(near) {
@@ -18,7 +18,7 @@ pub(super) fn chosen(routed: &[(IpAddr, SocketAddr)]) -> Vec<usize> {
     places
 }
 
-/// Addresses that the internet does not route.
+/// Whether the internet does not route this address.
 pub fn is_private(ip: IpAddr) -> bool {
     match ip {
         // 100.64.0.0/10 is shared by the customers of a provider (RFC 6598).
@@ -35,7 +35,7 @@ fn shared_bits(ip: Ipv4Addr) -> u32 {
     u32::from(ip) >> 22
 }
 
-/// Whether the two are likely on one link: the same /24, or the same /64.
+/// Whether two addresses are likely on one link: in the same /24 (IPv4) or the same /64 (IPv6).
 pub fn are_neighbours(a: IpAddr, b: IpAddr) -> bool {
     match (a, b) {
         (IpAddr::V4(a), IpAddr::V4(b)) => u32::from(a) >> 8 == u32::from(b) >> 8,

@@ -68,7 +68,7 @@ impl Manager {
     /// Connects as [`ConnectPaths::Managed`](super::ConnectPaths::Managed) says.
     ///
     /// # Errors
-    /// Those of connecting over fixed paths, except that nobody answered.
+    /// As connecting over fixed paths, except for [`ConnectError::NoAnswer`], after which it tries again.
     pub(crate) async fn connect(
         mut self,
         peer: PublicKey,
@@ -142,7 +142,7 @@ impl Manager {
         found
     }
 
-    /// Where paths to connect over begin: up to [`MOST_FIRST`] that are not metered, or metered ones if all are.
+    /// Where paths to connect over begin, up to [`MOST_FIRST`] of them: metered ones only if no other is available.
     fn first_endpoints(&self) -> BTreeMap<Key, LocalEndpoint> {
         let list = interfaces::list().unwrap_or_default();
         let endpoints = self.local_endpoints(&list, false);
@@ -268,7 +268,7 @@ impl Manager {
         }
     }
 
-    /// Brings one path to its local endpoint.
+    /// Opens one path at its local endpoint, or moves it there.
     fn follow(&mut self, connection: &Connection, key: Key, from: LocalEndpoint) {
         let backup = from.usage == PathUsage::Backup;
         let moved = self.managed.get(&key).is_some_and(|managed| managed.from != from);

@@ -1,4 +1,4 @@
-//! Names of paths: that of the interface or one that was given, kept over all paths that come and go there.
+//! Names of paths: the interface's name or a given one, kept over all paths that come and go there.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ const MOST_NAMES: usize = 32;
 pub enum PathStatus {
     /// In use.
     Up,
-    /// Being tried: its address is not proven yet, or it answers again after a silence.
+    /// Being tried: its address is not validated yet, or it answers again after a silence.
     Probing,
     /// Nothing is heard of it, or it is closed.
     Down,
@@ -78,7 +78,7 @@ pub struct NamedPath {
 /// How a path is to be called.
 #[derive(Clone, Debug)]
 pub(crate) struct Naming {
-    /// Paths with the same key bear the same name, one after the other.
+    /// Successive paths with the same key have the same name.
     pub(crate) key: String,
     pub(crate) name: String,
     /// Tells it from another path of the same name.
@@ -109,7 +109,7 @@ impl Named {
         self.last.as_ref().is_some_and(|last| last.state == PathState::Closed)
     }
 
-    /// The path of this name is another one from now on.
+    /// Gives the name to another path, and adds the counters of the present one to `before`.
     fn succeed(&mut self, path: PathId) {
         if let Some(last) = self.last.take().filter(|_| path != self.path) {
             self.before = sum(self.before, last.counters);
@@ -165,7 +165,7 @@ impl PathNames {
         naming: impl Fn(&PathStats, Option<SocketAddr>) -> Naming,
     ) {
         for named in &mut self.0 {
-            // Its slot may have been given to another path since.
+            // A path that is not listed any more is closed: its slot may have been given to another path.
             let Some(last) = &mut named.last else { continue };
             if paths.iter().all(|path| path.id != named.path) {
                 last.state = PathState::Closed;

@@ -105,7 +105,7 @@ const NAME: &str = "a name of up to 15 letters, digits, - and _, for a path with
 /// Reads the value of `cc=`: a congestion control of the registry, with options that it has.
 ///
 /// # Errors
-/// Names those that exist.
+/// If there is no such congestion control or option; the error names those that exist.
 pub fn parse_congestion(text: &str) -> Result<PolicySpec, ParsePathError> {
     let wrong = |error: PolicyError| {
         let allowed = match error {

@@ -176,7 +176,7 @@ impl ConnectionShared {
         }
     }
 
-    /// Ends the connection, which is over and of which the core has forgotten everything.
+    /// Marks a connection that the core no longer knows as gone: releases its ids, and drops it if unused.
     pub(crate) fn end(&self, state: &mut ConnectionState) {
         if !core::mem::replace(&mut state.gone, true) {
             self.endpoint.on_gone(self.handle);
@@ -412,7 +412,7 @@ pub(crate) struct StreamState {
 #[derive(Debug, Default)]
 pub(crate) struct Rest {
     pub(crate) bytes: VecDeque<u8>,
-    /// The stream ends after them.
+    /// The stream ends after these bytes.
     pub(crate) finished: bool,
 }
 

@@ -79,7 +79,7 @@ impl ConnectionShared {
     fn exchange_ids(&self, state: &mut ConnectionState) {
         if let Some(connection) = &mut state.connection {
             self.endpoint.exchange_ids(self.handle, connection);
-            // New ids are sent by the task, which may not be due otherwise.
+            // Wakes the task, which sends new ids to the peer.
             self.mailbox.ring();
         }
     }

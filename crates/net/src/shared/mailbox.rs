@@ -41,8 +41,8 @@ impl Mailbox {
         wake(state);
     }
 
-    /// Hands over a received message of `len` bytes, datagrams of `stride` bytes each but the last. A long
-    /// one takes the buffer along and leaves another in its place.
+    /// Hands over a received message of `len` bytes, which consists of datagrams of `stride` bytes; the last may be
+    /// shorter. The buffer of a long message is handed over too, and another is left in its place.
     #[expect(
         clippy::too_many_arguments,
         reason = "a message as the socket gave it, and its buffer"
@@ -93,7 +93,7 @@ impl Mailbox {
         core::mem::swap(&mut state.letters, empty);
     }
 
-    /// How often it was rung since the last look; 0 if messages have arrived.
+    /// How often the bell was rung since the last look; 0 if messages have arrived.
     pub(crate) fn rings(&self) -> u32 {
         let state = self.lock();
         if state.letters.list.is_empty() { state.rings } else { 0 }

@@ -26,8 +26,8 @@ impl ConnectionShared {
 }
 
 impl Shared {
-    /// A connection holds `bytes` of memory. If connections with its peer hold too much, the largest has to close: returns
-    /// whether it is this one, and asks another one to close.
+    /// Records that a connection holds `bytes` of memory. If the connections with its peer hold too much, the largest
+    /// must close: returns true if that is this one, and asks another one to close.
     fn weigh(&self, handle: Handle, connection: &mut Connection, bytes: u64) -> bool {
         let heaviest = self.lock().router.weigh(connection, bytes);
         if let Some(other) = heaviest.filter(|other| *other != handle)

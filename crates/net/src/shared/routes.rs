@@ -47,12 +47,12 @@ impl Routes {
         tables.connections.values().map(|known| Arc::clone(&known.connection)).collect()
     }
 
-    /// Whether there is none.
+    /// Whether there are no connections.
     pub(crate) fn is_empty(&self) -> bool {
         self.read().connections.is_empty()
     }
 
-    /// Makes a connection known. No packets lead to it yet.
+    /// Registers a connection. No packets lead to it yet.
     pub(crate) fn insert(&self, handle: Handle, connection: Arc<ConnectionShared>) {
         self.write().connections.insert(handle, Known { connection, ids: Vec::new() });
     }

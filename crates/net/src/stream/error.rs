@@ -60,7 +60,8 @@ pub enum ReadToEndError {
 }
 
 impl WriteError {
-    /// `stopped` is what the peer has said, which the core may have forgotten with the stream.
+    /// `stopped` is the code with which the peer has stopped the stream; the core may have forgotten it with the
+    /// stream.
     pub(super) fn new(error: StreamError, stopped: Option<u64>) -> Self {
         match (error, stopped) {
             (StreamError::Stopped(code), _) | (_, Some(code)) => WriteError::Stopped(code),
@@ -70,7 +71,7 @@ impl WriteError {
 }
 
 impl ReadError {
-    /// `reset` is what the peer has said, which the core may have forgotten with the stream.
+    /// `reset` is the code with which the peer has reset the stream; the core may have forgotten it with the stream.
     pub(super) fn new(error: StreamError, reset: Option<u64>) -> Self {
         match (error, reset) {
             (StreamError::Reset(code), _) | (_, Some(code)) => ReadError::Reset(code),

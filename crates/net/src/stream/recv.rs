@@ -67,7 +67,7 @@ impl RecvStream {
         }))
     }
 
-    /// Bytes that can be read at once.
+    /// Bytes that can be read without waiting.
     fn readable(&self) -> usize {
         let state = self.connection.shared.lock();
         let rest = state.streams.get(&self.id).and_then(|stream| stream.rest.as_ref());

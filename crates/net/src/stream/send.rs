@@ -43,7 +43,7 @@ impl SendStream {
         poll_fn(|cx| self.poll_write_some(cx, bytes)).await
     }
 
-    /// Queues all of `bytes`, as the send buffer has room.
+    /// Queues all of `bytes`, waiting for room in the send buffer.
     pub async fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), WriteError> {
         while !bytes.is_empty() {
             let taken = self.write(bytes).await?;
@@ -109,7 +109,7 @@ impl SendStream {
         self.urgency().map(|(class, _)| class)
     }
 
-    /// The stream's place among those of its class; `None` once the stream has ended.
+    /// The stream's priority within its class; `None` once the stream has ended.
     pub fn priority(&self) -> Option<i32> {
         self.urgency().map(|(_, priority)| priority)
     }
@@ -118,8 +118,8 @@ impl SendStream {
         self.connection.shared.lock().connection.as_ref()?.stream_urgency(self.id)
     }
 
-    /// Treats what is written from now on, and what waits to be sent, as `class` wants it. The half of an
-    /// accepted stream that leads back to the peer begins as bulk.
+    /// Gives what is written from now on, and what waits to be sent, the traffic class `class`. The sending half of
+    /// an accepted stream begins as bulk.
     ///
     /// # Errors
     /// When the connection or the stream has ended.

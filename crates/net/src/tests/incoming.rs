@@ -172,8 +172,8 @@ async fn one_who_waits_no_more_cannot_be_accepted() {
     drop(server);
 }
 
-/// Forty programs of one machine ask an application that decides on nobody. They have their places and no more, and a
-/// peer from elsewhere is heard beside them.
+/// Forty programs of one machine ask an application that decides on nobody. They get the 16 places of one address and
+/// no more, and a peer from another address is still heard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_that_nobody_decides_on_is_bounded() {
     let server = Endpoint::bind(open_to_all(), [local(1)]).unwrap();
@@ -186,7 +186,7 @@ async fn a_crowd_that_nobody_decides_on_is_bounded() {
             client.connect(key, [path]).await.map(drop)
         });
     }
-    // Longer than a place among those that wait is safe.
+    // Waits longer than the 2 s for which a waiting peer cannot be replaced.
     for _ in 0..60 {
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(server.shared().lock().incoming.len() <= 16);

@@ -19,7 +19,7 @@ const SHARE: f64 = 0.34;
 pub(super) struct Entry {
     name: String,
     sample: Sample,
-    /// Value at whose height in the figure the name stands if there is room; `None`: in order from the top.
+    /// The value beside which the name stands, if there is room; `None` for names in order from the top.
     beside: Option<f64>,
 }
 

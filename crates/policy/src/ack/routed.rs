@@ -78,8 +78,8 @@ pub fn build_all(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyErro
     make(options, Route::All)
 }
 
-/// Cost of a path for an acknowledgement: a lost one costs about another round trip. The least round trip
-/// counts, since a side that mostly acknowledges has few samples, and one delayed answer would distort their mean.
+/// Cost of a path for an acknowledgement, s: a lost acknowledgement costs about another round trip. The least round
+/// trip counts, since a side that mostly acknowledges has few samples, whose mean one delayed answer would distort.
 fn cost(path: &PathView) -> f64 {
     match path.rtt.samples {
         0 => f64::INFINITY,

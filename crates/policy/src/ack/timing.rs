@@ -12,8 +12,8 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
     option("about", "what a report covers: the path that is due, or every path (all)", "path"),
 ];
 
-/// Acknowledges every this many packets, reordering and congestion marks at once, anything else within
-/// a delay (RFC 9000 §13.2).
+/// Acknowledges once `every` packets are pending, reordering and congestion marks at once, and anything else within
+/// `delay` (RFC 9000 §13.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
     every: u32,

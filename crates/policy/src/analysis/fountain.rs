@@ -6,7 +6,7 @@ use anabranch_types::{Rng, math};
 /// fails to decode (FMTCP eq. 4). `window` is the live congestion window in packets.
 pub fn decoding_failure(window: u32, extra: u32, p: f64) -> f64 {
     let sent = u64::from(window) + u64::from(extra);
-    // The tail term by term, because one minus the head loses the digits of a small tail.
+    // Sums the tail itself, because one minus the head would lose the precision of a small tail.
     (u64::from(extra) + 1..=sent).map(|lost| math::binomial(sent, p, lost)).sum::<f64>().min(1.0)
 }
 
@@ -14,7 +14,7 @@ pub fn decoding_failure(window: u32, extra: u32, p: f64) -> f64 {
 const FEW: usize = 8;
 
 /// The chance that more than `spare` packets are lost in all, where each of `paths` has a number of packets and the
-/// share of them that it loses: eq. 4 for a block on several paths (a Poisson binomial distribution).
+/// share of them that it loses: FMTCP eq. 4 for a block on several paths (a Poisson binomial distribution).
 pub fn losses_beyond(spare: u32, paths: impl Iterator<Item = (u32, f64)>) -> f64 {
     let kept = spare as usize + 1;
     if kept <= FEW {

@@ -2,9 +2,9 @@
 //! included: LATE's forecast.
 //!
 //! A round sends a window w. If all of it arrives, the next round begins after a round trip R, with 2w packets
-//! below the slow-start threshold and w + 1 above. If some is lost, but three packets arrive, the rest is
-//! retransmitted fast: the next round begins after 2R, with w/2. If fewer than three arrive, the timer has to fire:
-//! the next round begins after RTO + R/2, with one packet.
+//! below the slow-start threshold and w + 1 above. If some packets are lost but at least three arrive, the lost ones
+//! are retransmitted fast: the next round begins after 2R, with w/2. If fewer than three arrive, the timer has to
+//! fire: the next round begins after RTO + R/2, with one packet.
 
 mod grid;
 mod odds;
@@ -38,11 +38,11 @@ pub const MAX_WINDOW: u32 = 512;
 /// Times beyond this many round trips are forecast as this many.
 pub const MAX_ROUNDS: u32 = 200;
 
-/// Probability below which forecasts for a scheduler do not follow a course of events.
+/// Forecasts for a scheduler do not follow courses of events that are less probable than this.
 pub const PRUNED: f64 = 1e-6;
 
-/// The three ways in which a round may end, each with its chance and the packets delivered in all the
-/// time, given that way.
+/// The three ways in which a round may end, each with its chance and the mean number of packets that are then
+/// delivered within the whole time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcomes {
     /// Nothing is lost.
@@ -128,12 +128,12 @@ pub enum Reading {
     #[default]
     Model,
     /// As they are printed. The recursive terms of eqs 9, 14 and 22 are not weighted by the chance of their branch, so
-    /// that what they give grows beyond all bounds; a window of one or two packets times out although nothing is lost
+    /// that their result grows without bound; a window of one or two packets times out although nothing is lost
     /// (eqs 15, 16 and 18); windows and thresholds may fall to 0 (eqs 12 and 21).
     Literal,
 }
 
-/// Makes forecasts, and keeps its tables from one to the next.
+/// Makes forecasts, and keeps its tables from one forecast to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Forecaster {
     pruned: f64,
@@ -184,7 +184,7 @@ impl Forecaster {
         packets
     }
 
-    /// How many packets the rounds that begin at `turn` deliver in the mean. Enters the states that follow them.
+    /// Mean number of packets that the rounds beginning at `turn` deliver. Enters the states that follow them.
     fn step(&mut self, path: &Forecast, turn: Turn) -> f64 {
         let (until, later) = self.row.split_at_mut(turn.rounds + 1);
         let ([.., place], [clean, repaired, ..]) = (until, later) else { return 0.0 };

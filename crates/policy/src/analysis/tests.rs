@@ -20,7 +20,7 @@ fn the_table_of_alphas_beside_the_exact_distribution() {
     for column in table_ii(90, 0.5) {
         close(column.exact, column.printed, if column.epsilon == 0.01 { 0.1 } else { 0.03 });
     }
-    // The α of Table II, fitted at p = .5, is far off at p = .1.
+    // The α of Table II, close to the exact one at p = .5, is far off at p = .1.
     close(exact_alpha(90, 0.1, 0.01), 1.9, 0.05);
 }
 
@@ -327,7 +327,8 @@ fn moved_in_the_mean(path: &DeliveryPath, best: &DeliveryPath) -> f64 {
     (1.0 - path.loss) * path.rtt / 2.0 + lost
 }
 
-/// FMTCP's Theorem 3 has PEDT in the order of EDT. Its induction leaves the best path out, and for two others it is wrong.
+/// FMTCP's Theorem 3 says that paths are in the same order by PEDT as by EDT. Its induction leaves out the best path,
+/// and for two other paths the theorem is wrong.
 #[test]
 fn theorem_3_fails_for_two_paths_that_are_not_the_best() {
     let best = DeliveryPath { loss: 0.0, rtt: 0.02, rto: 0.02 };
@@ -338,7 +339,7 @@ fn theorem_3_fails_for_two_paths_that_are_not_the_best() {
     close(lossy.expected_delivery(), 0.95, 1e-9);
     close(moved_in_the_mean(&long, &best), 0.5, 1e-12);
     close(moved_in_the_mean(&lossy, &best), 0.104, 1e-12);
-    // The closed form is the mean of what is drawn: the deviation of a draw is .03.
+    // The closed form is the mean of the draws: the deviation of one draw is .018.
     let mut random = Rng::new(3);
     let drawn = (0..20_000).map(|_| lossy.draw_moved(&best, 0.0, &mut random)).sum::<f64>();
     close(drawn / 20_000.0, 0.104, 0.001);

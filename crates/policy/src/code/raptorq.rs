@@ -21,8 +21,8 @@ const SURPLUS: u16 = 8;
 /// Most source symbols of a block. RFC 6330 allows 56,403, but the core holds at most 1024 symbols of a block.
 const SOURCES: u16 = 1024 - SURPLUS;
 
-/// Work of solving a block for each of its symbols, in addition to that for each byte. Measured: 20,000 to 25,000
-/// instructions for each symbol and 10 to 19 for each byte, in blocks of 1016 to 10 symbols.
+/// Work of solving a block for each of its symbols, in units of 16 instructions; each byte takes one unit more.
+/// Measured: 20,000 to 25,000 instructions per symbol and 10 to 19 per byte, in blocks of 1016 to 10 symbols.
 const FOR_EACH_SYMBOL: u64 = 1500;
 
 /// RFC 6330 with one source block for each coding block.
@@ -96,7 +96,7 @@ struct Counting {
     sources: u16,
     missing: u16,
     repairs: u16,
-    /// Solving the block has failed with what has arrived by now.
+    /// Whether solving the block has failed with the symbols that have arrived so far.
     failed: bool,
 }
 

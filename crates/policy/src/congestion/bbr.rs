@@ -196,7 +196,7 @@ impl Bbr {
         }
     }
 
-    /// Takes the rate sample in. True when a round trip begins with it and it is not app-limited.
+    /// Takes the rate sample in. True if the sample begins a round trip and is not app-limited.
     fn update_rate(&mut self, event: &AckEvent) -> bool {
         let Some(sample) = event.rate else { return false };
         let round_start = sample.prior_delivered >= self.round_end && event.acked_packets > 0;

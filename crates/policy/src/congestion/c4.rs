@@ -33,13 +33,13 @@ const TIMID_PUSH: f64 = 17.0 / 16.0;
 /// Eras of cruising before a push, and eras without growth that end the initial state.
 const CRUISING_ERAS: u32 = 4;
 const FLAT_ERAS: u32 = 3;
-/// Pushes in a row that raise the rate before the initial state is entered again.
+/// Number of pushes in a row that must raise the rate for the initial state to be entered again.
 const PUSHES: u32 = 3;
 /// Most by which a round trip counts as longer than the least, s (spec: MAX_JITTER).
 const MAX_JITTER: f64 = 0.25;
 /// Largest delay threshold, s.
 const MAX_THRESHOLD: f64 = 0.025;
-/// Most that one congestion signal takes off the rate.
+/// Largest share of the rate that one congestion signal takes off.
 const MAX_CUT: f64 = 0.25;
 /// Jitter is high where the least round trip is below this share of the longest.
 const HIGH_JITTER: f64 = 0.4;
@@ -60,7 +60,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Era {
     start: Time,
-    /// Shortest and longest round trip acknowledged in it, s.
+    /// Shortest and longest round-trip time acknowledged in the era, s.
     min_rtt: f64,
     max_rtt: f64,
     /// Nominal rate when the era began.
@@ -86,12 +86,12 @@ pub struct C4 {
     /// Eras that cruising has lasted, and eras in a row of the initial state without growth.
     eras: u32,
     flat: u32,
-    /// Whether the recovery under way has seen congestion: then measurements do not raise the rate.
+    /// Whether congestion caused the recovery under way or was seen in it: then measurements do not raise the rate.
     congested: bool,
     /// The α of the push that the recovery under way follows, if it does, and the rate before it.
     push: Option<f64>,
     before_push: f64,
-    /// Whether the last push raised the rate, and how many in a row did.
+    /// Whether the last push raised the rate by enough, and how many in a row did.
     pushed: bool,
     pushes: u32,
     /// Smoothed share of packets lost or marked.
@@ -201,7 +201,8 @@ impl C4 {
 
     fn answer(&mut self, event: &AckEvent, cut: f64) {
         match self.state {
-            // Congestion of packets that left before recovery began, which was answered then.
+            // Does not cut the rate again: most of this congestion was met by packets that left before recovery
+            // began.
             State::Recovery => self.congested = true,
             State::Initial => self.recover(true, event.now),
             State::Cruising | State::Pushing => {
@@ -213,7 +214,8 @@ impl C4 {
         }
     }
 
-    /// The longest round trip grows at once and decays by an eighth an era, while no more than the rate is sent.
+    /// The longest round trip grows at once, and decays by an eighth of its distance from the era's; the least does
+    /// the reverse. Eras in which more than the nominal rate was sent change neither.
     fn end_era(&mut self) {
         let Era { min_rtt, max_rtt, .. } = self.era;
         if self.alpha_before > CRUISING || max_rtt == 0.0 {

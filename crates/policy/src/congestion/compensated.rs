@@ -64,14 +64,15 @@ const DOWN_ROUNDS: u32 = 4;
 const DRAIN_ROUNDS: u32 = 12;
 /// Rounds between two looks whether a rival still holds the queue.
 const COMPETE_ROUNDS: u32 = 16;
-/// Share of what we did not send by which the queue must have shrunk, if it is a queue; and that shows that
-/// all of it is ours.
+/// Share of what we did not send by which the delay must have shrunk if it comes from a queue, and the share from
+/// which all of that queue is ours.
 const RESPONDS: f64 = 0.3;
 const ALL_OURS: f64 = 0.8;
 /// Share of the rate that was sent that arrives, if the bottleneck has not become slower.
 const ARRIVES: f64 = 0.85;
-/// Delays in the time that one packet takes to pass. Below the first, none of our packets is taken to wait. Below the
-/// second, no other flow is taken to hold a queue, since our own packets leave in trains and wait for each other.
+/// Delays, in units of the time that one packet takes to pass the bottleneck. Below the first, none of our packets is
+/// taken to wait. Below the second, no other flow is taken to hold a queue, since our own packets leave in trains and
+/// wait for each other.
 const FEW: f64 = 2.0;
 const TRAIN: f64 = 8.0;
 /// Queue target as a share of the round-trip time, and its least value, s.
@@ -101,7 +102,7 @@ pub struct Compensated {
     /// Most that our queue may add to the delay, s.
     longest_queue: f64,
     phase: Phase,
-    /// The phase before it.
+    /// The previous phase.
     before: Phase,
     /// Rounds that the phase has lasted, and that cruising lasts.
     rounds: u32,
@@ -310,7 +311,7 @@ impl Compensated {
         }
     }
 
-    /// Whether we have sent less for so long that a queue that is left must be somebody else's.
+    /// Whether we have sent less for so long that a queue that is left must be another flow's.
     fn is_held(&self) -> bool {
         self.phase == Phase::Down && (self.rounds >= DOWN_ROUNDS || self.before == Phase::Compete)
     }
@@ -335,14 +336,14 @@ impl Compensated {
         }
     }
 
-    /// If loss answers our sending: lowers the rate to what passes, and begins a window there.
+    /// If loss responds to our sending rate, lowers the rate to what passes, and begins a window there.
     fn answer_response(&mut self, event: &AckEvent) {
         let Some(random) = self.response.conclude() else { return };
         self.rate.fall_to(self.rate.delivery() / (1.0 - random.min(0.95)));
         self.rival.restart(event, random, self.product(self.delay.typical()) as u64, self.packet);
     }
 
-    /// Answers full queues and marks: what grows stops to.
+    /// Responds to full queues and marks, which end startup and probing up.
     fn answer_congestion(&mut self, event: &AckEvent, round_over: bool) {
         let starting = self.phase == Phase::Startup;
         let packet = self.packet as f64 * 8.0 / self.rate.delivery().max(1.0);
@@ -373,7 +374,7 @@ impl CongestionController for Compensated {
     fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let starting = self.phase == Phase::Startup;
         let random = self.rival.random().share();
-        // While a queue of ours stands, what is lost beyond the better times' share may be its drops.
+        // While a queue of ours stands, losses beyond random loss in its better times may be drops of that queue.
         let least = if self.delay.own() > 0.0 { self.rival.random().least() } else { random };
         let round_over = self.rate.on_ack(event, random, least, starting);
         let rise = self.delay.on_ack(event);

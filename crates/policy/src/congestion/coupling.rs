@@ -36,14 +36,13 @@ fn linked_gain(siblings: &[PathView]) -> f64 {
     if total > 0.0 { best / (total * total) } else { f64::INFINITY }
 }
 
-/// Packets to which a loss may shrink a window: one if there are other paths, so that a congested one is left
-/// almost empty, else two as in TCP.
+/// Packets to which a loss may shrink a window: one if there are other paths, so that a congested path is left almost
+/// empty, else two as in TCP.
 pub(super) fn least_packets(siblings: &[PathView]) -> u64 {
     if paths(siblings).nth(1).is_some() { 1 } else { 2 }
 }
 
-/// The path's part of one flow's share: all of it, or an equal part with each other path that shares its
-/// bottleneck.
+/// The path's part of one flow's share: 1/n if n usable paths, itself included, share its bottleneck.
 pub(super) fn flow_share(event: &AckEvent, siblings: &[PathView]) -> f64 {
     let own = paths(siblings).find(|path| Some(path.id) == event.path);
     let shares = own.map_or(0, |own| own.shares);

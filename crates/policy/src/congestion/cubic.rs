@@ -55,7 +55,7 @@ pub struct Cubic {
     /// Window and threshold before the last cut, packets.
     before: (f64, f64),
     collapse: u32,
-    /// As Linux counts (tcp_cubic.c).
+    /// Whether to count as Linux does (tcp_cubic.c): in whole packets, and with no faster growth for `w_est`.
     linux: bool,
     /// What ends slow start besides losses and marks.
     hystart: Option<HyStart>,
@@ -101,8 +101,8 @@ impl Cubic {
         }
     }
 
-    /// Makes the window, at the same loss, this share of one flow's: windows of CUBIC go with C^¼ (RFC 9438 §5.1),
-    /// those of its Reno-friendly region with the root of Reno's increase, as in RFC 6356.
+    /// Makes the window this share of a whole flow's at the same loss: CUBIC's window is proportional to C^¼ (RFC
+    /// 9438 §5.1), and in the Reno-friendly region to the square root of Reno's increase, as in RFC 6356.
     pub(super) fn set_share(&mut self, share: f64) {
         let squared = share * share;
         (self.scale, self.increase) = (SCALE * squared * squared, squared);

@@ -17,7 +17,7 @@ pub(super) struct AdditiveCwnd {
     packet: u64,
     /// Packets below which the threshold does not fall.
     least: u64,
-    /// Bytes acknowledged in congestion avoidance that have not yet bought a packet of window.
+    /// Bytes acknowledged in congestion avoidance for which the window has not grown yet.
     credit: u64,
     last_cut: LastCut,
     /// Window and threshold before the last cut.
@@ -194,7 +194,7 @@ impl LastCut {
         LastCut(Some(now))
     }
 
-    /// Whether a packet sent then belongs to the flight that the cut already answered.
+    /// Whether a packet sent at `sent` belongs to the flight that the cut already answered.
     pub(super) fn answered(self, sent: Time) -> bool {
         self.0.is_some_and(|cut| sent <= cut)
     }
@@ -213,7 +213,7 @@ impl LastCut {
     }
 }
 
-/// A controller that is a rule for one [`AdditiveCwnd`]: what it does not decide, the window does.
+/// A controller made of one [`AdditiveCwnd`] and a rule for it; the window does what the rule does not decide.
 pub(super) trait CwndRule: Debug + Send {
     /// The window.
     fn additive(&self) -> &AdditiveCwnd;

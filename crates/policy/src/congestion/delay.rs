@@ -8,13 +8,13 @@ use crate::congestion::AckEvent;
 /// What a finished round showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round {
-    /// Least round-trip time of the round; the others may include the queue of our own burst.
+    /// Least round-trip time of the round; longer ones may include the queue of our own burst.
     pub(super) rtt: Duration,
-    /// The mean of its round-trip times.
+    /// Mean of the round's round-trip times.
     pub(super) mean: Duration,
-    /// Least round-trip time ever: that without a queue.
+    /// Least round-trip time ever, taken as the one without a queue.
     pub(super) base: Duration,
-    /// Acknowledgements in it.
+    /// Acknowledgements in the round.
     pub(super) samples: u32,
 }
 
@@ -80,7 +80,7 @@ impl Rounds {
     }
 }
 
-/// Veno's N, the packets in queues by the newest full round, and the limit from which the path is congested.
+/// Veno's N, the packets in queues as of the newest full round, and the limit from which the path is congested.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     rounds: Rounds,
@@ -94,8 +94,8 @@ impl Backlog {
         Backlog { rounds: Rounds::default(), last: None, limit }
     }
 
-    /// Takes in an acknowledgement; returns whether the path is congested by the packets of a window of `cwnd`
-    /// bytes that wait in queues.
+    /// Takes in an acknowledgement; returns whether so many packets of a window of `cwnd` bytes wait in queues that
+    /// the path is congested.
     pub(super) fn take(&mut self, event: &AckEvent, cwnd: u64, packet: u64) -> bool {
         if let Some(round) = self.rounds.take(event) {
             self.last = Some(round);

@@ -11,13 +11,13 @@ const LOW_WINDOW: f64 = 16.0;
 const TRAIN_GAP: Duration = Duration::from_millis(2);
 /// Round-trip samples of a round before the least of them is judged (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
-/// Slow start ends where the least of a round exceeds the least of all by an eighth, within these bounds
-/// (`HYSTART_DELAY_THRESH`).
+/// Slow start ends where the least round-trip time of a round exceeds the least of all by more than an eighth of the
+/// latter, limited to these bounds (`HYSTART_DELAY_THRESH`).
 const LEAST_RISE: Duration = Duration::from_millis(4);
 const MOST_RISE: Duration = Duration::from_millis(16);
 
-/// Looks at one round trip after another (Ha and Rhee 2011, §IV; Linux, `hystart_update`). Not paced: half of the least
-/// round trip bounds a train.
+/// Examines each round trip (Ha and Rhee 2011, §IV; Linux, `hystart_update`). As for senders that are not paced, half
+/// of the least round-trip time bounds a train.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HyStart {
     /// Least round-trip time of all.

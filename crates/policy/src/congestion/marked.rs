@@ -11,19 +11,19 @@ use crate::congestion::cwnd::MAX_CWND;
 
 /// Factor on the bound at a mark (RFC 8511 §3.1).
 const KEPT: f64 = 0.8;
-/// Packets by which the bound grows in a round trip: as much as makes the average that of a flow which
-/// halves and grows by one (3·(1 − b)/(1 + b) for what is kept, b; RFC 9438 §4.3).
+/// Packets by which the bound grows in a round trip, so that its mean is that of a flow which halves and grows by
+/// one: 3·(1 − b)/(1 + b), where b is the share kept (RFC 9438 §4.3).
 const GROWTH: f64 = 1.0 / 3.0;
-/// Packets in a bound below which it grows in proportion to itself: a third of a packet is a large step for
-/// a flow of two, and many such flows would keep the queue marking every other packet.
+/// A bound below this many packets grows in proportion to itself: a third of a packet is a large step for a flow of
+/// two packets, and many such flows would keep the queue marking every other packet.
 const SMALL: f64 = 8.0;
-/// Round trips in which a large bound is back where the mark was met, however large it is.
+/// Round trips in which a bound of any size grows back to where the mark was met, at the latest.
 const BACK_IN: f64 = 32.0;
-/// Above this many times the bytes at which the last mark was met, marks say nothing of the room there is: the
-/// bound then grows by [`EXPLORING`] of itself in a round trip.
+/// Above this many times the bytes at which the last mark was met, that mark says nothing about the free capacity:
+/// the bound then grows by [`EXPLORING`] of itself in a round trip.
 const BEYOND: f64 = 1.5;
 const EXPLORING: f64 = 0.125;
-/// Least bound, packets: below one, the round trip's single packet waits for the pacer.
+/// Least bound, packets. Below one packet, the pacer sends less than one packet in a round trip.
 const LEAST: f64 = 0.25;
 /// Loss beyond this is not compensated further.
 const MAX_LOSS: f64 = 0.9;
@@ -57,7 +57,7 @@ impl MarkBound {
         if let Some(bound) = &mut self.0
             && !event.app_limited
         {
-            // What was lost beside the acknowledged bytes left no mark either.
+            // Lost bytes count as well: they passed the queue without a mark.
             let passed = event.acked_bytes as f64 / (1.0 - event.loss.mean.clamp(0.0, MAX_LOSS));
             let rounds = (passed / bound.bytes.max(packet)).min(1.0);
             bound.bytes = (bound.bytes + bound.growth(packet) * rounds).min(MAX_CWND as f64);
@@ -82,7 +82,7 @@ impl MarkBound {
 }
 
 impl Bound {
-    /// Bytes by which it grows in a round trip without a mark.
+    /// Bytes by which the bound grows in a round trip without a mark.
     fn growth(&self, packet: f64) -> f64 {
         if self.bytes > self.met * BEYOND {
             return self.bytes * EXPLORING;

@@ -18,8 +18,8 @@ const MEMORY: usize = 10;
 /// In slow start the window and with it the rate double from round to round; if the rate grows by less than this
 /// factor, the path is full.
 const GROWING: f64 = 1.25;
-/// When the limit has held for this long, the queue is drained for a round to measure the round trip without it, which
-/// shows after this many rounds: the path may have become longer, and a limit for the old one would starve the flow.
+/// When the limit has held for this long, a *look* drains the queue to measure the round trip without it, which takes
+/// this many rounds: the path may have become longer, and a limit for the old round trip would starve the flow.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 const LOOK_ROUNDS: u32 = 2;
 
@@ -27,11 +27,11 @@ const LOOK_ROUNDS: u32 = 2;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plateau {
     rounds: Rounds,
-    /// The round under way: when it began, bytes acknowledged in it, and whether the window was used all the while.
+    /// The round under way: when it began, bytes acknowledged in it, and whether the window was not filled at times.
     began: Time,
     bytes: u64,
     unused: bool,
-    /// Bytes per second of the last rounds in which the window was used, the newest first.
+    /// Bytes per second of the last rounds in which the window was always filled, the newest first.
     rates: [f64; MEMORY],
     /// Least round-trip time, s, since the last look; 0 before there is one.
     base: f64,

@@ -87,7 +87,7 @@ impl CwndRule for Westwood {
         self.measure(event);
         let pipe = self.pipe();
         if self.cwnd.congested(event) {
-            // Nothing measured yet: as Reno.
+            // Without a measurement, the window is halved as in Reno.
             let target = if self.twice > 0.0 { pipe } else { self.cwnd.bytes() / 2 };
             self.cwnd.cut(event.now, target, 2);
         } else if self.cwnd.may_grow(event) {

@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Packets that a path keeps in queues before its share is known, and at least.
+/// Least number of packets that a path keeps in queues; also the number before its share is known.
 const LEAST_ALPHA: f64 = 2.0;
 
 /// Weighted Vegas. A round's delay is the mean of its samples, as in its paper; Vegas here takes the least.

@@ -1,7 +1,7 @@
 //! A delay-based window that yields to flows which fill the queue.
 //!
 //! A flow that keeps a few packets in the queue takes some bandwidth from a flow that fills it. So this watches the
-//! history of round-trip times: if they rise from round to round although the own window has not grown, another flow is
+//! history of round-trip times: if they rise from round to round although its window has not grown, another flow is
 //! filling the queue. Then only one packet stays in flight until half of the added delay is gone (pTCP §6, TCP
 //! friendliness: "the congestion window is reset to one upon detection of consistent increase").
 

@@ -36,9 +36,9 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002's detector, for paths that keep packets in order and for paths that do not.
 ///
 /// In order, a packet is lost when the largest acknowledged number is `packets` above it, or when it was
-/// sent `time` round-trip times ago and a later one is acknowledged. Once packets have come late, those
-/// that are missing are waited for as long as any came late, counted from when they were overtaken. If a late
-/// packet was further behind than the packet threshold, packets are not counted any more.
+/// sent `time` round-trip times ago and a later one is acknowledged. Once packets have come late, a missing packet is
+/// waited for as long as the latest of them was late, counted from when the missing packet was overtaken. If a late
+/// packet was at least the packet threshold behind, packets are not counted any more.
 #[derive(Clone, Debug)]
 pub struct PacketThreshold {
     packets: u64,
@@ -76,7 +76,7 @@ impl Extent {
     }
 }
 
-/// The largest recent extent, kept for the current and the previous half of the time it is remembered.
+/// The largest recent extent, for each of the two newest halves of the time for which extents are remembered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reordering {
     current: Extent,
@@ -130,7 +130,7 @@ impl LossDetector for PacketThreshold {
 
     fn on_late(&mut self, packet: &Late) {
         let rtt = &packet.rtt;
-        // A packet that comes later than `longest` counts as lost: no timer waits for it.
+        // A packet that is late by more than `longest` counts as lost: no timer waits for it.
         let longest = rtt.smoothed.max(rtt.variation.saturating_mul(self.window));
         let extent = Extent { late: packet.late.min(longest), gap: packet.gap };
         self.reordering.add(packet.now, extent, self.half(rtt));

@@ -88,7 +88,8 @@ impl<T: Default> ByBlock<T> {
     }
 }
 
-/// MPLOT's smoothing with gain 1/2 and the variance of eq. 3; the counts seen so far, before the first update.
+/// MPLOT's smoothing with gain 1/2 and the variance of eq. 3. Before the first update, the counts so far give the
+/// estimate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Smoothed {
     /// Mean and variance, once there has been an update.

@@ -94,7 +94,7 @@ fn single<'a>(path: &PathView, view: &SchedulerView<'a>) -> impl Iterator<Item =
 }
 
 /// The earliest time at which other paths can have sent what they carry of a block: when its first symbol left, or
-/// the oldest packet that is unacknowledged on any of them, whichever is later.
+/// when the oldest unacknowledged packet of these paths left, whichever is later.
 fn left(block: &BlockView, path: &PathView, view: &SchedulerView<'_>) -> Time {
     let carries = |other: &&PathView| other.id != path.id && block.in_flight_by(other) > 0;
     let oldest = view.paths.iter().filter(carries).filter_map(|other| other.oldest_unacked).min();

@@ -58,8 +58,8 @@ const CHANGE: f64 = 0.25;
 const COVERED_DEVIATIONS: f64 = 3.0;
 /// Repairs that may be wasted for each second round that they spare a bulk block.
 const ROUND_WORTH: f64 = 5.0;
-/// The same for a block that has waited for a round trip, behind which later ones wait, and at the end of the
-/// data.
+/// The same at the end of the data, for a block that has been open for more than a round trip, behind which later
+/// ones wait, and for reactive repairs of urgent classes.
 const LATE_ROUND_WORTH: f64 = 20.0;
 
 /// See the module's documentation.
@@ -71,7 +71,7 @@ pub struct Budget {
     /// Round trips of the quickest path for which a live block stays open. A loss is repaired that much later, which
     /// is still sooner than after a report of it. Interactive blocks close as soon as nothing waits.
     linger: f64,
-    /// Times between moments at which no live data waits.
+    /// Smoothed time from one moment at which no live data waits to the next.
     pauses: Interval,
     /// Repairs of live data that has a sliding window.
     sliding: Sliding,
@@ -103,7 +103,7 @@ impl Budget {
         (cap as u16).clamp(8, view.max_symbols)
     }
 
-    /// Repairs that may still be wasted: `overhead` times the sources sent and 64 more, less those wasted already.
+    /// Repairs that may still be wasted: `overhead` · (sources sent + 64), minus those wasted already.
     fn allowance(&self, view: &RedundancyView<'_>) -> f64 {
         let budget = self.overhead * (view.sources_sent + 64) as f64;
         (budget - view.repairs_unneeded as f64).max(0.0)

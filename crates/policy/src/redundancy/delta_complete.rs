@@ -2,7 +2,7 @@
 //!
 //! A block is δ-complete (definition 2) when, with a chance of at least 1 − δ̂, enough of its symbols that are on
 //! their way arrive. How many more symbols that takes depends on the paths that will carry them; a scheduler that knows
-//! asks with these ([`Demand`](crate::view::Demand)), and without it, they are taken to go on the path of least loss.
+//! these paths names them when it asks ([`Demand`](crate::view::Demand)), else the path of least loss is assumed.
 //!
 //! Readings: the chance is over the paths that the block's packets are on (B8), so that eq. 4 is the case of a single one.
 //! Only what may still be lost unnoticed counts, the packets of the last round trip: those in flight, and of those to be sent
@@ -132,8 +132,8 @@ impl DeltaComplete {
         risk
     }
 
-    /// Whether a quick test shows that `block` is complete with what is under way, each symbol in a packet of its
-    /// own: as though all of it were on the path of most loss.
+    /// Whether a quick test shows that `block` is complete with what is under way: it assumes that each symbol has a
+    /// packet of its own, and that all are on the path of most loss.
     fn is_plainly_complete(&self, block: &BlockView, most_loss: f64) -> bool {
         let symbols = u32::from(block.in_flight) + u32::from(block.queued);
         let spare = symbols.checked_sub(u32::from(block.deficit()));

@@ -70,7 +70,8 @@ pub struct MeanSigma {
     at_opening: bool,
     /// The loss estimate when the newest block was opened.
     opened_with: f64,
-    /// The last bound on sources, after the loss and the codeword it was computed for: estimates often stay the same.
+    /// Loss and codeword length of the last bound on sources, and the bound; kept since estimates often do not
+    /// change.
     bound: Option<(f64, u16, u16)>,
 }
 

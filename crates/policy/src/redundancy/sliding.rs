@@ -147,8 +147,8 @@ impl RedundancyPolicy for Sliding {
         BlockShape { sources, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
-    /// What the rate leaves over: the last symbols of the data get a repair too. It is the next repair sent
-    /// early, so an application that writes symbol by symbol does not get a repair for each symbol.
+    /// The last symbols of the data get a repair even if the rate does not ask for one yet. It is the next repair
+    /// sent early, so that an application that writes symbol by symbol does not get a repair for each symbol.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let room = view.max_symbols.saturating_sub(block.sources);
         if !view.flushing || self.owed < 1e-6 || room == 0 {

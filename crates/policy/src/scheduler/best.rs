@@ -147,8 +147,8 @@ pub(super) fn due_on_fastest(
     }
 }
 
-/// The answer of the scheduler of least round-trip time, except that a path slower than the fastest, which has no room
-/// now, gets new data only if it does not yield. `yields` is asked about the slower path and the fastest.
+/// The answer of the scheduler of least round-trip time, except that while the fastest path has no room, a slower one
+/// gets new data only if `yields(slower, fastest)` is false.
 pub(super) fn fastest_unless(
     path: PathId,
     view: &SchedulerView<'_>,

@@ -108,7 +108,8 @@ impl Blest {
         needed > window - (size + (slow.bytes_in_flight + slow.bytes_queued) as f64)
     }
 
-    /// Adapts the factor once in a least round trip of the slow path: up if the buffer has been full since, else down.
+    /// At most once per least round-trip time of the slow path, raises the factor if the buffer has been full since,
+    /// else lowers it.
     fn adapt(&mut self, slow: &PathView, now: Time) {
         let period = self.span(slow).least;
         if now < self.adapted + period {

@@ -37,7 +37,8 @@ pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> 
     Ok(Box::new(Earliest))
 }
 
-/// Time until the path can send: its pacer's, and that of a packet to leave a full window.
+/// Time until the path can send: until its pacer admits a packet and, if the window is full, until a packet leaves
+/// it.
 fn wait(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     if path.ready {
         return Duration::ZERO;

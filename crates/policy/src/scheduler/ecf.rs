@@ -39,7 +39,7 @@ impl Ecf {
         let rtt = |path: &PathView| path.rtt.smoothed.as_secs_f64();
         let waiting_data =
             f64::from(view.fresh.of_all_classes()) * f64::from(view.fresh.symbol_size);
-        // Rounds in which a path sends what waits; it always has its window to send.
+        // Round trips in which a path sends the waiting data, at least one.
         let rounds = |path: &PathView| (waiting_data / path.cwnd.max(1) as f64).max(1.0);
         let spread = slow.rtt.variation.max(fast.rtt.variation).as_secs_f64();
         let hysteresis = if self.waiting { 1.0 + self.beta } else { 1.0 };

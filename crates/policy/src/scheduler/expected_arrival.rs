@@ -35,7 +35,7 @@ const MAX_LOSS: f64 = 0.99;
 pub struct ExpectedArrival {
     virtually: bool,
     pending: usize,
-    /// Source symbols for which the newest block was opened: what blocks to come are taken to hold.
+    /// Source symbols for which the newest block was opened; blocks to come are taken to hold as many.
     planned: u16,
 }
 

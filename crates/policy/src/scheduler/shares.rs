@@ -18,7 +18,8 @@ use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
 /// A forecast of what paths deliver.
 pub(super) trait Expectation: Debug + Send {
-    /// The packets that it delivers within `time` from a window of `window` packets with slow-start threshold `ssthresh`.
+    /// Packets that `path` delivers within `time` from a window of `window` packets with slow-start threshold
+    /// `ssthresh`.
     fn packets(&mut self, path: &Forecast, time: Duration, window: u32, ssthresh: u32) -> f64;
 
     /// A new symbol, which comes after the shares of the others, goes to the slowest path, `master`, now.
@@ -38,13 +39,13 @@ pub(super) trait Expectation: Debug + Send {
 struct Share {
     /// The path, and when its share was forecast.
     of: Option<(PathId, Time)>,
-    /// Packets that the path is expected to deliver.
+    /// Packets that the path is expected to deliver if its whole window leaves now.
     forecast: f64,
-    /// Further packets for each one in flight, if windows are clocked.
+    /// Packets expected for each one in flight, which makes room for them when acknowledged, if windows are clocked.
     by_flight: f64,
     /// After a timeout: nothing is expected before this time or an acknowledgement.
     silent: Option<Time>,
-    /// Symbols that may be queued on the path: the forecast, less half of what is in flight.
+    /// Symbols that may be queued on the path: what it can be given now and deliver in time.
     queue: u64,
     /// Symbols of the share that the path has not been given yet.
     left: u32,
@@ -58,7 +59,7 @@ pub(super) struct Shares<E> {
     options: SharesOptions,
     /// By slot.
     shares: [Share; MAX_PATHS],
-    /// When the plan in force has been carried out: a half round trip of the slowest path after it was made.
+    /// When the plan in force ends: after the time that a packet on the slowest path takes to arrive.
     ends: Option<Time>,
 }
 
@@ -134,8 +135,8 @@ impl<E: Expectation> Shares<E> {
         Shares { expectation, options, shares: Default::default(), ends: None }
     }
 
-    /// Shares the data of the next half round trip of `master` out among the others (algorithm 1, lines 4 to 16). What
-    /// is queued on a path is part of its share.
+    /// Shares out, among the other paths, the data of the time that a packet on `master` takes to arrive (algorithm
+    /// 1, lines 4 to 16). What is queued on a path is part of its share.
     fn plan(&mut self, master: &PathView, view: &SchedulerView<'_>) {
         let half = |path: &PathView| path.rtt.smoothed / 2;
         let forward = self.options.forward;
@@ -154,7 +155,7 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// Packets that a path can be given now, what is queued among them, and deliver within `time`.
+    /// Packets that a path can be given now and deliver within `time`, including those queued.
     fn new_packets(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) -> f64 {
         self.forecast(path, time, view);
         let Some(share) = self.shares.get(usize::from(path.slot)) else { return 0.0 };
@@ -198,7 +199,7 @@ impl<E: Expectation> Shares<E> {
         let granted = u64::from(view.fresh.window) * u64::from(view.fresh.symbol_size);
         let round = path.round();
         let loss = path.loss.mean.clamp(0.0, 1.0);
-        // The model includes what losses do to a window; to a rate they only do away with the packets lost.
+        // The model includes what losses do to a window. A paced rate stays as it is, less the packets lost.
         let (loss, arriving) = if round.paced { (0.0, 1.0 - loss) } else { (loss, 1.0) };
         let forecast = Forecast {
             rtt: path.rtt.smoothed.max(Duration::from_nanos(1)),

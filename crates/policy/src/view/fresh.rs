@@ -44,8 +44,8 @@ pub struct FreshView {
     /// Symbols that may be made before the receiver grants more, by the least of its
     /// credits for symbols, for the connection and for the stream that is next.
     pub credit: u32,
-    /// Symbols that may be outstanding in all: `credit`, and those made since the oldest that the receiver has not yet
-    /// acknowledged in order, or recovered, that one included.
+    /// Symbols that may be outstanding in all: `credit`, and all made from the oldest one on that the receiver has
+    /// neither acknowledged in order nor recovered.
     pub window: u32,
 }
 
@@ -55,8 +55,8 @@ impl FreshView {
         self.symbols.saturating_add(self.beyond)
     }
 
-    /// Those symbols by class, classes without any left out. What follows the next class counts as bulk, since the
-    /// view does not tell its class.
+    /// Source symbols that could be made now, by class, without empty classes. What follows the next class counts as
+    /// bulk, since the view does not tell its class.
     pub fn classes(&self) -> impl Iterator<Item = (TrafficClass, u32)> + use<> {
         let classes = [(self.class, self.symbols), (TrafficClass::Bulk, self.beyond)];
         classes.into_iter().filter(|(_, symbols)| *symbols > 0)

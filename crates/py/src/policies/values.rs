@@ -29,7 +29,7 @@ pub(super) fn rate(rate: Bitrate) -> Option<u64> {
     (rate > Bitrate::ZERO).then(|| rate.as_bps())
 }
 
-/// Reads a non-negative number, whole or not, rounded down, that `object` gives as `what`.
+/// Reads a number that is not negative and rounds it down. An error calls it `what` of the class of `object`.
 pub(super) fn amount(
     object: &Bound<'_, PyAny>,
     value: &Bound<'_, PyAny>,
@@ -45,7 +45,7 @@ pub(super) fn amount(
     }
 }
 
-/// The error that `object` gives a value of the wrong type as `what`.
+/// The error for a `value` of the wrong type as `what` of the class of `object`.
 pub(super) fn wrong(object: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, what: &str) -> PyErr {
     PyTypeError::new_err(format!("{}.{what} is {}", kind(object), shown(value)))
 }

@@ -6,7 +6,8 @@ use anabranch_types::Time;
 
 /// Window scale (RFC 7323) that a SYN announces: windows up to 64 MiB in steps of 1 KiB.
 const WINDOW_SCALE: u8 = 10;
-/// Lowest port number of either end. No well-known protocol uses it, so a dissector takes the packets for none.
+/// Lowest port number; both ends of a stream have the same. Well-known protocols do not use these numbers, so no
+/// dissector mistakes the packets for theirs.
 const PORT: u16 = 58_000;
 
 /// Writes what a packet looks like on the wire into `bytes`, as far as it is known, and returns its

@@ -45,7 +45,7 @@ pub(super) struct Releases {
 }
 
 impl Releases {
-    /// The releases of a valid `config`, drawn from the stream of `seed` called `stream`.
+    /// The releases of a valid `config`; the random draws are the substream of `seed` called `stream`.
     pub(super) fn new(config: Clumps, seed: u64, stream: &str) -> Self {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (least, most) = (nanos(config.least), nanos(config.most));

@@ -17,8 +17,8 @@ pub struct Jitter {
     /// The time within which the correlation of two packets falls to 1/e; zero if each packet draws for itself.
     /// At most a day.
     pub correlation: Duration,
-    /// Whether a packet may overtake one sent before it, by jitter or because the delay fell. If not, it
-    /// arrives at the same instant as that packet, without a transmission time of its own.
+    /// Whether a packet may overtake one sent before it, by jitter or because the delay fell. If not, a packet
+    /// that would overtake arrives at the same instant as the earlier one, without a transmission time of its own.
     pub reorder: bool,
 }
 
@@ -33,7 +33,7 @@ impl Jitter {
     /// Checks the parameters for a link whose delay begins with `delay`.
     ///
     /// # Errors
-    /// When a parameter is out of its range: names the first, and the range.
+    /// When a parameter is out of its range; the error names the first such parameter and its range.
     pub fn validate(&self, delay: Duration) -> Result<(), DelayError> {
         let error = |key, given, allowed| Err(DelayError::new(key, format!("{given:?}"), allowed));
         if self.size > MAX_SIZE {
@@ -131,7 +131,7 @@ impl JitterProcess {
         }
     }
 
-    /// The lower bound of [`delay`](Self::delay) for the link's delay `delay`.
+    /// A lower bound of [`Self::delay`] while the link's delay is `delay`.
     pub(super) fn least(&self, delay: Duration) -> Duration {
         match (&self.source, self.law) {
             (Source::None | Source::Uniform(_), _) | (_, JitterLaw::Uniform) => delay,

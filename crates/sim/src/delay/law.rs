@@ -8,7 +8,7 @@ use super::quantile::{Gamma, normal_cdf};
 /// the link's delay μ is the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterLaw {
-    /// Uniform from the link's delay to the sum of delay and size.
+    /// Uniform from the link's delay to the delay plus the size.
     #[default]
     Uniform,
     /// Normal, with negative values set to zero, which raises the mean above μ, by 0.083 σ for σ = μ.

@@ -38,7 +38,7 @@ impl DelayConfig {
     /// Checks every part against the range that its documentation states.
     ///
     /// # Errors
-    /// When a value is outside its range: names the first such key, and the range.
+    /// When a value is outside its range; the error names the key of the first such value and its range.
     pub fn validate(&self) -> Result<(), DelayError> {
         for (_, delay) in self.schedule.steps() {
             if *delay > MAX_DELAY {

@@ -69,7 +69,7 @@ fn solve(shape: f64, z: f64, least: f64) -> f64 {
     while below(high) {
         (low, high) = (high, high * 2.0);
     }
-    // Fifty halvings reach the precision that matters in a double.
+    // Fifty bisections come close to the precision of a double.
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
         if below(middle) { low = middle } else { high = middle }

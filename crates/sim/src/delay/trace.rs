@@ -17,7 +17,7 @@ pub struct DelayTrace {
     period: u64,
 }
 
-/// Most lines of a file, blank lines and comments not counted.
+/// Maximum number of lines in a file; blank lines and comments are not counted.
 const MAX_LINES: usize = 20_000_000;
 /// What a line may hold.
 const LINE: &str = "a millisecond above the one before it, up to 10 days after the first, and a delay of 0 to \
@@ -27,7 +27,8 @@ impl DelayTrace {
     /// Reads `text`. Blank lines and everything after `#` are ignored.
     ///
     /// # Errors
-    /// When a line is not two numbers in range or its time does not rise (names the first); for fewer than two lines.
+    /// When a line is not two numbers in range or its time does not rise; the error names the first such line. When
+    /// there are fewer than two lines.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut delays: Vec<(u64, Duration)> = Vec::new();
         let (mut first, mut latest) = (None, (0, ""));

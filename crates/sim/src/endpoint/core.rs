@@ -47,7 +47,7 @@ pub struct CoreConfig {
     pub messages: Option<Messages>,
     /// When the application stops writing; what was written by then is delivered.
     pub stop: Time,
-    /// Packets that one key seals before it is changed; `None` for no limit.
+    /// Packets after which a packet key is due for replacement; `None` for no limit.
     pub key_limit: Option<u64>,
 }
 
@@ -73,11 +73,11 @@ const FIRST_NETWORK: u8 = 10;
 const FIRST_PORT: u16 = 1000;
 /// A prime, so that the pattern never lines up with symbols, buffers or power-of-two sizes.
 const PATTERN: usize = 65_521;
-/// Most bytes written or read at a time.
+/// Maximum number of bytes written or read at a time.
 const CHUNK: usize = 16_384;
 /// Largest datagram that an endpoint may send.
 const MAX_DATAGRAM: usize = 65_536;
-/// Most datagrams that an endpoint sends at one instant: more indicates an endless loop.
+/// Maximum number of datagrams that an endpoint sends at one instant: more indicates an endless loop.
 const MOST_AT_ONCE: u32 = 200_000;
 /// Approximate bytes of packet, symbol and frame headers in a datagram.
 const SYMBOL_HEADER: u64 = 40;
@@ -163,7 +163,7 @@ impl Host {
     }
 
     /// Hands a packet to the endpoint. The stream number of a packet is the version of the sending end's
-    /// address: its source for data, its destination for replies.
+    /// address, which is the source of data and the destination of replies.
     fn receive(&mut self, arrival: Arrival<'_>) {
         let Payload::Datagram(payload) = arrival.payload else { return };
         let Some(port) = self.ports.iter().position(|port| *port == arrival.port) else { return };

@@ -13,7 +13,7 @@ pub trait Flow: Debug + Send {
     /// Everything counted since the start.
     fn counters(&self, engine: &mut Engine) -> Counters;
 
-    /// The state of one path, or of all together: windows added up, times and losses averaged.
+    /// The state of one path, or of all together: congestion windows summed, times and losses averaged.
     fn instant(&self, engine: &mut Engine, path: Option<usize>) -> Instant;
 
     /// What was delivered, and when.
@@ -62,7 +62,7 @@ pub enum FlowFailure {
     Refused(String),
     /// A connection ended.
     Closed(String),
-    /// The receiver read something else than was written.
+    /// The receiver read data that differs from what was written.
     Corrupt(String),
     /// An endpoint sends without end at one instant, so that time cannot advance.
     Stuck,
@@ -115,7 +115,7 @@ pub struct MessageLog {
 /// A transfer from its beginning to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// When the application wanted it.
+    /// When the application requested the transfer.
     pub opened: Time,
     /// When its last byte was delivered.
     pub ended: Time,

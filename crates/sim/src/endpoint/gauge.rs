@@ -31,7 +31,7 @@ pub struct Log {
     pub symbols_sent: Vec<(u64, Time)>,
     /// Source symbols of a connection that arrived or were decoded, and when.
     pub symbols_held: Vec<(u64, Time)>,
-    /// Coding blocks of a connection whose packets all have a known fate.
+    /// Recovered coding blocks of a connection, once the fate of all their packets is known.
     pub blocks: Vec<BlockRecord>,
 }
 
@@ -44,7 +44,7 @@ pub struct Watched {
     pub losses: bool,
 }
 
-/// What is logged beside packets.
+/// What is logged in addition to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     /// Length of the stream slices that count as blocks, bytes.

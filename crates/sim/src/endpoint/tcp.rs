@@ -34,14 +34,15 @@ pub struct TcpProtocol {
     pub control: PolicySpec,
     /// Congestion control of each path, in path order, where it is not `control`.
     pub path_controls: Vec<Option<PolicySpec>>,
-    /// Explicit loss notification: whether the sender is told which segments were lost at random and not to a queue, a
-    /// round trip after each was sent or with the first acknowledgement that shows the gap.
+    /// Explicit loss notification: whether the sender is told which segments were lost at random and not to a queue.
+    /// The notice of a loss arrives a round trip after the segment was sent, or with the first acknowledgement that
+    /// shows the gap.
     pub loss_notices: bool,
     /// A time that the host takes before it sends, uniform from zero to this.
     pub send_jitter: Duration,
     /// Paths, by bit, on which a middlebox removes the options of multipath connections, both ways.
     pub stripped: u16,
-    /// How one stream goes over several paths, if it does; its subflows replace `config`.
+    /// How one stream uses several paths, if it does; the configuration of its subflows then replaces `config`.
     pub meta: Option<MetaConfig>,
     /// How an application stripes one stream over connections of several paths, if it does.
     pub striping: Option<Box<StripingConfig>>,

@@ -22,10 +22,10 @@ pub struct UdpConfig {
 /// When a [`Udp`] source sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UdpPattern {
-    /// Always, at even distances.
+    /// Always, at equal intervals.
     Constant,
-    /// In bursts whose lengths, like those of the pauses between them, are exponentially distributed
-    /// with these means; it starts with a burst.
+    /// In bursts with pauses between them, both of exponentially distributed length with these means; starts
+    /// with a burst.
     OnOff {
         /// Mean length of a burst.
         on: Duration,
@@ -113,7 +113,7 @@ impl Udp {
         let units = u64::from(self.config.size.max(1)).saturating_mul(UNITS_PER_BYTE);
         let units = units.saturating_add(self.carry);
         self.carry = units % rate;
-        // At least a nanosecond, so that no rate stops time.
+        // At least a nanosecond, so that time advances at any rate.
         self.next += Duration::from_nanos((units / rate).max(1));
         if self.next >= self.burst_ends
             && let UdpPattern::OnOff { off, .. } = self.config.pattern

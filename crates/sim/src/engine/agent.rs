@@ -10,17 +10,18 @@ use crate::link::DropCause;
 
 /// A protocol endpoint, an application, or both, driven by packets and its own timer.
 ///
-/// It knows time only as an argument, sends through the [`Outbox`] it is given, and draws random
+/// An agent knows time only as an argument, sends through the [`Outbox`] it is given, and draws random
 /// numbers only from substreams named after itself.
 pub trait Agent: Any + Debug + Send {
-    /// The agent has got a port: the local end of a path. Called once per path, in the order in which
-    /// [`Engine::connect`](super::Engine::connect) was, before the run.
+    /// The agent has got a port: the local end of a path. Called once per path, in the order of the calls of
+    /// [`Engine::connect`](super::Engine::connect), before the run.
     fn attach(&mut self, port: PortId);
 
-    /// A packet has arrived at one of the agent's ports, or was refused on the way.
+    /// A packet has arrived at one of the agent's ports.
     fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>);
 
-    /// The agent's start has come, or the time that [`next_timer`](Self::next_timer) named.
+    /// The agent's start has come, or the time that [`next_timer`](Self::next_timer) named, or the agent was
+    /// [woken](super::Engine::wake).
     fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>);
 
     /// When to call [`handle_timer`](Self::handle_timer) next, if at all. Asked after every call; the
@@ -48,14 +49,14 @@ pub struct Arrival<'a> {
     pub ecn: Ecn,
     /// When it was sent.
     pub sent: Time,
-    /// What it carries. A datagram may be taken; what is left there is reused.
+    /// What it carries. The agent may take a datagram's buffer; a buffer left here is reused.
     pub payload: &'a mut Payload,
 }
 
 /// A packet that was dropped somewhere on its route.
 #[derive(Debug)]
 pub struct Loss<'a> {
-    /// The present: for random loss, when it would have arrived at the end of the link that lost it.
+    /// The current time: for random loss, when it would have arrived at the end of the link that lost it.
     pub now: Time,
     /// The port it was sent from.
     pub port: PortId,
@@ -107,7 +108,7 @@ impl<'a> Outbox<'a> {
         self.network.send(&mut self.watch, port, stream, size, ecn, payload);
     }
 
-    /// An empty buffer for a datagram: of one that was received, so that none need be allocated.
+    /// An empty buffer for a datagram, reused from an earlier datagram if possible, which saves an allocation.
     pub fn buffer(&mut self) -> Vec<u8> {
         self.network.buffer()
     }

@@ -30,7 +30,7 @@ impl Digest {
         };
         let what =
             u64::from(link.0) << 40 ^ u64::from(size) << 8 ^ fate << 2 ^ u64::from(ecn.bits());
-        // Odd constants: multiplying by them loses nothing, so one differing input always shows.
+        // Multiplying by an odd constant is invertible, so a single differing input always changes the digest.
         let first = (self.0 ^ time.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let second = (first.rotate_left(31) ^ what).wrapping_mul(0xd6e8_feb8_6659_fd93);
         self.0 = second ^ second >> 32;

@@ -10,7 +10,8 @@ use crate::link::{Delivery, DropCause, Dropped, FaultConfig, LinkOutput};
 
 /// Packets remembered for replays.
 const MEMORY: usize = 64;
-/// Bound of the mask by which garbage changes a stream number: the low 16 bits, which tell ports apart.
+/// Exclusive bound of the number that garbage XORs into a stream number: the low 16 bits, where core endpoints
+/// keep the sending end's UDP port.
 const STRAY: u64 = 1 << 16;
 
 /// Decides what comes out of a link in place of each packet.
@@ -110,7 +111,7 @@ impl Faults {
         })
     }
 
-    /// A datagram of garbage on the route of `like`; `None` if that is no datagram, since garbage would fail its
+    /// A datagram of garbage on the route of `like`; `None` if `like` is no datagram, since garbage would fail its
     /// checksum.
     fn garbage(&mut self, (like, payload): &(Packet, Payload)) -> Option<(Packet, Payload)> {
         let Payload::Datagram(bytes) = payload else { return None };

@@ -57,8 +57,8 @@ impl<'a> LinkView<'a> {
         self.shaped().map_or_else(|| self.waiting().1, |link| link.queue().bytes())
     }
 
-    /// Queueing delay. On a drop-tail link of constant rate and delay, the backlog over the rate; on any other link,
-    /// the time that the packet dequeued last had waited.
+    /// Queueing delay. On a drop-tail link of constant rate and delay without features beyond independent losses, the
+    /// backlog over the rate; on any other link, the time that the packet dequeued last had waited.
     pub fn queueing_delay(&self) -> Duration {
         let rate = self.config.rate.at(Time::ZERO);
         self.shaped().map_or_else(|| rate.time_to_send(self.waiting().1), Link::waited)
@@ -74,8 +74,8 @@ impl<'a> LinkView<'a> {
         self.shaped().map_or_else(|| self.config.rate.at(Time::ZERO), |link| link.rate())
     }
 
-    /// The full model of the link, if it is more than a drop-tail queue of constant rate and delay. Its
-    /// tokens are the engine's.
+    /// The full model of the link, if it is more than a drop-tail queue of constant rate and delay with independent
+    /// losses. Its tokens are the engine's packet handles.
     pub fn shaped(&self) -> Option<&'a Link<u32>> {
         self.network.links.shaped(self.link)
     }

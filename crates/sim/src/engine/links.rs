@@ -13,11 +13,11 @@ use crate::rate::Schedule;
 
 /// Every link of an engine, and the entries of all sources in its wheel: links by id, then agents.
 ///
-/// A link of constant rate and delay with a drop-tail queue is *plain*: what a packet will do is
-/// known when it comes in, so it costs one event. Such a link behaves as [`Link`] does, draw for
-/// draw and to the nanosecond, but holds a cache line and nothing else: the packets inside,
-/// propagating ones included, are a list through the slab in the order of arrival. All other links
-/// are [`Link`]s.
+/// A link of constant rate and delay with a drop-tail queue and at most independent losses (no policer,
+/// blackout, MTU or faults) is *plain*: when a packet comes in, its arrival is known, so it costs one event. Such
+/// a link behaves as [`Link`] does, draw for draw and to the nanosecond, but most packets touch one cache line of
+/// it: the packets inside, propagating ones included, are a list through the slab in the order of arrival. All
+/// other links are [`Link`]s.
 #[derive(Debug)]
 pub(super) struct Links {
     slots: Vec<Slot>,
@@ -40,10 +40,10 @@ struct Slot {
     free_at: u64,
     bytes_delivered: u64,
     delivered: u32,
-    /// Nanoseconds from the finish of the first packet to that of the one behind it, or [`FAR`]. With
-    /// it, taking out the first packet need not wait for the memory of the second.
+    /// Nanoseconds from the finish of the first packet to the finish of the second, or [`FAR`]. With
+    /// this gap, taking out the first packet need not wait for the memory of the second.
     gap: u32,
-    /// Bytes of the packets that wait; kept where the limit is in bytes.
+    /// Bytes of the packets that wait, modulo 2³²; used if the limit is in bytes.
     bytes_waiting: u32,
     params: u32,
 }
@@ -95,7 +95,7 @@ pub(super) struct Tally {
     pub(super) bytes_lost: u64,
 }
 
-/// The fate of a packet offered to a plain link.
+/// The fate of a packet offered to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
     /// The packet is alone in the link and arrives at this time.
@@ -136,7 +136,7 @@ impl Links {
             params: Vec::new(),
             agents: Vec::new(),
         };
-        // Links that were described alike share their parameters; those described last are looked at first.
+        // Links of equal configuration share their parameters; the latest configurations are searched first.
         let mut known: Vec<(Arc<LinkConfig>, u32)> = Vec::new();
         for TopologyLink { name, config, .. } in links {
             let same = known.iter().rev().find(|(other, _)| Arc::ptr_eq(other, config));
@@ -227,8 +227,8 @@ impl Links {
         Offer::Behind
     }
 
-    /// Takes out the packet that arrives next, whether it was lost on the way, and when the one
-    /// behind it will arrive.
+    /// Takes out the packet that arrives next; tells whether it was lost on the way, and when the next packet
+    /// will arrive.
     #[inline]
     pub(super) fn take(&mut self, link: usize, packets: &mut Slab) -> Due {
         let slot = &mut self.slots[link];
@@ -291,8 +291,8 @@ impl Links {
         sums
     }
 
-    /// Packets inside a plain link and their bytes; then those among them whose last bit has left by
-    /// `now`.
+    /// Packets inside a plain link and their bytes; then packets and bytes of those whose last bit has left the
+    /// transmitter by `now`.
     pub(super) fn inside(&self, link: usize, packets: &Slab, now: Time) -> [u64; 4] {
         let mut sums = [0; 4];
         let mut handle = self.slots[link].first;

@@ -21,7 +21,7 @@ pub struct PacketEvent<'a> {
     pub link: LinkId,
     /// The kind.
     pub kind: PacketEventKind,
-    /// The packet, as it was afterwards.
+    /// The packet after the event.
     pub packet: &'a Packet,
     /// What it carries.
     pub payload: &'a Payload,
@@ -34,7 +34,7 @@ pub enum PacketEventKind {
     Entered,
     /// The packet will not arrive. A packet that is refused never entered.
     Dropped(DropCause),
-    /// The packet was marked as having met congestion; seen when it arrives, just before `Delivered`.
+    /// The packet was marked CE; reported when it arrives, just before `Delivered`.
     Marked,
     /// The packet arrived at the far end of the link.
     Delivered,

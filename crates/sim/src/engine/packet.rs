@@ -10,7 +10,7 @@ pub enum Payload {
     Segment(Segment),
     /// The payload of a UDP datagram, every byte of it. Its buffer returns to the engine's pool.
     Datagram(Vec<u8>),
-    /// Nothing but its size: load.
+    /// No content, only a size: background load.
     Filler,
 }
 
@@ -84,7 +84,7 @@ enum Load {
 
 /// Memory of a packet in flight: its place and what it carries, without the bytes of a datagram. The
 /// table of packets doubles when half of it is in use, so it takes two to four times this for each packet
-/// at the peak.
+/// in flight at the peak.
 pub const BYTES_PER_PACKET: usize =
     size_of::<Transit>() + size_of::<Cargo>() + size_of::<SegmentRest>();
 

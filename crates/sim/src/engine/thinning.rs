@@ -10,12 +10,12 @@ use crate::link::{Delivery, DropCause, Dropped, LinkOutput};
 /// that wait together for the medium: of each connection, the last one stays, and one in `one_in` of those before it.
 ///
 /// Segments that say more than a cumulative acknowledgement stay: those with payload, SYN, FIN, probes, marks or
-/// selective acknowledgements. So does every datagram, which is encrypted.
+/// selective acknowledgements. Every datagram stays, because its content is encrypted.
 #[derive(Debug)]
 pub(super) struct Thinning {
     one_in: u32,
-    /// For each connection at the current instant, which is gone through from its end backwards: how many
-    /// acknowledgements were dropped since one was kept.
+    /// For each connection, how many acknowledgements were dropped since the last one kept; the outputs of an instant
+    /// are processed from last to first.
     left_out: Vec<((PortId, u32), u32)>,
 }
 

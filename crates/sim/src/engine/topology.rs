@@ -12,7 +12,7 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// A way through a [`Topology`]: links one behind the other.
+/// A route through a [`Topology`]: consecutive links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(pub u32);
 
@@ -44,7 +44,7 @@ pub struct Topology {
 
 /// Stands behind the last link of a route.
 pub(super) const END: u32 = u32::MAX;
-/// How many configurations are kept for links that have the same.
+/// How many configurations are kept for sharing with later links.
 const RECENT: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Topology {
 
     /// Adds a link from one node to another.
     ///
-    /// Its random draws are named after `name`, so each link needs one of its own;
+    /// Its random draws are named after `name`, so each link needs a name of its own;
     /// [`Engine::new`](super::Engine::new) checks that.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Topology {
     /// id at the first difference. Takes time in proportion to the size of the topology.
     ///
     /// # Errors
-    /// When there is none, or both are the same node.
+    /// When there is none, a node does not exist, or both are the same node.
     pub fn route(&mut self, from: NodeId, to: NodeId) -> Result<RouteId, NoRoute> {
         let unreachable = || NoRoute::Unreachable {
             from: self.node_name(from).to_owned(),
@@ -252,7 +252,7 @@ pub enum TopologyError {
     NoSuch(&'static str, u32),
 }
 
-/// There is no such route.
+/// Why a route is not possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoRoute {
     /// No sequence of links leads there.

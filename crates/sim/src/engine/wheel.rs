@@ -6,7 +6,7 @@ const NONE: u32 = u32::MAX;
 const BITS: u32 = 6;
 /// Slots of a level.
 const SLOTS: usize = 1 << BITS;
-/// Levels, so that together they look at all 64 bits of a time.
+/// Number of levels; together they cover all 64 bits of a time.
 const LEVELS: usize = 64_usize.div_ceil(BITS as usize);
 
 /// A timer wheel: at most one entry per source, taken out in the order of (time, order of arming).
@@ -124,8 +124,8 @@ impl Wheel {
         Some((Time::from_nanos(time), first))
     }
 
-    /// Takes out the first entry of `slot`, unless it is due after `limit`, and moves the others to the
-    /// levels where they belong when that entry's time is the present.
+    /// Takes out the first entry of `slot`, unless it is due after `limit`; its time becomes the present, and the
+    /// other entries move to the levels where they now belong.
     fn spread(
         &mut self,
         entries: &mut impl Entries,

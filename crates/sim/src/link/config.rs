@@ -26,7 +26,7 @@ pub struct LinkConfig {
     /// Changes of route: delays that replace `delay`, from times that rise strictly and lie after the epoch. A
     /// packet has the delay in force when its last bit is sent.
     pub delay_changes: Vec<(Time, Duration)>,
-    /// How the propagation delay varies with time, for all packets sent at one instant alike.
+    /// How the propagation delay varies with time: packets sent at the same instant have the same delay.
     pub delay_course: DelayCourse,
     /// How the delay varies from packet to packet.
     pub jitter: Jitter,
@@ -133,7 +133,7 @@ impl LinkConfig {
     /// All settings of the delay.
     ///
     /// # Errors
-    /// When the times of its changes do not rise.
+    /// When the times of the delay changes do not rise.
     pub fn delays(&self) -> Result<DelayConfig, LinkConfigError> {
         let schedule = Schedule::new(self.delay, self.delay_changes.iter().copied())
             .map_err(|why| LinkConfigError::new("delay", why, "changes at rising times"))?;
@@ -172,8 +172,8 @@ impl LinkConfig {
         Ok(DelayProcess::new(&self.delays()?, seed, stream)?)
     }
 
-    /// The buffer in force: the configured one, or one bandwidth-delay product (highest nominal
-    /// rate × twice the longest one-way delay, or the mean of a trace), and ten nominal packets (15 000 B) at least.
+    /// The buffer in force: the configured one, or one bandwidth-delay product (highest nominal rate × twice the
+    /// longest one-way delay; of a trace, the mean counts), and at least ten nominal packets (15 000 B).
     pub fn buffer(&self) -> QueueLimit {
         self.queue.limit.unwrap_or_else(|| {
             let peak = self.rate.steps().iter().map(|(_, rate)| *rate).max().unwrap_or_default();

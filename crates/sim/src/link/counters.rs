@@ -2,7 +2,7 @@ use anabranch_types::Probability;
 
 /// What happened on a link since it was made.
 ///
-/// Every packet that came in is, sooner or later, counted once as delivered or under one drop.
+/// Every packet that came in is eventually counted once, as delivered or under one cause of drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets offered to the link.
@@ -15,7 +15,7 @@ pub struct LinkCounters {
     pub bytes_delivered: u64,
     /// Packets whose last bit left the transmitter, lost ones included.
     pub packets_serialised: u64,
-    /// Bytes of those packets.
+    /// Bytes of the packets in `packets_serialised`.
     pub bytes_serialised: u64,
     /// Packets dropped because the buffer was full.
     pub dropped_full: u64,
@@ -29,12 +29,12 @@ pub struct LinkCounters {
     pub dropped_policed: u64,
     /// Packets lost at random after serialisation.
     pub lost_random: u64,
-    /// Packets newly marked as having met congestion.
+    /// Packets newly marked CE by the queue.
     pub ecn_marks: u64,
 }
 
 impl LinkCounters {
-    /// Packets dropped by the queue, for want of room or early.
+    /// Packets dropped by the queue, because it was full or early.
     pub const fn dropped_by_queue(&self) -> u64 {
         self.dropped_full + self.dropped_early
     }

@@ -13,7 +13,7 @@ use crate::queue::{CodelConfig, Discipline, RedConfig};
 use crate::rate::{DeliveryTrace, Fluctuation, Schedule, TraceError};
 
 /// Reads a file that a link or a scenario names, given its path; in a scenario, the path is relative to the
-/// scenario. An error is one line.
+/// scenario's file. An error is one line.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
 impl FromStr for LinkConfig {

@@ -2,8 +2,8 @@
 
 use anabranch_types::Rng;
 
-/// What may happen to each packet at the end of a link, as probabilities from 0 to 1, each independent of the
-/// others. A damaged datagram arrives damaged; any other damaged packet fails its checksum and is dropped.
+/// Faults at the end of a link. Except for `thin_acks`, each has a probability per packet, from 0 to 1, independent
+/// of the others. A damaged datagram arrives damaged; any other damaged packet fails its checksum and is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultConfig {
     /// One to eight bits of the packet are flipped.
@@ -14,10 +14,10 @@ pub struct FaultConfig {
     pub duplicate: f64,
     /// One of the last 64 packets arrives again.
     pub replay: f64,
-    /// A datagram of up to 1500 random bytes arrives in addition. Half of them start with the beginning of a real
-    /// datagram, and half have another sender address.
+    /// Along with a datagram, one of fewer than 1500 random bytes arrives. Half of these start with the beginning of
+    /// the real datagram, and half name another UDP port of the sending end.
     pub inject: f64,
-    /// The packet arrives right after the next one.
+    /// The packet arrives right after the next one, undamaged.
     pub hold: f64,
     /// Of the pure acknowledgements of a TCP connection that arrive at one instant, the last stays, and one in this
     /// many of the others. 0 and 1 keep all of them.
@@ -26,7 +26,7 @@ pub struct FaultConfig {
 
 /// Bits flipped in a damaged datagram, at most.
 const FLIPS: u64 = 8;
-/// Longest garbage, bytes.
+/// Garbage is shorter than this, bytes.
 const LONGEST: u64 = 1500;
 
 impl FaultConfig {
@@ -35,7 +35,7 @@ impl FaultConfig {
         self.only_thins() && self.thin_acks <= 1
     }
 
-    /// Whether packets have no fault but the thinning of acknowledgements.
+    /// Whether no fault is configured except perhaps the thinning of acknowledgements.
     pub(crate) fn only_thins(&self) -> bool {
         *self == FaultConfig { thin_acks: self.thin_acks, ..FaultConfig::default() }
     }

@@ -85,7 +85,7 @@ fn scheduled(text: &str) -> Option<LossConfig> {
     })
 }
 
-/// `5%/35%@250ms`: a state without a dwell has that of the next one that names it.
+/// `5%/35%@250ms`: a state without a dwell time takes it from the next state that has one.
 fn markov(text: &str) -> Option<MarkovConfig> {
     let mut states = Vec::new();
     let mut dwell = None;

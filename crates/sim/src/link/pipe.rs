@@ -19,7 +19,7 @@ pub(super) enum Pipe<T> {
 pub(super) struct Flying<T> {
     pub(super) arrival: Time,
     pub(super) packet: Packet<T>,
-    /// Whether it was damaged and will be discarded on arrival.
+    /// Whether the packet was lost at random, which is reported at its arrival time.
     pub(super) lost: bool,
     sequence: u64,
 }

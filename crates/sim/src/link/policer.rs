@@ -19,7 +19,7 @@ pub struct Policer {
 const BURSTS: core::ops::RangeInclusive<u64> = 1_500..=1 << 30;
 
 impl Policer {
-    /// What is allowed, as messages say it.
+    /// The accepted values, for error messages.
     pub(super) const ALLOWED: &'static str =
         "a rate of 1kbit to 1000gbit and a burst of 1500B to 1GiB, such as 20mbit/64KiB";
 

@@ -37,7 +37,7 @@ fn integral(process: &mut LossProcess, from: Time, to: Time) -> f64 {
     let (mut now, mut sum) = (from, 0.0);
     while now < to {
         let loss = process.capacity_loss(now).get();
-        // A process whose state only packets move never changes.
+        // A process whose state only packets move has no next change.
         let next = process.next_change().min(to);
         sum += loss * next.since(now).as_secs_f64();
         now = next;

@@ -116,13 +116,13 @@ pub struct MarkovState {
 const MAX_STATES: usize = 256;
 const MIN_DWELL: Duration = Duration::from_micros(1);
 const MAX_DWELL: Duration = Duration::from_secs(10 * 86_400);
-/// How far a row of the jump matrix may be from one.
+/// How far the sum of a row of the jump matrix may be from one.
 const ROW_TOLERANCE: f64 = 1e-9;
 
 impl MarkovConfig {
     /// MPLOT's loss with disruptions (§IV-B): `low` and `high` alternate with a mean dwell of `dwell`
     /// each; on leaving either, the path goes down with the chance `down`, for `down_dwell` on average,
-    /// during which everything is lost, and comes back in either state equally. Without disruptions
+    /// during which everything is lost, and comes back in either state with equal chance. Without disruptions
     /// (`down` zero) it has two states.
     pub fn trimodal(
         low: Probability,
@@ -205,7 +205,7 @@ impl MarkovConfig {
     }
 }
 
-/// The stationary distribution of the chain `p`, or `None` if it is not unique from state 0.
+/// The stationary distribution of the chain `p`, or `None` if some state cannot reach state 0.
 ///
 /// State by state censoring (Grassmann, Taksar and Heyman 1985): no subtraction, so no
 /// cancellation.
@@ -258,7 +258,7 @@ pub enum LossConfigError {
     Position(u32),
     /// The time slot of a shared draw is too short or too long.
     Slot(Duration),
-    /// The loss under a shared one is itself shared, or moved by packets.
+    /// The base of a correlated loss is itself shared, or its state is moved by packets.
     CorrelatedBase,
     /// A loss of exactly 0 or 1 cannot be correlated with anything.
     JointLoss,
@@ -273,7 +273,7 @@ pub enum LossConfigError {
     },
     /// Each pair could be that correlated, but not all of them at once.
     NoJointLoss,
-    /// A trace of outcomes has none.
+    /// A trace of outcomes is empty.
     EmptyTrace,
 }
 

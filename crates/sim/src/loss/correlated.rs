@@ -12,8 +12,8 @@ pub const MAX_GROUP: u32 = 64;
 ///
 /// In every time slot U₁ is uniform, and U₍ⱼ₊₁₎ is Uⱼ with probability θ, else fresh. Link j loses a packet if
 /// Uⱼ lies below its own loss probability at that time. Each link keeps its own loss exactly, whatever
-/// the others have; links of equal loss have the correlation θ^|i − j|, as in MPLOT §IV-E. It exists for any
-/// probabilities and any θ.
+/// the others have; links of equal loss have the correlation θ^|i − j|, as in MPLOT §IV-E. The construction works
+/// for any probabilities and any θ.
 ///
 /// The draws depend on the seed, the group's name, the slot and the position alone, so links need not
 /// know each other, and traffic on one never moves another.
@@ -28,10 +28,10 @@ pub struct CorrelatedConfig {
     /// How long one draw holds; about the time of one packet, 1 µs to 1 day. Packets of one link that end in
     /// the same slot meet the same draw.
     pub slot: Duration,
-    /// How long a link follows one loss probability before the choice is drawn anew: with probability θ its
-    /// neighbour's, else that of its own course, so that the states of a Markov loss have the correlation θ^|i − j|
+    /// Period after which each link draws anew which course its loss probability follows: with probability θ that of
+    /// the link before it, else one of its own, so that the states of a Markov loss have the correlation θ^|i − j|
     /// too. `None` leaves the courses independent. In the range of `slot`; should last many dwells, since a link may
-    /// change its state at each new choice.
+    /// change its state at each draw.
     pub states: Option<Duration>,
     /// The link's own loss. Not a process that packets move (Gilbert–Elliott, traces), nor another correlated one.
     pub base: Box<LossConfig>,
@@ -83,7 +83,7 @@ enum Course {
 }
 
 impl Correlated {
-    /// The process of `config`. `stream` names the link's own draws, `seed` serves it and the group.
+    /// The process of `config`. `stream` names the link's own draws; `seed` is for these and for the group's.
     ///
     /// # Errors
     /// When `config` is not well formed.

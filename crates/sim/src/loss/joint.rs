@@ -47,7 +47,7 @@ impl JointConfig {
     /// The Poisson components whose sums Y have P(Yᵢ = 0) = pᵢ and the wanted correlations.
     ///
     /// With q = 1 − p, aᵢᵢ = −ln pᵢ and aᵢⱼ = ln(1 + ρᵢⱼ·√(qᵢqⱼ/(pᵢpⱼ))) are the means that links share; the
-    /// least positive mean is subtracted from the largest set of links that all still share something, until
+    /// least positive mean is subtracted from a maximal set of links that all still share something, until
     /// nothing is left.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ pub fn largest_correlation(first: Probability, second: Probability) -> f64 {
     (p.min(r) - p * r) / math::sqrt(p * (1.0 - p) * r * (1.0 - r))
 }
 
-/// The row and column of the least entry above noise, the first of equals.
+/// The row and column of the least entry above noise; the first one if several are equal.
 fn least_positive(shared: &[Vec<f64>]) -> Option<(usize, usize)> {
     let upper = (0..shared.len()).flat_map(|i| (i..shared.len()).map(move |j| (i, j)));
     upper

@@ -57,8 +57,8 @@ impl Markov {
         self.state
     }
 
-    /// When the state entered at `start` ends. Memorylessness makes the first dwell, cut by the
-    /// epoch, exponential too.
+    /// When the state entered at `start` ends. Exponential dwells are memoryless, so the rest of the first dwell at
+    /// the epoch is exponential too.
     fn draw_end(&mut self, start: Time) -> Time {
         if self.losses.len() == 1 {
             return Time::MAX;

@@ -18,8 +18,8 @@ pub enum LossTrace {
     /// The numbers of the packets that are lost, counted from 0 in the order in which they leave; they
     /// rise strictly.
     Indices(Arc<[u64]>),
-    /// Instants of loss in ascending order: each takes the first packet that leaves at or after it and that
-    /// no earlier instant has taken.
+    /// Instants of loss in ascending order: for each, the first packet is lost that leaves at or after it and is
+    /// not lost already for an earlier instant.
     Times(Arc<[Time]>),
 }
 
@@ -37,7 +37,7 @@ pub enum LossTraceForm {
     Times,
 }
 
-/// Longer traces are refused, because they would not fit into memory well.
+/// Most entries of a trace, which limits its memory; longer traces are refused.
 const MAX_ENTRIES: usize = 50_000_000;
 
 impl LossTrace {

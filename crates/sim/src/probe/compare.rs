@@ -15,7 +15,7 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// The least value such that at least the share `q`, 0 to 1, of all are no greater; zero for an empty slice.
+/// The smallest of `values` that at least the share `q`, 0 to 1, of them do not exceed; zero for an empty slice.
 pub fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -46,7 +46,8 @@ pub struct Codel {
     /// Drops since the dropping state was entered.
     count: u32,
     last_count: u32,
-    /// Whether the last packet was dropped on schedule: if the next one's delay is standing too, set the next drop.
+    /// Whether the last packet was dropped on schedule; the next drop is then set if the packet behind it has a
+    /// standing delay too.
     dropped_last: bool,
     /// Largest packet seen, bytes: a backlog no larger than this is no standing queue.
     largest: u32,
@@ -59,7 +60,7 @@ pub enum CodelVerdict {
     Pass,
     /// The packet leaves, marked.
     Mark,
-    /// The packet is dropped; the next one is decided on too.
+    /// The packet is dropped; the packet behind it is decided on next.
     Drop,
 }
 
@@ -143,7 +144,7 @@ impl Codel {
         }
     }
 
-    /// Enters the dropping state; if the last one ended recently, near the rate of drops that it had reached.
+    /// Enters the dropping state; if the last one ended recently, starts near the drop rate that it had reached.
     fn enter(&mut self, now: Time) {
         self.dropping = true;
         let lately = now.since(self.drop_next) < self.config.interval * 16;
@@ -153,7 +154,7 @@ impl Codel {
         self.drop_next = self.control_law(now);
     }
 
-    /// The time of the next drop after `from`: an interval over the square root of the count later.
+    /// The time of the next drop: `interval` / √`count` after `from`.
     fn control_law(&self, from: Time) -> Time {
         let nanos = self.config.interval.as_nanos() as f64 / math::sqrt(f64::from(self.count));
         from + Duration::from_nanos(nanos as u64)

@@ -26,7 +26,7 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
-    /// Whether there is no room for `size` bytes more behind what waits.
+    /// Whether a packet of `size` bytes does not fit behind the `packets` and `bytes` that wait.
     #[inline]
     pub fn is_full(self, packets: u64, bytes: u64, size: u32) -> bool {
         match self {
@@ -47,7 +47,7 @@ impl QueueLimit {
 /// How a queue treats packets while it is not full.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Discipline {
-    /// All are admitted.
+    /// All packets are admitted.
     #[default]
     DropTail,
     /// Random early detection.
@@ -65,13 +65,13 @@ pub struct RedConfig {
     pub weight: f64,
     /// Marking probability max_p at the upper threshold.
     pub max_probability: Probability,
-    /// Whether the probability rises further to one at twice the upper threshold, instead of
-    /// jumping there.
+    /// Whether the probability rises further, to 1 at twice the upper threshold, instead of jumping to 1 at
+    /// the upper threshold.
     pub gentle: bool,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// The base probability p_b above which ECN-capable packets are dropped all the same; 1 marks wherever RED does not
-    /// drop every packet.
+    /// The base probability p_b from which on ECN-capable packets are dropped too; if 1, they are marked wherever RED
+    /// does not drop every packet.
     pub mark_limit: Probability,
     /// How marks are spread.
     pub spacing: RedSpacing,
@@ -113,8 +113,8 @@ pub enum RedSpacing {
     /// Gaps are uniform from 1 to 1/p_b: p_a = p_b/(1 − count·p_b) (Floyd and Jacobson 1993, §4).
     #[default]
     Even,
-    /// Gaps are uniform from 1/p_b to just below 2/p_b, and nothing is marked or dropped early while at most one packet
-    /// waits: ns-2's `wait_`.
+    /// Gaps are uniform from 1/p_b to just below 2/p_b, and nothing is marked or dropped early while at most one
+    /// packet waits: ns-2's `wait_`.
     Waiting,
 }
 

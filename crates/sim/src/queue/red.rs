@@ -4,7 +4,7 @@ use super::{Idle, QueueLimit, RedConfig, RedSpacing};
 
 /// Random early detection (Floyd and Jacobson 1993, figure 2), with the gentle slope and ECN.
 ///
-/// The average is over the packets in the queue, and is updated on every arrival, dropped ones included.
+/// The average queue counts the packets that wait, and is updated on every arrival, dropped packets included.
 #[derive(Clone, Debug)]
 pub struct Red {
     min: f64,
@@ -17,7 +17,7 @@ pub struct Red {
     spacing: RedSpacing,
     idle_packet_bits: f64,
     average: f64,
-    /// Packets since the last mark; −1 while the average is below `min`.
+    /// Packets since the last mark or drop; −1 while RED admits every packet.
     count: i64,
     random: Rng,
 }
@@ -151,7 +151,7 @@ impl Red {
 }
 
 impl RedSpacing {
-    /// The probability for the `count`-th arrival since the last mark, from the base probability.
+    /// The probability for the `count`-th arrival since the last mark or drop, from the base probability.
     fn spread(self, base: f64, count: i64) -> f64 {
         let filled = count as f64 * base;
         let rest = match self {

@@ -2,13 +2,13 @@ use anabranch_types::{Bitrate, Time};
 
 use super::Schedule;
 
-/// A window in which a link carries nothing: `[start, end)`.
+/// A period in which a link carries nothing: `[start, end)`.
 ///
 /// What arrives is dropped, and what waits or is being serialised at `start` is lost (pTCP's
 /// blackout). Packets already propagating arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blackout {
-    /// First dark instant.
+    /// First instant without service.
     pub start: Time,
     /// First instant at which the link works again; later than `start`.
     pub end: Time,

@@ -8,7 +8,7 @@ use super::{
     TraceCourse, darken,
 };
 
-/// How a link's rate moves around its nominal one.
+/// How a link's rate varies around its nominal rate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fluctuation {
     /// Not at all: the schedule is the rate.
@@ -25,7 +25,7 @@ impl Fluctuation {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// When the parameters are wrong; says how.
+    /// When a parameter is out of its range.
     pub fn validate(&self) -> Result<(), RateError> {
         match self {
             Fluctuation::None | Fluctuation::Trace(_) => Ok(()),

@@ -62,7 +62,8 @@ pub struct RandomCourse {
 }
 
 impl RandomCourse {
-    /// The course of `config` called `stream` under `seed`; the first level holds from the epoch.
+    /// The course of `config`, whose first level holds from the epoch; its random draws are the substream of `seed`
+    /// called `stream`.
     ///
     /// # Errors
     /// When `config` is out of range.

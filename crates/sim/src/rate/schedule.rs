@@ -80,12 +80,12 @@ impl<V: Copy> Cursor<V> {
         self.steps.get(self.index + 1).map_or(Time::MAX, |(time, _)| *time)
     }
 
-    /// Takes the next change, if there is one.
+    /// Advances to the next change, if there is one.
     pub fn step(&mut self) {
         self.index = (self.index + 1).min(self.steps.len() - 1);
     }
 
-    /// Takes every change due at or before `now`.
+    /// Applies every change due at or before `now`.
     #[inline]
     pub fn advance(&mut self, now: Time) {
         while self.index + 1 < self.steps.len() && self.next_change() <= now {

@@ -10,7 +10,7 @@ use super::recorded;
 /// tunnel's framing takes 4 from every packet.)
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
-/// Most opportunities in a trace.
+/// Maximum number of opportunities in a trace.
 pub(super) const MAX_OPPORTUNITIES: usize = 20_000_000;
 /// The latest time in a trace, milliseconds: 10 days.
 const MAX_MILLIS: u64 = 864_000_000;
@@ -39,8 +39,8 @@ impl DeliveryTrace {
     /// lines and everything after `#` are ignored.
     ///
     /// # Errors
-    /// Names the first line that is not of the form of the first one or falls below the one before it; an empty
-    /// trace; one that lasts no time, or has no or too many opportunities.
+    /// When a line does not have the form of the first line or is out of order; the error names the first such line.
+    /// When the trace is empty, lasts no time, or has no or too many opportunities.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut entries = text.lines().map(|line| line.split('#').next().unwrap_or_default());
         let columns = entries.find(|entry| !entry.trim().is_empty());
@@ -114,7 +114,7 @@ impl DeliveryTrace {
 #[derive(Clone, Debug)]
 pub struct TraceCourse {
     trace: DeliveryTrace,
-    /// The opportunity that finished the last packet, and what it has left.
+    /// The opportunity that finished the last packet, and the bytes it has left.
     number: u64,
     left: u32,
 }
@@ -132,8 +132,8 @@ impl TraceCourse {
 
     /// When a packet of `size` bytes whose service begins at `start` has left.
     ///
-    /// If the link was `idle` before, opportunities up to `start` are gone; if not, it has just finished the
-    /// packet before, and the rest of that opportunity serves this packet first.
+    /// If the link was `idle` before, opportunities up to `start` are gone; if not, the link has just finished the
+    /// packet before, and the rest of the opportunity that finished it serves this packet first.
     pub fn finish(&mut self, start: Time, size: u32, idle: bool) -> Time {
         if idle {
             self.number = self.trace.count(start);

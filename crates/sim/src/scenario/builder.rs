@@ -122,7 +122,7 @@ impl Plan {
         self
     }
 
-    /// Adds a change of the path number `path`, from 0.
+    /// Adds a change of path number `path`, counted from 0; ignored if there is no such path.
     #[must_use]
     pub fn event(mut self, at: Duration, path: usize, change: PathChange) -> Plan {
         if let Some(path) = self.paths.get(path) {
@@ -174,7 +174,7 @@ impl FlowPlan {
         }
     }
 
-    /// Lets the flow share its endpoints with other flows of this host.
+    /// Lets the flow share its endpoints with the other flows of `host`.
     #[must_use]
     pub fn at(self, host: &str) -> FlowPlan {
         FlowPlan { host: Some(host.to_owned()), ..self }

@@ -75,9 +75,9 @@ pub struct Claim {
 enum Form {
     /// The mean of the quantity over the seeds.
     Value,
-    /// The mean of its ratios to another quantity.
+    /// The mean of the ratios to the same quantity at another point, of another subject, or both.
     Ratio,
-    /// The mean of its differences from another quantity.
+    /// The mean of the differences from the same quantity at another point, of another subject, or both.
     Difference,
     /// The steps from each value along a key to the next.
     Order(Along, Direction),
@@ -117,7 +117,8 @@ pub struct Finding {
     pub paper: Option<String>,
     /// The reading of the paper that it depends on.
     pub reading: Option<String>,
-    /// The measured value, with its interval; `None` if a figure that it needs was not measured.
+    /// The measured value, with its interval; `None` if a figure that the claim needs was not measured, or the value
+    /// is not finite.
     pub estimate: Option<Estimate>,
     /// The verdict; `None` for a measure, which is not judged.
     pub verdict: Option<Verdict>,

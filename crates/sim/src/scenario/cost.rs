@@ -84,8 +84,8 @@ impl Shares<'_> {
         bits / (f64::from(load.packet) * 8.0).max(1.0) * load.path.forward.len() as f64 * HOP
     }
 
-    /// The rate of a path, bit/s: of its links' rates, each divided among the flows and loads that use the link, the
-    /// least. 0 without links, as between stations of a mesh, whose cost is added separately.
+    /// The lowest rate of a path's links, bit/s, each divided by the number of flows and loads that use the link; 0
+    /// without links, as between stations of a mesh, whose cost is added separately.
     fn rate(&self, path: &PathPlan) -> f64 {
         let share = |link: &usize| {
             let (plan, sharing) = (self.plan.links.get(*link)?, self.sharing.get(*link)?);

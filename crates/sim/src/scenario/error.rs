@@ -5,7 +5,7 @@ use core::fmt;
 use serde::Serialize;
 use strsim::levenshtein;
 
-/// Most names that a message lists.
+/// Maximum number of names that a message lists.
 const MOST_NAMES: usize = 32;
 
 /// One mistake in a scenario, located in its file.
@@ -21,7 +21,7 @@ pub struct ScenarioError {
     pub key: String,
     /// What is wrong with what was given.
     pub given: String,
-    /// What would have been accepted; empty when the first part says it all.
+    /// What would have been accepted; empty when `given` alone explains the mistake.
     pub allowed: String,
 }
 

@@ -137,7 +137,7 @@ fn flow(
     Some(flow)
 }
 
-/// The paths that a flow may use, and its two stations in a mesh.
+/// The paths that a flow or load may use, and its two stations in a mesh.
 fn ends(
     section: &Section<'_>,
     network: &Network,
@@ -191,7 +191,7 @@ fn paths(section: &Section<'_>, network: &Network) -> Vec<PathPlan> {
     }
 }
 
-/// Limits of core endpoints, and the bytes on the wire beyond the UDP payload.
+/// Limits of core endpoints, the bytes on the wire beyond the UDP payload, and the packets per key.
 fn transport(section: &Section<'_>) -> (TransportConfig, i32, Option<u64>) {
     // Packets keep their size unless the scenario wants otherwise, so that figures can be compared.
     let mut config = TransportConfig {

@@ -88,7 +88,8 @@ impl Formula {
         })
     }
 
-    /// Calls `see` with every name, and with the function whose first argument the name is, if it is one.
+    /// Calls `see` with every name; if the name is the first argument of a function that is not in `NUMERIC`, with
+    /// that function too.
     pub(super) fn names<'a>(&'a self, see: &mut dyn FnMut(&'a Name, Option<&'static str>)) {
         match self {
             Formula::Number(_) => {}

@@ -20,9 +20,9 @@ const MEANING: &[&str] = &[
 impl Scenario {
     /// Sixteen hexadecimal digits that differ, in all likelihood, between scenarios whose runs may differ:
     /// in a key, an assignment, a figure that is asked for, the content of a file, or the policies that a
-    /// program has brought, by their names and [version](super::OwnPolicies). What claims say of
-    /// the results is not part of it, so that runs stay good while claims change. Seeds are part of the
-    /// text; those given otherwise are not.
+    /// program has brought, by their names and [version](super::OwnPolicies). Claims are not part of the hash, so
+    /// that runs stay valid while claims change. Seeds in the scenario's text are part of it; seeds given otherwise
+    /// are not.
     pub fn hash(&self) -> String {
         let mut hash = Hash(0xcbf2_9ce4_8422_2325);
         hash.table(&self.root.without(MEANING));

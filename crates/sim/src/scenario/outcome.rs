@@ -33,7 +33,7 @@ impl Scenario {
         items
     }
 
-    /// The groups of flows that run at any point, each with its protocol and what it changes of it:
+    /// The groups of flows that run at any point, each with its profile and the changes to the profile:
     /// `mplot: mplot-paper, policy { redundancy = … }`.
     pub fn flows(&self) -> Vec<String> {
         let mut flows = Vec::new();
@@ -79,7 +79,7 @@ impl Scenario {
         self.claims.iter().flat_map(|claim| claim.judge(&runs, &self.titles)).collect()
     }
 
-    /// The scenario's figures, drawn from the same runs as claims are judged by.
+    /// The scenario's figures with their data from `runs`, which are as for [`judge`](Self::judge).
     pub fn draw(&self, runs: &[Vec<RunReport>]) -> Vec<Drawing> {
         let runs = Runs { grid: &self.grid, runs };
         self.figures.iter().map(|figure| figure.draw(&runs, &self.titles)).collect()
@@ -132,8 +132,8 @@ impl Needed {
         report.series.retain(|series| has(&self.series, &series.subject, &series.metric));
     }
 
-    /// As [`trim`](Self::trim), but removes the point and unneeded single figures too: the report can still be judged,
-    /// but has no table rows.
+    /// As [`trim`](Self::trim), but removes the point and unneeded single figures too: the report can still be
+    /// judged, but has no table rows.
     pub fn reduce(&self, report: &mut RunReport) {
         self.trim(report);
         report.point = Vec::new();

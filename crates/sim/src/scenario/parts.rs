@@ -10,7 +10,7 @@ use crate::loss::{LossConfig, LossTrace, LossTraceForm, MarkovConfig, MarkovStat
 use crate::queue::{CodelConfig, Discipline, QueueConfig, RedConfig, RedThresholds};
 use crate::rate::{DeliveryTrace, Fluctuation, TraceError};
 
-/// The link that `section` describes, on top of `base`: keys that are left out stay as they are there.
+/// The link that `section` describes; keys that are left out keep their values in `base`.
 pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig {
     let mut config = base;
     rate(section, &mut config);

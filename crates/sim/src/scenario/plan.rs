@@ -21,8 +21,8 @@ pub struct Plan {
     pub duration: Duration,
     /// Initial time of the run that is not measured; below the duration.
     pub warm_up: Duration,
-    /// If given, the run ends once every finite transfer is complete; checked at this interval, and whenever
-    /// something is recorded.
+    /// If given, the run ends once every flow that ends by itself has delivered everything; checked at this
+    /// interval, and whenever something is recorded.
     pub stop_when_done: Option<Duration>,
     /// The directed links.
     pub links: Vec<LinkPlan>,
@@ -61,7 +61,7 @@ pub enum Movement {
         /// Radius of the circle, metres.
         radius: f64,
     },
-    /// As a movement file of ns-2 says.
+    /// From a movement file of ns-2.
     File(Waypoints),
     /// Random waypoint.
     Random {
@@ -115,7 +115,7 @@ pub struct FlowPlan {
     pub overhead: i32,
     /// Paths that the flow may use, at least one.
     pub paths: Vec<PathPlan>,
-    /// First and last station, in a mesh.
+    /// Source and destination station, in a mesh.
     pub stations: Option<(u32, u32)>,
     /// When it begins, jitter not included.
     pub start: Duration,
@@ -129,7 +129,7 @@ pub struct FlowPlan {
     pub class: TrafficClass,
     /// When the application stops writing; what was written by then is delivered.
     pub stop: Option<Duration>,
-    /// Packets that one key of a core endpoint seals before it is changed; `None` for no limit.
+    /// Packets after which a packet key of a core endpoint is due for replacement; `None` for no limit.
     pub key_limit: Option<u64>,
     /// Core flows of one host share an endpoint at either end, whose limits are those of the first of them;
     /// they use the same paths. What arrives over a path is then counted for all of them.
@@ -156,7 +156,7 @@ pub struct LoadPlan {
     pub subject: String,
     /// Path of the source's packets.
     pub path: PathPlan,
-    /// First and last station, in a mesh.
+    /// Source and destination station, in a mesh.
     pub stations: Option<(u32, u32)>,
     /// Rate while sending, headers included.
     pub rate: Bitrate,

@@ -19,8 +19,8 @@ pub struct OwnPolicies {
 
 impl OwnPolicies {
     /// The policies of `registry`. Runs of scenarios whose policies have the same names and the same
-    /// `version` count as runs of one scenario: it has to change whenever a policy may decide otherwise
-    /// than before, as a hash of the sources does.
+    /// `version` count as runs of one scenario: the version has to change whenever a policy may decide
+    /// otherwise than before, as a hash of the sources does.
     pub fn new(registry: Registry, version: &str) -> Self {
         OwnPolicies { registry, version: version.to_owned() }
     }

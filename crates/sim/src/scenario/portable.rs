@@ -16,7 +16,7 @@ pub struct ScenarioSource {
     pub text: String,
     /// The `KEY=VALUE` assignments on top of it.
     pub assignments: Vec<String>,
-    /// Whether its `[quick]` shortens it.
+    /// Whether the scenario is shortened by its `[quick]`.
     pub quick: bool,
     /// Contents of the files that it names, by the paths it gives them.
     pub files: BTreeMap<String, String>,
@@ -31,7 +31,7 @@ impl ScenarioSource {
         self.read_with(OwnPolicies::default())
     }
 
-    /// As [`read`](Self::read), but flows and paths may also name `policies`, which are no part of the source.
+    /// As [`read`](Self::read), but flows and paths may also name `policies`, which are not part of the source.
     ///
     /// # Errors
     /// As [`read`](Self::read).

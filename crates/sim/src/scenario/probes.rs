@@ -135,7 +135,8 @@ fn metrics(
     found
 }
 
-/// The subjects of a probe: those that it names, or of all flows and the mesh those that one of its metrics is about.
+/// The subjects that a probe names; if it names none, the flows and the mesh, as far as one of its metrics is about
+/// them.
 fn targets<'a>(
     section: &Section<'_>,
     subjects: &Subjects,

@@ -178,8 +178,9 @@ fn parallel() -> MetaConfig {
 }
 
 /// SACK connections with buffers of 64 KiB as pTCP's rivals have them (pTCP, §2 and §5): a single window update, a
-/// persist timer of 5 s to 60 s, and no resequencing buffer beside the sockets': "the receiving application reads from
-/// each socket only in-sequence packets" (§5.1). The application's header is a sequence number of four bytes.
+/// persist timer of 5 s to 60 s, and no resequencing buffer in addition to the sockets' buffers: "the receiving
+/// application reads from each socket only in-sequence packets" (§5.1). The application's header is a sequence
+/// number of four bytes.
 fn striped(striping: Striping, told: Option<ToldRates>) -> Protocol {
     let (initial, most) = (Duration::from_secs(5), Duration::from_secs(60));
     let persist = Some(PersistTimer { initial, most });
@@ -217,8 +218,8 @@ fn policies(section: &Section<'_>, mut profile: Profile) -> Profile {
             table.complain(axis.name(), error.to_string(), "");
         }
     }
-    // Endpoints tell each other by name which profile to acknowledge by. This one differs from the built-in of that
-    // name; under another name, the receiver uses the profile that it was given.
+    // An endpoint names the profile by which its peer acknowledges. This profile now differs from the built-in one of
+    // its name; under a name that is not built in, the peer acknowledges by the profile that it was given.
     profile.name.push('*');
     profile
 }

@@ -121,7 +121,6 @@ impl<'a> Section<'a> {
         self.table.find(key).is_some()
     }
 
-    /// The keys that this table holds.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> {
         self.table.entries.iter().map(|entry| entry.key.as_str())
     }

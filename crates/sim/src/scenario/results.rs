@@ -13,7 +13,7 @@ pub struct Published {
     pub source: String,
     /// What the paper states; may be empty.
     pub paper: String,
-    /// What a reader should know beside the figures; may be empty.
+    /// What a reader should know in addition to the figures; may be empty.
     pub note: String,
     /// Why the results differ, if they do; may be empty.
     pub explanation: String,

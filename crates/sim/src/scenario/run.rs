@@ -60,7 +60,7 @@ pub enum RunError {
     Scenario(Vec<ScenarioError>),
     /// The network or an endpoint cannot be built, in one line.
     Build(String),
-    /// A receiver read something else than was written, or a message twice.
+    /// A receiver read data that differs from what was written, or a message twice.
     Corrupt {
         /// The flow, as reports call it.
         flow: String,
@@ -89,7 +89,7 @@ impl fmt::Display for RunError {
 
 impl core::error::Error for RunError {}
 
-/// Least number of times in a run that progress is reported and the caller's flag is checked.
+/// Least number of progress reports in a run of full length; the caller's flag is checked at least as often.
 const TICKS: u32 = 100;
 /// Time between two samples of the queues whose mean is asked for.
 const LOOK: Duration = Duration::from_millis(10);
@@ -98,12 +98,13 @@ impl Scenario {
     /// Runs `point` with `seed`. The same point and seed give the same report on every machine.
     ///
     /// # Errors
-    /// When the point is not one of this scenario's, or cannot be built.
+    /// When the point is not one of this scenario's or cannot be built, or a receiver read data that differs from
+    /// what was written.
     pub fn run(&self, point: &Point, seed: u64) -> Result<RunReport, RunError> {
         self.run_with(point, seed, &mut RunOptions::default())
     }
 
-    /// Like [`run`](Self::run), with progress, cancellation and an observer of packets.
+    /// Like [`run`](Self::run), with progress, cancellation and observers.
     ///
     /// # Errors
     /// As [`run`](Self::run), and when the caller's flag is set.
@@ -124,7 +125,7 @@ impl Plan {
     /// Runs the plan with `seed`. The same plan and seed give the same report on every machine.
     ///
     /// # Errors
-    /// When the plan cannot be built, or a receiver read something else than was written.
+    /// When the plan cannot be built, or a receiver read data that differs from what was written.
     pub fn run(&self, seed: u64) -> Result<RunReport, RunError> {
         self.run_with(seed, &mut RunOptions::default())
     }

@@ -70,8 +70,8 @@ impl Sources {
         flaws.into_iter().map(locate).collect()
     }
 
-    /// The tree of everything that is read, shortened if `is_quick`, with the assignments applied, and the mistakes in
-    /// the assignments.
+    /// The tree of everything that is read, shortened if `is_quick`, with the assignments applied, and the mistakes
+    /// in the assignments.
     ///
     /// # Errors
     /// When the files cannot be read or merged into a tree.
@@ -96,7 +96,7 @@ impl Sources {
     /// Reads the scenario's text and everything that it starts from into one tree.
     ///
     /// # Errors
-    /// Text that is not TOML, and bases that cannot be read or lead in a circle.
+    /// Text that is not TOML, and bases that cannot be read or form a cycle.
     pub(super) fn merge(&mut self, files: &dyn Files) -> Result<Merged, Vec<Flaw>> {
         let (own, flaws) = Table::parse(self.text());
         let mut chain = vec![own];

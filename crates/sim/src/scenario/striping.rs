@@ -91,7 +91,7 @@ fn sizes(table: &Section<'_>, key: &str, paths: &[PathPlan], mss: u64) -> Vec<(u
     sizes
 }
 
-/// Reads the source of rate estimates; returns which rates the application is told, if any.
+/// Reads how path rates are estimated; returns which rates the application is told, if any.
 fn estimator(
     table: &Section<'_>,
     estimate: &mut Estimate,
@@ -120,7 +120,7 @@ fn estimator(
     told
 }
 
-/// The persist timer.
+/// Reads the keys of the persist timer.
 pub(super) fn persist(table: &Section<'_>, timers: &mut TimerConfig) {
     let (initial, most) = (table.time("initial-persist"), table.time("max-persist"));
     for (key, time) in [("initial-persist", initial), ("max-persist", most)] {

@@ -13,7 +13,7 @@ use super::reader::Section;
 use super::striping;
 use crate::endpoint::TcpProtocol;
 
-/// Initial receive buffer with autotuning: half of the memory that tcp_rmem gives it, 128 KiB.
+/// Initial receive buffer with autotuning, bytes: half of the 128 KiB of memory that tcp_rmem gives at first.
 pub(super) const INITIAL_RECEIVE_BUFFER: u64 = 64 << 10;
 
 /// Keys of protocols that put one stream on several paths.
@@ -121,7 +121,7 @@ fn chosen(table: &Section<'_>, key: &str, paths: &[PathPlan]) -> Option<u16> {
     Some(chosen)
 }
 
-/// Reads whether the buffers grow, and their initial size.
+/// Reads whether the buffers grow, and the initial size of the receive buffer.
 fn autotune(table: &Section<'_>, meta: &mut MetaConfig) {
     match table.flag("autotune") {
         Some(true) => meta.autotune = meta.autotune.or(Some(INITIAL_RECEIVE_BUFFER)),

@@ -22,7 +22,7 @@ pub(super) enum Value {
     Table(Table),
 }
 
-/// Keys with their values, in the order of their names.
+/// Keys with their values; in the order of their names when parsed, later additions at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Table {
     pub entries: Vec<Entry>,
@@ -52,7 +52,7 @@ impl Table {
         (table, flaws)
     }
 
-    /// The value of `key`.
+    /// The entry of `key`.
     pub(super) fn find(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Published two-sided 95 % and 99 % and one-sided 90 % points (NIST/SEMATECH handbook, 1.3.6.7.2).
+/// Degrees of freedom, then published points: one-sided 90 %, two-sided 95 % and 99 % (NIST/SEMATECH handbook,
+/// 1.3.6.7.2).
 const TABLE: [(usize, f64, f64, f64); 12] = [
     (1, 3.078, 12.706, 63.657),
     (2, 1.886, 4.303, 9.925),

@@ -12,8 +12,8 @@ pub enum Verdict {
     Holds,
     /// The mean is within the bounds, the interval is not.
     Open {
-        /// Number of seeds at which the interval would be within, if mean and spread stay the same; `None` if no
-        /// number suffices, or if there is only a single run.
+        /// Number of seeds at which the interval would be within the bounds, if mean and spread stay the same; `None`
+        /// if no number suffices, or if there is only a single run.
         seeds: Option<usize>,
     },
     /// The mean is outside, or nothing was measured.
@@ -47,7 +47,7 @@ impl Verdict {
     }
 }
 
-/// The least number of seeds whose interval, half as wide as t·s/√n, stays between the bounds.
+/// The least number of seeds whose interval, with half-width t·s/√n, stays between the bounds.
 fn seeds_to_settle(estimate: &Estimate, min: Option<f64>, max: Option<f64>) -> Option<usize> {
     if estimate.n < 2 {
         return None;

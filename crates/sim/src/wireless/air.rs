@@ -15,8 +15,8 @@ pub use kinds::{AirConfig, AirCounters, AirError, FrameLoss, Report};
 
 /// The medium, and a MAC at every station.
 ///
-/// A frame begins and ends at every other station within sensing range as late as light takes to get
-/// there. Events are handled in the order of (time, order of their scheduling). In steady state nothing
+/// At every other station within sensing range, a frame begins and ends later by the propagation delay.
+/// Events are handled in the order of (time, order of their scheduling). In steady state nothing
 /// is allocated.
 ///
 /// ```
@@ -76,13 +76,13 @@ struct Flight {
     /// How many ears its start has reached, and how many its end.
     begun: usize,
     ended: usize,
-    /// A broadcast that will have been sent when every ear has heard its end.
+    /// Token of a broadcast that is reported as sent once every ear has heard its end.
     broadcast: Option<u32>,
     /// The stations that sense this one, the nearest first.
     ears: Vec<Ear>,
     /// Time until which `ears` is valid.
     steady_until: Time,
-    /// Others that can be within sensing range before `near_until`, in the order of their numbers.
+    /// Other stations that can be within sensing range before `near_until`, in the order of their numbers.
     near: Vec<u32>,
     near_until: Time,
 }
@@ -104,8 +104,8 @@ impl Air {
     /// stations' numbers.
     ///
     /// # Errors
-    /// When a constant is out of range, there are no stations, or a signal can be sensed farther than it
-    /// gets in a SIFS.
+    /// When a constant is out of range, there are no stations or too many, or a signal can be sensed farther than it
+    /// travels in a SIFS.
     pub fn new(config: &AirConfig, motion: Box<dyn Motion>, seed: u64) -> Result<Self, AirError> {
         config.validate()?;
         let count = motion.stations();
@@ -140,8 +140,8 @@ impl Air {
         })
     }
 
-    /// Hands a message to a station's MAC at `now`, no earlier than what was polled last. Returns whether its queue had
-    /// room; if not, no report follows. A station that does not exist has no room.
+    /// Hands a message to a station's MAC at `now`, which must not be before [`now`](Self::now). Returns whether its
+    /// queue had room; if not, no report follows. A station that does not exist has no room.
     pub fn send(&mut self, now: Time, from: u32, message: Message) -> bool {
         self.now = self.now.max(now.as_nanos());
         let Some(station) = self.stations.get_mut(from as usize) else { return false };
@@ -360,7 +360,7 @@ impl Air {
                     let flight = &mut self.flights[id as usize];
                     let broadcast = flight.frame.to == Destination::Broadcast;
                     if broadcast && flight.ended < flight.ears.len() {
-                        // Others have yet to receive it.
+                        // Some stations have yet to receive the broadcast.
                         flight.broadcast = Some(token);
                         continue;
                     }

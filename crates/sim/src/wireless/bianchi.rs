@@ -1,8 +1,8 @@
 //! The saturated throughput of an 802.11 channel that n stations share, by Bianchi's model (Bianchi 2000).
 //!
 //! Every station always has a packet. A station transmits in a slot with probability τ, and its packet
-//! collides with probability p, each a function of the other; the throughput is the payload that the mean
-//! slot carries over how long the mean slot lasts.
+//! collides with probability p, each a function of the other; the throughput is the mean payload per slot
+//! over the mean duration of a slot.
 //!
 //! ```
 //! use anabranch_sim::wireless::bianchi::{Access, Channel, Preamble};
@@ -70,7 +70,7 @@ pub enum Preamble {
     Short,
 }
 
-/// How stations come by the channel.
+/// How stations gain access to the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Data, then ACK.
@@ -200,7 +200,7 @@ impl Channel {
         attempts / waited
     }
 
-    /// How long a success and a collision keep the channel, seconds (eqs 14 and 17).
+    /// How long a success and a collision keep the channel busy, seconds (eqs 14 and 17).
     fn durations(&self, access: Access, payload_bits: f64) -> (f64, f64) {
         let secs = |duration: Duration| duration.as_secs_f64();
         let control = |bits: u32| {

@@ -4,7 +4,7 @@ use super::{
     Air, AirConfig, AirError, Destination, Fixed, MacConfig, Message, Position, Priority, Report,
 };
 
-/// A saturated cell: stations on a circle of 10 m that always have a message for the one in the middle.
+/// A saturated cell: stations on a circle of radius 10 m that always have a message for the station in the middle.
 ///
 /// ```
 /// use anabranch_sim::wireless::{Cell, MacConfig};
@@ -29,7 +29,7 @@ impl Cell {
     /// A cell of this many stations besides the receiver, whose messages have `bytes` bytes.
     ///
     /// # Errors
-    /// As those of [`Air::new`]; also without stations.
+    /// As [`Air::new`]; also when `stations` is 0.
     pub fn new(mac: &MacConfig, stations: u32, bytes: u32, seed: u64) -> Result<Self, AirError> {
         if stations == 0 {
             return Err(AirError::Stations(0));
@@ -46,7 +46,7 @@ impl Cell {
         Ok(cell)
     }
 
-    /// Lets time pass.
+    /// Runs the cell until `until`.
     pub fn run_until(&mut self, until: Time) {
         while let Some(report) = self.air.poll(until) {
             match report {
@@ -58,7 +58,7 @@ impl Cell {
         self.until = self.until.max(until);
     }
 
-    /// Payload that has been received, over the time passed.
+    /// Received payload over the time that has passed.
     pub fn throughput(&self) -> Bitrate {
         let seconds = self.until.as_secs_f64();
         let bits = self.received as f64 * f64::from(self.bytes) * 8.0;

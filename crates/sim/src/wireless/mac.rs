@@ -63,7 +63,7 @@ pub(super) struct Frame {
     pub(super) to: Destination,
     /// How long it is on the air, nanoseconds.
     pub(super) airtime: u64,
-    /// For how long after its end the exchange that it belongs to needs the channel, nanoseconds.
+    /// How long its exchange needs the channel after the frame's end, nanoseconds.
     pub(super) reserves: u64,
     /// Sequence number of a data frame.
     pub(super) sequence: u32,

@@ -271,7 +271,7 @@ fn taken_back(rig: &mut dyn Rig, shared: &Shared) {
     assert_eq!(rig.on(1), [0, 1, 2]);
 }
 
-/// Path 1 sends what comes after two new symbols; path 0 what is due, once it may.
+/// Path 1 sends what comes after two new symbols; path 0 sends what is due, once `stage` allows.
 fn two_ahead(
     notes: &mut Notes,
     path: PathId,
@@ -372,7 +372,7 @@ fn recovered(rig: &mut dyn Rig, shared: &Shared) {
     assert!((1..5).all(|i| !recovered[..i].contains(&recovered[i])));
 }
 
-/// Path 1 sends all that its window admits; then path 0 sends only what is due.
+/// Path 1 sends up to eight new symbols, as its window admits; path 0 sends only what is due.
 fn fill_path_1_then_0(
     notes: &mut Notes,
     path: PathId,

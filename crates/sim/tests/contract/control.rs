@@ -18,7 +18,7 @@ impl Fixed {
         Fixed { packet, bytes: packets * packet, still: false, cut: false }
     }
 
-    /// A window that not even losses and timeouts cut.
+    /// A window that neither losses nor timeouts cut.
     pub fn still(packets: u64, packet: u64) -> Self {
         Fixed { still: true, ..Fixed::new(packets, packet) }
     }

@@ -20,10 +20,10 @@ use core::time::Duration;
 use crate::control::Fixed;
 use crate::rig::{Departure, MakeScheduler, Rig, Setting};
 
-/// Bytes of a stream that nearly fill a symbol, headers included.
+/// Bytes of a stream that, with their headers, nearly fill a symbol.
 pub const SYMBOL: u64 = 1100;
 
-/// Packets of the sender from this size on carry a symbol.
+/// The sender's packets of this size or more carry a symbol, bytes.
 const CARRIES_SYMBOL: usize = 800;
 
 type Carry = Box<dyn FnMut(&Sent<'_>) -> Option<(Time, Ecn)>>;
@@ -68,7 +68,7 @@ pub fn make(setting: Setting, scheduler: MakeScheduler, recovery: &PolicySpec) -
 }
 
 impl Core {
-    /// A connection by `profile` with all paths up, whose congestion windows nothing cuts.
+    /// A connection by `profile` with all paths up and congestion windows that neither losses nor timeouts cut.
     pub fn new(setting: Setting, profile: &Profile) -> Self {
         Core::with(setting, profile.clone(), Fixed::still)
     }

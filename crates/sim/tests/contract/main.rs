@@ -82,7 +82,7 @@ fn every_scheduler_moves_everything_on_every_engine() {
     }
 }
 
-/// Milliseconds until eight symbols are delivered that were sent on a path which is silent.
+/// Milliseconds until eight symbols are delivered if the path that is quickest by far is silent.
 fn time_to_finish(make: Make, recovery: &str) -> u64 {
     let min_rtt = PolicySpec::new("min-rtt");
     let scheduler = move || scheduler::build(&min_rtt).expect("it has defaults");

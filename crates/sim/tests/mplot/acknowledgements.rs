@@ -28,7 +28,7 @@ fn every_packet_is_acknowledged_on_a_path_drawn_uniformly() {
     let (arrived, back) = (arrived(&report), acknowledgements(&report));
     let sum = back[0] + back[1];
     assert!((sum / arrived as f64 - 1.0).abs() < 0.05, "{sum} for {arrived} packets");
-    // The first link carries far more forward, 2.6 to 3.4 times as much in 24 runs; backward they share alike.
+    // The first link carries far more forward, 2.6 to 3.4 times as much in 24 runs; backward both carry the same.
     let forward = [0, 1].map(|index| report.links[2 * index].counters.packets_delivered);
     assert!(forward[0] > 2 * forward[1], "{forward:?}");
     assert!((back[0] / sum - 0.5).abs() < 0.05, "{back:?}");

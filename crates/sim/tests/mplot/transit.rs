@@ -20,7 +20,7 @@ pub fn go(plan: &Plan) -> RunReport {
 pub fn set(plan: &mut Plan, axis: Axis, policy: &str) {
     if let Protocol::Core(profile) = &mut flow(plan).protocol {
         profile.set(axis, policy).unwrap();
-        // Under its built-in name, the receiver would use the built-in profile.
+        // The profile is no longer the built-in one of its name.
         profile.name = "changed".to_owned();
     }
 }
@@ -63,7 +63,7 @@ fn a_path_takes_a_packet_only_if_its_window_has_room() {
 #[test]
 fn no_number_is_used_twice_even_when_blocks_wrap_around() {
     let mut plan = plan(&["rate=50mbit,delay=100ms,loss=50%,ecn"], 20_000_000);
-    // Blocks as large as a codeword delivers on average: half of them need more than it has.
+    // Blocks as large as a codeword delivers on average: half of them need more packets than a codeword has.
     set(&mut plan, Axis::Redundancy, "mean-sigma:residual=0.5,kappa1=0");
     let report = go(&plan);
     let flow = &report.flows[0];

@@ -16,7 +16,7 @@ pub const PROFILES: [&str; 3] = ["anabranch", "mplot", "uncoded"];
 /// Width of the bins that [`bins`] and [`sent`] count in.
 const BIN: Duration = Duration::from_millis(100);
 
-/// Random choices of the shapes that settings need.
+/// Random numbers for the settings of tests.
 pub struct Dice(pub Rng);
 
 impl Dice {
@@ -75,7 +75,7 @@ pub fn go(plan: &Plan, seed: u64) -> RunReport {
     report
 }
 
-/// Has the plan count what is sent on every link and what the flows deliver, in tenths of a second.
+/// Makes the plan record what is sent on every link and what the flows deliver, in tenths of a second.
 pub fn in_tenths(mut plan: Plan) -> Plan {
     for link in plan.links.clone() {
         plan = plan.record(&format!("link.{}", link.name), "sent_mbps", BIN);

@@ -1,17 +1,20 @@
 //! Buffers that grow with the transfer, as Linux tunes them.
 //!
-//! **Receiving** (dynamic right-sizing, Fisk and Feng 2001; Linux 6.18, `tcp_rcvbuf_grow` and `mptcp_rcv_space_adjust`):
-//! once in a round trip, the longest of the subflows', the receiver looks at what the application read in it. If that is
-//! more than in any round trip before, the buffer grows to twice as much, so that the window never stops a sender that
-//! doubles its rate; and to more where the reading itself grew, by twice the growth in proportion, and by what has arrived
-//! above a gap. The receiver takes round-trip times from the timestamps that data echoes, smoothed by an eighth.
+//! **Receiving** (dynamic right-sizing, Fisk and Feng 2001; Linux 6.18, `tcp_rcvbuf_grow` and
+//! `mptcp_rcv_space_adjust`): once in a round trip, the longest of the subflows', the receiver looks at what the
+//! application read in it. If that is more than in any round trip before, the buffer grows to twice as much, so that
+//! the window never stops a sender that doubles its rate; plus twice that amount times the relative growth of what
+//! was read; plus what has arrived above a gap. The receiver takes round-trip times from the timestamps that data
+//! echoes, smoothed with gain 1/8.
 //!
-//! **Sending** (`tcp_sndbuf_expand`, `__mptcp_propagate_sndbuf`): each subflow gives room for two of its congestion
-//! windows, of ten segments at least, and grows it on acknowledgements that leave the window unfilled; the buffer is
-//! the sum. A segment of 1448 bytes counts as 4352 there, the memory of one in a buffer of its own; data that waits
-//! lies in large pieces and takes little more than its bytes. So there is room for six windows of payload.
+//! **Sending** (`tcp_sndbuf_expand`, `__mptcp_propagate_sndbuf`): the buffer is the sum of what the subflows give.
+//! Each gives room for two of its congestion windows, of ten segments at least; this grows on acknowledgements that
+//! leave the window unfilled. In Linux a segment of 1448 bytes counts as 4352, the memory of one in a buffer of its
+//! own; data that waits lies in large pieces and takes little more than its bytes. So each gives room for six windows
+//! of payload.
 //!
-//! Neither shrinks. Linux counts memory, of which on the receiving side payload is about half; here everything is payload.
+//! Neither buffer shrinks. Linux counts memory, about half of which is payload on the receiving side; here everything
+//! is payload.
 
 use anabranch_policy::scheduler::linux::{LEAST_WINDOW, WINDOWS};
 use anabranch_policy::view::MAX_PATHS;

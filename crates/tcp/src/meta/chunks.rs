@@ -8,7 +8,8 @@ use super::binding::Chunk;
 
 /// Tables longer than this are shown in part, so that a pull costs the same however much is outstanding.
 const MOST_SHOWN: usize = 256;
-/// Of those, this many of the oldest chunks.
+/// How many of the oldest chunks of a table longer than [`MOST_SHOWN`] are shown, and how many due chunks a search
+/// looks at.
 const OLDEST_SHOWN: usize = 64;
 
 /// What the table knows of a chunk beside its view.
@@ -51,7 +52,7 @@ pub(super) struct Chunks {
     due_by_len: BTreeSet<(u64, u64)>,
     /// Chunks that are in flight and have not arrived.
     flying: BTreeSet<u64>,
-    /// By slot: no chunk below this ordinal is one of which the subflow there could take a copy.
+    /// By slot: ordinal below which there is no chunk that the subflow there could take a copy of.
     copied: [u64; MAX_PATHS],
     /// By slot: how many chunks wait in the stream or the queue of the subflow there.
     waiting: [u64; MAX_PATHS],
@@ -250,7 +251,7 @@ impl Chunks {
         self.due.iter().take(OLDEST_SHOWN).any(|id| !self.is_on(*id, slot))
     }
 
-    /// Carries out a change of where the chunk is on `slot`, and what follows from it for its view.
+    /// Applies a change to where the chunk is on the subflow in `slot`, then updates its view and the counts.
     fn change(&mut self, id: u64, slot: u8, change: impl FnOnce(&mut Entry, &mut BlockView)) {
         let Some((entry, view)) = self.at(id) else { return };
         change(entry, view);
@@ -288,7 +289,7 @@ impl Chunks {
         self.due.insert(id)
     }
 
-    /// Takes the chunk of this ordinal if it is due; it then is not any more.
+    /// Takes the chunk of this ordinal if it is due, and marks it as not due.
     pub(super) fn take_due(&mut self, id: u64) -> Option<Chunk> {
         let chunk = self.get(id)?;
         let (_, view) = self.at(id)?;
@@ -321,7 +322,8 @@ impl Chunks {
 
     /// The oldest due chunk of exactly `len` bytes that the subflow in `slot` does not have.
     pub(super) fn due_of(&self, len: u64, slot: u8) -> Option<u64> {
-        // Only chunks that this subflow itself has lost are skipped: they are few, or there is nothing else for it.
+        // Only chunks that this subflow has itself are skipped. If the oldest ones are all its own, it is offered
+        // none.
         let due = self.due_by_len.range((len, 0)..=(len, u64::MAX)).map(|(_, id)| *id);
         due.take(OLDEST_SHOWN).find(|id| !self.is_on(*id, slot))
     }
@@ -355,7 +357,7 @@ impl Chunks {
         }
     }
 
-    /// Makes the oldest chunk due if no subflow has it.
+    /// Makes the oldest chunk due if no subflow has it, or if one has reported that it arrived.
     ///
     /// The receiver acknowledges data with the segment that brings it. So the oldest chunk cannot have
     /// arrived, whatever a subflow reports: its offset had stood for other data, which did arrive.

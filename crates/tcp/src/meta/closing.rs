@@ -47,7 +47,7 @@ impl MetaSender {
         }
     }
 
-    /// Everything written has been acknowledged, and if the connection is to be closed, it is.
+    /// Whether everything written has been acknowledged and the connection, if it is to be closed, is closed.
     pub fn is_complete(&self) -> bool {
         self.is_drained() && (!self.config.close || self.state() == State::Closed)
     }
@@ -57,7 +57,7 @@ impl MetaSender {
         self.shared.ended
     }
 
-    /// The application has closed the connection.
+    /// Whether nothing more will be written and the connection is to be closed.
     pub(super) fn closes(&self) -> bool {
         self.config.close && self.shared.finished
     }
@@ -67,7 +67,7 @@ impl MetaSender {
         if !self.closes() || !self.is_drained() {
             return;
         }
-        // Whether no subflow has told the peer of the end, and none that is open and heard can.
+        // True if no subflow has told the peer of the end, and none is left that is open and heard.
         let alone = self.peer != Peer::Unknown
             && self.statistics.closed_subflows == 0
             && !self
@@ -108,7 +108,7 @@ impl MetaSender {
         Segment { flags, data: self.shared.written, ..segment }
     }
 
-    /// Adds the option, which maps nothing, to a segment without data.
+    /// Adds the option, which maps nothing, to a segment that carries none of the data.
     pub(super) fn mark_header(&self, segment: Segment) -> Segment {
         if self.is_plain() {
             return segment;
@@ -123,8 +123,8 @@ impl MetaSender {
         Segment { flags: segment.flags.with(Flags::MULTIPATH), subflows, ..segment }
     }
 
-    /// Keeps to the limit that the first answer, on the subflow `first`, has named, if it has. Subflows beyond it that opened
-    /// together with the first wait from now on.
+    /// Keeps to the limit `most` that the first answer, on the subflow `first`, has named, if any. Subflows beyond it
+    /// that opened together with the first wait from now on.
     pub(super) fn limit_subflows(&mut self, first: usize, most: Option<u8>) {
         self.most_subflows = most;
         let others = self

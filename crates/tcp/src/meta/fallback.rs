@@ -1,13 +1,13 @@
 //! Fallback where options are missing, of a connection or a single subflow (RFC 8684 §3.7, §3.2).
 //!
-//! If the host does not know the option, or a middlebox removes it, the answer to the first SYN comes without it. The
-//! connection then is plain TCP over that one subflow: its stream is the data, its acknowledgements are the data
-//! acknowledgements, no other subflow joins, and nothing is moved or taken back. If the first answer has the option and
-//! a later subflow's answer does not, only that subflow is given up.
+//! If the peer does not know the multipath option, or a middlebox removes it, the answer to the first SYN comes
+//! without it. The connection then is plain TCP over that one subflow: its stream is the data, its acknowledgements
+//! are the data acknowledgements, no other subflow joins, and nothing is moved or taken back. If the first answer has
+//! the option and a later subflow's answer does not, only that subflow is given up.
 //!
-//! A path may also lose the options later, when its route changes. As long as the data of one subflow is all that there is,
-//! and none of it has been acknowledged with the option, the connection still becomes plain TCP. After that the subflow is
-//! reset, and the others send again what it carried.
+//! A path may also lose the options later, when its route changes. As long as all data so far has been given to this
+//! subflow, and none has been acknowledged with the option, the connection still becomes plain TCP. After that the
+//! subflow is reset, and the others send again what it carried.
 
 use anabranch_types::Time;
 
@@ -27,7 +27,7 @@ pub(super) enum Peer {
 }
 
 impl MetaSender {
-    /// Looks for the option in what answers a SYN. False if the subflow has been given up for the lack of it.
+    /// Looks for the option in the answer to a SYN. False if the subflow has been given up because it is missing.
     pub(super) fn check_answer(&mut self, now: Time, index: usize, segment: &Segment) -> bool {
         let opening = |subflow: &super::subflow::Subflow| {
             subflow.is_joined() && !subflow.sender.is_open() && segment.flags.has(Flags::SYN)
@@ -51,7 +51,8 @@ impl MetaSender {
         true
     }
 
-    /// Looks for the option in what acknowledges data. False if the subflow is closed for the lack of it, by either end.
+    /// Looks for the option in an acknowledgement of data. False if either end has closed the subflow because it is
+    /// missing.
     pub(super) fn check_options(&mut self, now: Time, index: usize, segment: &Segment) -> bool {
         let Some(own) = self.subflows.get(index).filter(|own| own.is_open()) else { return true };
         let acknowledged = own.sender.acknowledged();

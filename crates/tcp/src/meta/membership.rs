@@ -102,8 +102,8 @@ impl MetaSender {
         }
     }
 
-    /// Lets those subflows open whose turn it is: as many as the receiving side agrees to once one is established, else
-    /// the first that is not gone.
+    /// Lets waiting subflows open: as many as the receiving side agrees to, but under [`Join::AfterFirst`] only one
+    /// until it is established.
     pub(super) fn admit(&mut self) {
         let established = self.subflows.iter().any(Subflow::is_open);
         let all =

@@ -68,9 +68,9 @@ impl MetaSender {
         Some(self.map(now, index, segment))
     }
 
-    /// Whether a subflow's next retransmission must wait: its data was taken back, and none can take its place. Not if
-    /// the subflow has other data to send again, which must not wait behind it, nor if data of another length than
-    /// the retransmission's is there, nor when the subflow closes: then it carries bytes that mean nothing.
+    /// Whether a subflow's next retransmission must wait: its data was taken back, and none can take its place. It
+    /// does not wait if the subflow has other data to send again, which must not wait behind it, if there is data of
+    /// another length only, or if the subflow closes: it then carries meaningless bytes.
     fn freezes(&mut self, now: Time, index: usize) -> bool {
         let slot = index as u8;
         let closing = self.closes() && self.is_drained();
@@ -89,7 +89,7 @@ impl MetaSender {
         true
     }
 
-    /// Writes the data sequence number into a segment. One whose data was taken back gets other data.
+    /// Writes the data sequence number into a segment. A segment whose data was taken back gets other data.
     fn map(&mut self, now: Time, index: usize, segment: Segment) -> Segment {
         if segment.flags.has(Flags::SYN) {
             return self.mark_syn(segment);
@@ -111,7 +111,7 @@ impl MetaSender {
         }
         let bound =
             self.subflows.get(index).and_then(|subflow| subflow.bindings.lookup(segment.seq));
-        // Without data to put there the subflow's stream goes on with bytes that mean nothing.
+        // Without data to put there, the subflow's stream goes on with meaningless bytes.
         let Some((chunk, data)) = bound else { return self.mark_header(segment) };
         if !self.chunks.on_sent(chunk.id, slot, now) {
             // Sent again without having been declared lost, as the first simulations do: it counts as lost now.
@@ -181,7 +181,7 @@ impl MetaSender {
         assigned || acted
     }
 
-    /// Puts what was picked into the queue of its subflow, as far as it exists. False if nothing did.
+    /// Puts what was picked into the queue of its subflow, as far as it exists. False if nothing of it does.
     pub(super) fn assign(&mut self, pick: &Pick) -> bool {
         if pick.work == Work::Ahead {
             return !self.is_plain() && self.cut_ahead(pick.count);
@@ -229,7 +229,7 @@ impl MetaSender {
             .then(|| self.chunks.oldest_due().map_or(Work::Fresh, |id| Work::Block(BlockId(id))))
     }
 
-    /// The chunk that some work names.
+    /// Takes the chunk that `work` names.
     fn choose(&mut self, work: Work, slot: u8) -> Option<Chunk> {
         let work = if self.is_plain() { self.in_order(work)? } else { work };
         let chunk = match work {

@@ -7,8 +7,8 @@ use super::binding::Chunk;
 
 /// Chunks in the order in which they were assigned, each with the time at which it may leave at the earliest.
 ///
-/// Taking the first or the last that may leave costs constant time, and the logarithm of how many must wait. A chunk
-/// that has waited is put back into its place among those that need not.
+/// Taking the first chunk that may leave, or the last one, costs constant time plus the logarithm of how many must
+/// wait. A chunk that has waited is put into its place among those that may leave.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     /// Chunks that may leave, by number.

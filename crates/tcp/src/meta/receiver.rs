@@ -38,7 +38,7 @@ pub struct MetaReceiver {
     end: Option<u64>,
     /// Right end of the shared window as last announced.
     announced: u64,
-    /// Tunes the size of the buffer, if that changes.
+    /// Tunes the size of the buffer; `None` if it does not grow with the transfer.
     tuner: Option<ReceiveTuner>,
     /// Latest time seen.
     now: Time,
@@ -138,7 +138,8 @@ impl MetaReceiver {
         }
     }
 
-    /// Whether all data has arrived, and its end, signalled at the data level or by the FIN of a plain connection.
+    /// Whether all data and the signal of its end have arrived: at the data level, or by the FIN of a plain
+    /// connection.
     pub fn is_finished(&self) -> bool {
         let plain = (0_usize..)
             .zip(&self.subflows)
@@ -243,8 +244,8 @@ impl MetaReceiver {
         self.broken &= !own;
     }
 
-    /// Whether new data has come without a mapping on a subflow that had the option: a middlebox on its path now
-    /// removes options. Stragglers of an earlier subflow are not new.
+    /// Whether new data has come without a mapping on a subflow that had the option, because a middlebox on its path
+    /// now removes options. Stragglers of an earlier subflow are not new.
     fn misses_mapping(&self, subflow: usize, segment: &Segment) -> bool {
         let known = self.subflows.get(subflow).map_or(0, Receiver::delivered);
         let has_option =

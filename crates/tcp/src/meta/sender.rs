@@ -54,7 +54,7 @@ pub struct MetaSender {
     pub(super) sharing: Option<Box<Sharing>>,
     /// The most subflows that the receiving side has agreed to, if it has said so.
     pub(super) most_subflows: Option<u8>,
-    /// Tunes the size of the send buffer, if that changes.
+    /// Tunes the size of the send buffer; `None` if it does not grow with the transfer.
     pub(super) tuner: Option<SendTuner>,
     /// Latest time seen.
     pub(super) now: Time,
@@ -346,7 +346,7 @@ impl MetaSender {
         self.shared.send_buffer
     }
 
-    /// Everything written has been acknowledged.
+    /// Whether everything written has been acknowledged.
     pub fn is_drained(&self) -> bool {
         self.shared.una >= self.shared.written
     }

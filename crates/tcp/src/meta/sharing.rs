@@ -2,10 +2,9 @@
 //!
 //! Two subflows through one queue would take two flows' share of it (pTCP §6, TCP friendliness). So such subflows are
 //! detected: each one's sending rate swings by a few percent, and a subflow whose forward delay follows another's
-//! swings shares its queue ([`Bottlenecks`]). Forward delays come from the timestamps: the receiver's of an
-//! acknowledgement less the one that it echoes; only changes of it count, so that clocks need not agree. A coupled
-//! congestion controller then reads the subflow's own snapshot and those of the subflows that share with it, and
-//! nothing of the others.
+//! swings shares its queue ([`Bottlenecks`]). A forward delay is an acknowledgement's timestamp less the one that it
+//! echoes; only changes of it count, so that clocks need not agree. A coupled congestion controller then reads the
+//! subflow's own snapshot and those of the subflows that share with it, and nothing of the others.
 
 use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::view::{MAX_PATHS, PathView};

@@ -74,7 +74,7 @@ impl MetaSender {
         self.changed();
     }
 
-    /// Tells the scheduler the time that it asked for, once.
+    /// Wakes the scheduler at the time that it asked for, once.
     pub(super) fn wake_scheduler(&mut self, now: Time) {
         if self.wakeup().is_some_and(|at| at <= now) {
             self.woken = Some(now);
@@ -88,9 +88,9 @@ impl MetaSender {
         self.scheduler.wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
     }
 
-    /// A subflow has room: tells the scheduler if the receiver's or the sender's full buffer leaves it empty, once
-    /// of each, until chunks can be cut again. Returns whether the scheduler acted, so that something may have to
-    /// leave.
+    /// A subflow has room: tells the scheduler if a full buffer of the receiver or of the sender keeps it from being
+    /// filled, once for each buffer until chunks can be cut again. Returns whether the scheduler acted, so that
+    /// something may have to leave.
     pub(super) fn note_limits(&mut self, now: Time) -> bool {
         let before = self.changes;
         if !self.receiver_limited && self.shared.is_shut() {

@@ -292,8 +292,8 @@ impl Sender {
         }
     }
 
-    /// Follows the controller's answer, since proportional rate reduction works towards the threshold
-    /// that the cut has set.
+    /// Updates proportional rate reduction, and restarts the retransmission timer if recovery was entered. To be
+    /// called after the controller has answered, since the reduction works towards the window that the cut has set.
     fn settle_recovery(&mut self, now: Time, digest: &Digest) {
         let pipe = self.board.pipe();
         let entered = digest.signal == Signal::Loss;

@@ -32,9 +32,9 @@ pub(super) struct Digest {
 }
 
 impl Sender {
-    /// Hands the acknowledgement to the controller. The sender itself keeps to one cut per window, so the
-    /// controller is told times that no earlier cut has answered; during fast recovery, and where
-    /// nothing new was acknowledged cumulatively, the window must not grow (RFC 5681 §3.2).
+    /// Hands the acknowledgement to the controller. The sender itself keeps to one cut per window, so the controller
+    /// is told send times that no earlier cut has covered; during fast recovery, and where nothing new was
+    /// acknowledged cumulatively, the window must not grow (RFC 5681 §3.2).
     pub(super) fn tell_ack(&mut self, now: Time, digest: &Digest, siblings: &[PathView]) {
         let before = self.controller.cwnd();
         let delivered = &digest.delivered;
@@ -77,7 +77,7 @@ impl Sender {
         self.note_cut(before, digest.signal);
     }
 
-    /// A time that the controller takes as belonging to an answered flight while in recovery.
+    /// During recovery, a send time that the controller takes as covered by an earlier cut; otherwise `now`.
     fn cut_reference(&self, now: Time) -> Time {
         if matches!(self.phase, Phase::Recovery { .. }) { Time::ZERO } else { now }
     }
@@ -98,7 +98,7 @@ impl Sender {
     pub(super) fn tell_timeout(&mut self, now: Time, bytes_in_flight: u64) {
         self.inter_loss.on_lost(now, now);
         let before = self.controller.cwnd();
-        // RFC 5681 §3.1 keeps the threshold when a timeout repeats one; ns-2 halves it again.
+        // RFC 5681 §3.1 keeps the threshold at repeated timeouts; ns-2 halves it again.
         let consecutive = match self.config.recovery {
             LossRecovery::FallFloyd => 1,
             _ => self.consecutive_timeouts,

@@ -9,7 +9,7 @@ pub enum SenderEvent {
     Timeout(u64),
     /// The congestion window shrank to this many bytes, for whatever reason.
     CwndReduced(u64),
-    /// The last cut was undone, since nothing had been lost; the window has this many bytes now.
+    /// The last cut was undone because the presumed loss proved spurious; the window has this many bytes now.
     CutUndone(u64),
     /// Everything written has been acknowledged.
     Drained,

@@ -22,7 +22,7 @@ pub(super) struct Rack {
     /// Round trip of that segment.
     rtt: Duration,
     min_rtt: Duration,
-    /// A segment sent once was delivered after a later one was: the path reorders.
+    /// A segment sent once was delivered after one sent later: the path reorders.
     reordering: bool,
     /// Quarters of the least round trip by which the reordering window has grown (RACK.reo_wnd_mult − 1), recoveries until
     /// it is reset, and the offset whose acknowledgement ends the round trip in which it last grew.

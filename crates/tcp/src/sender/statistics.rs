@@ -23,11 +23,11 @@ pub struct SenderStatistics {
     pub duplicate_acks: u64,
     /// Zero-window probes sent.
     pub window_probes: u64,
-    /// Time in which a shut window kept the sender waiting with nothing in flight; waits that are over.
+    /// Time in which a shut window kept the sender waiting with nothing in flight; only waits that have ended.
     pub persist_time: Duration,
     /// Tail loss probes sent (RFC 8985).
     pub tail_probes: u64,
-    /// Cuts of the window that were undone, since nothing had been lost.
+    /// Congestion-window cuts undone because the presumed loss proved spurious.
     pub undone_cuts: u64,
     /// Notices of corruption that led to a retransmission.
     pub loss_notices: u64,

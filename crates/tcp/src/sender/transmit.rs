@@ -225,8 +225,8 @@ impl Sender {
         }
     }
 
-    /// The receiver's window admits less than a full segment of what waits: wait for more (RFC 9293
-    /// §3.8.6.2.1), by probing if nothing is on its way.
+    /// Whether to wait for a larger window, as the receiver's admits less than a full segment of what waits (RFC 9293
+    /// §3.8.6.2.1). Starts the persist timer if nothing is in flight.
     fn hold_for_window(&mut self, now: Time, len: u64) -> bool {
         if self.next > self.una {
             return true;
@@ -238,7 +238,7 @@ impl Sender {
         true
     }
 
-    /// A short segment waits while the application is only held up by a full send buffer.
+    /// Whether a short segment waits, because a full send buffer alone keeps the application from filling it.
     fn hold_for_data(&self, len: u64) -> bool {
         let outstanding = self.next > self.una;
         len > 0 && outstanding && !self.finished && self.writable() == 0

@@ -32,13 +32,13 @@ impl Undo {
         self.duplicates += 1;
     }
 
-    /// Every retransmission arrived as a duplicate (RFC 3708 §3), as the receiver reports (RFC 2883).
+    /// Whether every retransmission arrived as a duplicate (RFC 3708 §3), as the receiver reports (RFC 2883).
     fn all_duplicates(&self) -> bool {
         self.resent > 0 && self.duplicates >= self.resent
     }
 
-    /// The acknowledgement echoes the timestamp of a segment that left before the first retransmission (RFC 3522 §3.2): it
-    /// was the original that filled the hole.
+    /// Whether the acknowledgement echoes the timestamp of a segment that left before the first retransmission (RFC
+    /// 3522 §3.2): then the original filled the hole.
     fn answers_original(&self, segment: &Segment) -> bool {
         let echo = segment.timestamps.map_or(Time::MAX, |timestamps| timestamps.echo);
         self.first_resent.is_some_and(|resent| echo < resent)

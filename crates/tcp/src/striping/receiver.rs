@@ -77,7 +77,7 @@ impl Socket {
 }
 
 impl StripingReceiver {
-    /// An application with the striping of `config` over `paths` sockets, whose connections all have the options of `connection`.
+    /// An application with the striping of `config` over `paths` sockets, all connected as `connection` describes.
     pub fn new(config: &StripingConfig, connection: &Config, paths: usize) -> Self {
         let socket = |path| Socket::new(config.socket(connection, path));
         StripingReceiver {

@@ -184,7 +184,7 @@ impl StripingSender {
         self.sockets.iter().filter_map(Socket::oldest_unsent).min().unwrap_or(self.next)
     }
 
-    /// Everything written has been acknowledged, and the end of every connection.
+    /// Whether everything written has been acknowledged, and the end of every connection.
     pub fn is_drained(&self) -> bool {
         self.finished
             && self.waiting == 0

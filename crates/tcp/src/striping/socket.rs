@@ -73,12 +73,12 @@ impl Socket {
         })
     }
 
-    /// The oldest packet that has not been delivered whole.
+    /// Sequence number of the oldest packet that has not been delivered whole.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.packets.front().copied()
     }
 
-    /// The oldest packet that has never been sent.
+    /// Sequence number of the oldest packet that has never been sent.
     pub(super) fn oldest_unsent(&self) -> Option<u64> {
         let sent = self.sender.sent() / self.mss();
         let place = sent.saturating_sub(self.delivered);

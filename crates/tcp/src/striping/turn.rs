@@ -23,7 +23,8 @@ impl UntilFull {
     }
 }
 
-/// Weighted round robin: each path's packets are due when it would be through with those before, at its rate.
+/// Weighted round robin: each path gets its next packet when it would, at its rate, be through with the packets
+/// before.
 #[derive(Debug)]
 pub(super) struct ByRate {
     rates: Vec<Bitrate>,
@@ -37,7 +38,8 @@ impl ByRate {
         ByRate { rates: vec![Bitrate::from_bps(1); paths], through: vec![0; paths] }
     }
 
-    /// Sets new rates and begins the round anew. A path of rate zero has no turn; where all are zero, the rates stay.
+    /// Sets the rates, and begins the round anew if they have changed. A path of rate zero has no turn; where all are
+    /// zero, the rates stay.
     pub(super) fn set_rates(&mut self, rates: impl Iterator<Item = Bitrate>) {
         let rates: Vec<Bitrate> = rates.take(self.rates.len()).collect();
         if rates.len() < self.rates.len() || rates.iter().all(|rate| *rate == Bitrate::ZERO) {

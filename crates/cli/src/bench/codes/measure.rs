@@ -35,11 +35,11 @@ pub struct Sample {
     pub last: f64,
     /// Seconds of copying the block.
     pub copy: f64,
-    /// Symbols beyond the sources that had arrived.
+    /// Symbols received until the block was recovered, beyond the number of sources.
     pub beyond: u32,
     /// Bytes of symbols that were kept.
     pub held: u64,
-    /// Symbols that were rebuilt to something else than what was sent.
+    /// Symbols that were decoded to other bytes than were sent.
     pub wrong: u64,
 }
 
@@ -170,8 +170,8 @@ impl Trial {
         Some((seconds, made.collect()))
     }
 
-    /// Coverage of a repair that is sent before source `end`: the block; if the code slides, as many sources as it
-    /// allows, which are the newest, or those from the first that the receiver is known to miss.
+    /// Coverage of a repair that is sent before source `end`. A block code covers the block. A sliding code covers as
+    /// many sources as it allows, from the first that the receiver is known to miss, or else the newest.
     fn coverage(&self, missing: Option<u64>, end: u16) -> Coverage {
         let limits = self.code.limits();
         if limits.slides.is_none() {
@@ -182,8 +182,8 @@ impl Trial {
         Coverage { first: SymbolId(first), count }
     }
 
-    /// The repairs that make up for the expected loss, each with the number of sources that are sent before it; and the
-    /// seconds that it took to make them. Those of a code that slides are spread over the block.
+    /// The repairs that make up for the expected loss, each with the number of sources that are sent before it; and
+    /// the seconds that it took to make them. A sliding code spreads its repairs over the block.
     fn planned(&mut self) -> Option<(f64, Vec<(u16, Made)>)> {
         let (sources, loss) = (self.shape.sources, self.shape.loss);
         let count = ((f64::from(sources) * loss / (1.0 - loss)).ceil() as u32).max(1);

@@ -61,7 +61,7 @@ fn goes_elsewhere(interface: &Interface, way: &Way) -> bool {
     way.unbound.as_ref().is_some_and(|other| *other != interface.name)
 }
 
-/// Finds a strict filter: it drops what comes in over this interface if the way back is over another.
+/// Finds a strict reverse-path filter: it drops what arrives over `interface` if the route back is over another.
 fn reverse_filter(interface: &Interface, way: &Way) -> Option<Finding> {
     let strict = interface.reverse_filter == Some(1) && way.to.is_ipv4();
     if !strict || !way.leads_on() || !goes_elsewhere(interface, way) {

@@ -17,9 +17,9 @@ const ENOUGH_MARKS: u64 = 10;
 const MARKS: f64 = 0.9;
 /// Queueing delay from which a link is worth a note, ms: nearly idle, and filled.
 const QUEUE_MS: (f64, f64) = (100.0, 200.0);
-/// Excess loss of a filled link from which, without a queue, it looks policed.
+/// Loss of a filled link, beyond twice its usual loss, from which it looks policed if it has no queue.
 const POLICED: f64 = 0.03;
-/// Queueing delay below which there is no queue, ms.
+/// Queueing delay below which a filled link counts as having no queue, ms.
 const NO_QUEUE_MS: f64 = 20.0;
 
 impl Peer {

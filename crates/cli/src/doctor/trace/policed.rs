@@ -9,7 +9,7 @@ use super::record::{Record, STEP};
 const WINDOW: usize = 10;
 /// Least share of the steps with a full link in which the queue was empty at some moment.
 const EMPTY: f64 = 0.9;
-/// Least loss beyond twice that of single packets, as a share.
+/// Least loss of a full link beyond twice the loss of single packets, as a share.
 const LOST: f64 = 0.03;
 /// Largest ratio of the 90th to the 10th percentile of the windows' rates at which a policer is assumed.
 const STEADY: f64 = 1.3;

@@ -32,7 +32,7 @@ pub(super) struct Record {
 pub(super) struct Step {
     /// Bytes acknowledged, IP and UDP headers included.
     pub(super) bytes: u64,
-    /// The controller let the queue run empty in it, so it shows no rate.
+    /// The controller let the queue run empty in this interval, so `bytes` shows no rate.
     pub(super) blind: bool,
     /// The queue was empty at some moment although the controller filled it: the link carries more than `bytes`.
     pub(super) hungry: bool,

@@ -20,12 +20,12 @@ const SIZES: usize = 4;
 const LONGEST: u64 = 40;
 /// Longer scripts are cut.
 const OPERATIONS: usize = 1000;
-/// Keys that the script does not name.
+/// Repair keys from here on are not named by the script.
 const FRESH_KEY: u32 = 1 << 16;
 
-/// A sender of blocks, by the code, the sizes and the events that `data` names. While it is honest each symbol is
-/// delivered once and as it was written, nothing closes the connection, and repairs alone complete what is missing.
-/// When it has lied, memory and work are bounded all the same.
+/// Plays a sender of blocks with the code, the sizes and the events that `data` names. While it is
+/// honest, each symbol is delivered once and unchanged, nothing closes the connection, and repairs
+/// alone complete what is missing. After a lie, memory and work are still bounded.
 pub fn block(data: &[u8]) {
     let mut script = Reader::new(data);
     let Some(mut machine) = Machine::new(&mut script) else { return };
@@ -196,7 +196,7 @@ impl Machine {
     /// The sender will not send the block's symbols any more; some may be on their way.
     fn give_up(&mut self, block: Block) {
         if block.end() <= self.limit {
-            // What is held of it is delivered at once, before blocks that are waited for.
+            // Held symbols of the block are delivered at once, ahead of blocks that are still waited for.
             self.delivered.in_order = false;
             self.given_up.insert(block.first);
             let sink = &mut |bytes: &[u8]| self.delivered.take(bytes);
@@ -321,7 +321,7 @@ impl Machine {
         while self.blocks.first_missing().0 < reached {
             let block = self.near(0);
             assert!(!self.given_up.contains(&block.first), "what is given up is waited for");
-            // Blocks that reach beyond the credit have no repairs yet; LT codes take any number of them.
+            // Blocks that reach beyond the credit have no repairs yet; LT codes may need any number of repairs.
             let repairable = self.code.limits().keys(block.count) > FRESH_KEY
                 && self.code.limits().surplus < 100
                 && block.end() <= self.limit;

@@ -19,7 +19,7 @@ impl ReceiveBlocks {
         self.credit = self.credit.max(credit);
     }
 
-    /// A new limit, an ordinal, once it exceeds the last one by a quarter of the credit; `None` before that.
+    /// The new limit to announce, an ordinal, if it exceeds the last one by at least a quarter of the credit.
     pub fn new_limit(&mut self) -> Option<u64> {
         let limit = self.base + self.credit;
         (limit >= self.limit + (self.credit / 4).max(1)).then(|| {

@@ -56,8 +56,8 @@ impl ReceiveBlocks {
         if held == coverage.count {
             return Ok(false);
         }
-        // A block decoded earlier may be asked for again only if it was complete; mixed states of
-        // forgotten and missing bytes cannot be decoded.
+        // Repairs of a block decoded earlier find nothing missing, which is handled above. A block
+        // with both forgotten and missing symbols cannot be decoded.
         if (first..end).any(|id| self.is_done(id)) {
             return Err(CodingViolation::Coverage);
         }
@@ -104,7 +104,7 @@ impl ReceiveBlocks {
         follower.repairs.shrink_to(SPARE_REPAIRS);
         self.spare.push(follower);
         self.note_recovered(coverage);
-        // Where blocks are delivered as a whole, this one's turn comes with those before it.
+        // If blocks are delivered as a whole, this one waits for the blocks before it.
         if self.whole.is_none() {
             self.finish(coverage.first.0..coverage.end(), sink);
         }
@@ -123,8 +123,8 @@ impl ReceiveBlocks {
         self.recovered.push(coverage);
     }
 
-    /// Decodes a group that may have enough symbols. False if they turn out not to suffice, or contradict
-    /// each other (possible only with a peer that does not follow the code): it then waits for more.
+    /// Decodes a group that may have enough symbols. False if they turn out not to suffice, or contradict each other
+    /// (possible only with a peer that does not follow the code): the group then waits for more.
     fn decode(&mut self, first: u64, sink: &mut dyn SymbolSink) -> bool {
         let Some(group) = self.groups.get(&first) else { return false };
         // Use short lists for short blocks: clearing long ones would take longer than the decoding.

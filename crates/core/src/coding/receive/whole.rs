@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::pool::{Buffer, Pool};
 use super::{Held, ReceiveBlocks, Slot, SymbolSink};
 
-/// Most block ends remembered. A block whose end was not is delivered with the next one whose end was.
+/// Most block ends remembered. A block whose end is not remembered is delivered with the next one whose end is.
 const MOST_ENDS: usize = 1 << 16;
 
 /// Where blocks end.
@@ -79,7 +79,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Delivers the blocks of which nothing is missing, nor of any before them.
+    /// Delivers the complete blocks that precede the first incomplete one.
     pub(super) fn deliver_whole(&mut self, sink: &mut dyn SymbolSink) {
         let Some(whole) = &self.whole else { return };
         if let Some(end) = whole.ends.range(..=self.first_missing).next_back() {

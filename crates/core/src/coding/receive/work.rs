@@ -2,8 +2,8 @@
 //! receiver solve large blocks of short symbols all the time.
 
 /// Units of work that each byte of a packet earns. A RaptorQ solve takes 1500 units and one for
-/// each byte of a symbol, so that symbols of 64 bytes earn their own solving even where packets are
-/// full of them, and those of 1400 ten times as much.
+/// each byte of a symbol: 64-byte symbols that fill packets earn their own solving, and 1400-byte
+/// symbols more than ten times theirs.
 const FOR_EACH_BYTE: u64 = 24;
 /// Bytes that the network adds to a packet (UDP and IPv6 headers are 48). With them, a symbol of one
 /// byte that comes alone in its packet earns its solving, too.

@@ -29,7 +29,7 @@ impl Early {
         !self.over
     }
 
-    /// The fate of a copy is known, or not waited for: those that leave from now on are not early.
+    /// The fate of a copy is known, or not waited for: copies that leave from now on are not early.
     #[inline]
     pub(super) fn end(&mut self) {
         self.over = true;
@@ -53,8 +53,8 @@ impl Early {
     }
 }
 
-/// Symbols of recovered blocks with early copies in flight, in the order of their ids. The room is kept, so that
-/// packets allocate nothing.
+/// Symbols of recovered blocks with early copies in flight, in the order of their ids. The capacity
+/// is kept, so that packets allocate nothing.
 #[derive(Debug, Default)]
 pub(super) struct Undecided(VecDeque<(SymbolId, Early)>);
 

@@ -214,7 +214,7 @@ impl SendBlocks {
         (view.received < before).then_some(view.id)
     }
 
-    /// Removes blocks that the receiver is known to have recovered; `each` hears of every one.
+    /// Removes blocks that the receiver is known to have recovered; `each` is called for every one.
     pub fn retire(&mut self, mut each: impl FnMut(&BlockView)) {
         let oldest = (0..self.views.len()).take_while(|index| self.is_retired(*index)).count();
         for index in 0..oldest {

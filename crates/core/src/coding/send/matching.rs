@@ -31,7 +31,7 @@ pub(super) struct Matching {
 #[derive(Clone, Copy, Debug)]
 struct Repair {
     coverage: Coverage,
-    /// It has come since repairs were last matched.
+    /// The repair has arrived since repairs were last matched.
     is_new: bool,
     /// It makes a symbol good.
     is_used: bool,
@@ -45,7 +45,7 @@ struct Missing {
     is_lost: bool,
     /// A repair covers it.
     is_covered: bool,
-    /// A repair makes it good, once all others that it covers are known.
+    /// A repair makes the symbol good, once all other symbols that the repair covers are known.
     is_good: bool,
 }
 
@@ -103,7 +103,7 @@ impl Matching {
         }
     }
 
-    /// Assigns each repair, those whose coverage begins last first, the newest unassigned symbol that it covers, lost
+    /// Assigns to each repair, by falling start of coverage, the newest unassigned symbol that it covers, lost
     /// symbols before others. No other order makes more lost symbols good (Lipski and Preparata 1981). Choosing the
     /// newest keeps the oldest symbols, for which all others wait, from depending on the rest of a repair's coverage.
     fn assign(&mut self) {
@@ -136,7 +136,8 @@ impl Matching {
 /// Places in a row, some of them free. Finding the last free one of a range hardly slows down as places are taken.
 #[derive(Debug, Default)]
 struct Free {
-    /// For each place, counted from 1, itself if it is free, or one before it with no free one between.
+    /// For each place, counted from 1: the place itself if it is free, else an earlier one with no
+    /// free place in between.
     before: Vec<usize>,
 }
 

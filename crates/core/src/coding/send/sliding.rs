@@ -17,8 +17,8 @@ use crate::path::sent::Carried;
 pub(super) struct Sliding {
     /// `None` only while a repair is made.
     encoder: Option<Box<dyn Encoder>>,
-    /// The newest symbols of retired blocks, up to the first block that is not: the receiver keeps as
-    /// many below the first that it misses.
+    /// The newest symbols of retired blocks, up to the first block not retired: the receiver keeps
+    /// as many below the first symbol that it misses.
     history: VecDeque<(Buffer, u16)>,
     /// Most symbols in `history`.
     most: usize,

@@ -13,7 +13,7 @@ pub struct BlockRecord {
     pub sources: u16,
     /// Symbols sent, repairs and those sent again included.
     pub sent: u32,
-    /// Those among them that were lost.
+    /// Symbols among `sent` that were lost.
     pub lost: u32,
 }
 

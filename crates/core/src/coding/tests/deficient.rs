@@ -24,7 +24,7 @@ fn content(id: u64) -> Vec<u8> {
     (0..LENGTH as u64).map(|at| (id * 37 + at * 11 + 1) as u8).collect()
 }
 
-/// Whether the block stays undetermined without the `lost` sources and with as many repairs.
+/// Whether all sources except the `lost` ones, with as many repairs as were lost, leave the block undetermined.
 fn falls_short(lost: &[u16]) -> bool {
     let sources: Vec<Vec<u8>> = (0..SOURCES).map(|id| content(id.into())).collect();
     let mut made = vec![vec![0; LENGTH]; lost.len()];

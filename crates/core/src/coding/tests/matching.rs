@@ -20,7 +20,7 @@ fn blocks() -> SendBlocks {
     SendBlocks::new(sliding_window(), 40, 1 << 20)
 }
 
-/// A block of so many symbols leaves on path 0, and is closed. Of its symbols those arrive for which `arrives` holds.
+/// A block of `symbols` symbols leaves on path 0, and is closed. The symbols arrive for which `arrives` holds.
 fn send_block(send: &mut SendBlocks, symbols: u16, arrives: impl Fn(u64) -> bool) {
     send.open(Time::ZERO, TrafficClass::Live, symbols, 40);
     for _ in 0..symbols {

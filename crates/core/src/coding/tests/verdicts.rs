@@ -137,7 +137,7 @@ fn late_repairs_of_a_block_that_was_taken_apart_are_no_contradiction() {
     assert_eq!(blocks.first_missing(), SymbolId(12));
 }
 
-/// Repairs with arbitrary bytes decode to something, but once, and never to more symbols than were missing.
+/// Repairs with arbitrary bytes decode to something, but only once, and to no more symbols than were missing.
 #[test]
 fn repairs_that_lie_deliver_no_symbol_twice() {
     let mut blocks = receiver(100);

@@ -33,7 +33,7 @@ struct Asker {
 }
 
 impl Asker {
-    /// The first attempt of this one.
+    /// The first attempt of this peer.
     fn new(router: &Router, number: u64) -> Self {
         Self::at(router, number, (0, Time::ZERO))
     }

@@ -201,7 +201,7 @@ fn closed_streams_make_room_for_new_ones() {
 }
 
 /// A peer that keeps some streams open, and opens and closes others, never reaches the limit while
-/// it has fewer open than that, and is told little while it is far from it.
+/// fewer than `max_streams` are open, and is told little while it is far from the limit.
 #[test]
 fn streams_that_come_and_go_are_granted_again_early() {
     let limits = StreamLimits { max_streams: 100, ..LIMITS };

@@ -1,5 +1,5 @@
-//! What both sides of a Noise handshake keep alike: `SymmetricState` and `CipherState` of the Noise specification, §5.1
-//! and §5.2, with SHA-256 and AES-256-GCM.
+//! The state that both sides of a Noise handshake keep: `SymmetricState` and `CipherState` of the Noise
+//! specification, §5.1 and §5.2, with SHA-256 and AES-256-GCM.
 
 use crate::crypto::schedule::{KEY_LEN, Secret};
 use anabranch_core::crypto::{CryptoError, TAG_LEN};

@@ -21,8 +21,8 @@ use core::time::Duration;
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use tokio::runtime::Builder;
 
-/// The secrets of one test. Each test has its own: a thread may get memory in which the thread of another test has left its
-/// secrets, and these must not be found here.
+/// The secrets of one test. Each test has its own, since a thread may get memory that still holds secrets of another
+/// test, which must not be found here.
 #[derive(Clone, Copy)]
 struct Secrets(u8);
 
@@ -47,7 +47,8 @@ impl Secrets {
         })
     }
 
-    /// What the end of this number shares with whom: one key with the other end, and one with each of many.
+    /// The pre-shared keys of the end of this number: one with the other end, and one with each of [`OTHERS`] more
+    /// peers.
     fn shared(self, number: u8) -> BTreeMap<PublicKey, PresharedKey> {
         let public = |number| SecretKey::from_bytes(self.bytes(number)).public_key();
         let others = (10..10 + OTHERS)

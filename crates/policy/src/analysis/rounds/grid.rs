@@ -9,12 +9,12 @@ use super::{Forecast, MAX_ROUNDS};
 pub(super) struct Clock {
     pub(super) rtt: u64,
     pub(super) half: u64,
-    /// From a round to the next if the timer has to fire.
+    /// Time from one round to the next if the timer has to fire.
     pub(super) restart: u64,
 }
 
 impl Clock {
-    /// `None` if the path takes no time.
+    /// `None` if half the round-trip time is below 1 ns.
     pub(super) fn new(path: &Forecast) -> Option<Self> {
         // At most two years, so that sums of a few times do not overflow.
         let nanos =
@@ -28,13 +28,13 @@ impl Clock {
         u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(self.rtt * u64::from(MAX_ROUNDS))
     }
 
-    /// Until the packets of the second round have arrived.
+    /// Time until the packets of a second round have arrived.
     pub(super) fn second_round(&self) -> u64 {
         self.rtt + self.half
     }
 }
 
-/// The times at which rounds may begin: after this many round trips and this many timeouts.
+/// The times at which rounds may begin: after up to `rounds` round trips and up to `timeouts` timeouts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
     pub(super) clock: Clock,
@@ -81,7 +81,7 @@ pub(super) struct Turn {
     pub(super) left: u64,
     /// Whether the packets of a round that begins then arrive in time.
     pub(super) arrives: bool,
-    /// Rounds without losses that begin later and whose packets arrive in time as well.
+    /// Number of later rounds whose packets arrive in time if nothing is lost.
     pub(super) more: u32,
     /// Whether the round after a timeout begins before the time is over.
     pub(super) timed_out: bool,

@@ -24,7 +24,7 @@ pub(super) struct Effect {
     pub(super) clean: f64,
     pub(super) repaired: f64,
     pub(super) timed_out: f64,
-    /// Packets that the round delivers without time for a timeout, and with it.
+    /// Mean number of packets that the round delivers: if the time ends before a timeout, and if it does not.
     packets: [f64; 2],
 }
 
@@ -40,8 +40,8 @@ pub(super) struct OddsTable {
     reading: Reading,
     loss: f64,
     effects: Vec<Effect>,
-    /// Powers of the chances that a packet arrives and that it is lost. The exponents are the next window to be
-    /// computed and, for losses, also the two windows before it.
+    /// Powers of the chances that a packet arrives and that it is lost. The exponent is the next window to be
+    /// computed; `lost` has the two next smaller exponents too.
     arrived: f64,
     lost: [f64; 3],
 }
@@ -86,7 +86,7 @@ impl OddsTable {
     fn extend(&mut self, end: usize) {
         while self.effects.len() < end {
             let window = self.effects.len() as u32;
-            // At least three packets of a window this large arrive, so that it does not time out.
+            // The chance that fewer than three packets of a window this large arrive, a timeout, is negligible.
             if window >= 8 && self.lost[2] < NEVER && !self.is_literal() {
                 return self.extend_settled(end);
             }
@@ -125,7 +125,7 @@ impl OddsTable {
         if self.is_literal() { 0 } else { 2 }
     }
 
-    /// Eqs 5, 10 and 15, for the window of the powers.
+    /// Eqs 5, 10 and 15; `window` has to be the exponent of the stored powers.
     fn compute(&self, window: u32) -> Odds {
         let (clean, arrives) = (self.arrived, 1.0 - self.loss);
         // Three packets that arrive cause three duplicate acknowledgements.

@@ -9,7 +9,8 @@ const NEAR: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) window: u32,
-    /// 0 once the window has reached it: it then has no effect, and states that differ only in it are one.
+    /// 0 once the window has reached the threshold, which then has no effect: states that would differ only in it are
+    /// one.
     pub(super) ssthresh: u32,
 }
 

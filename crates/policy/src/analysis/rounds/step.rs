@@ -19,8 +19,8 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// How many packets the rounds of all states of `place` deliver in the mean. Empties it, and enters the states that
-    /// follow.
+    /// Mean number of packets that the rounds of all states of `place` deliver. Empties `place`, and enters the
+    /// states that follow.
     pub(super) fn all(&mut self, place: &mut Place) -> f64 {
         if self.turn.more == 0 {
             return place.take_packets() * self.turn.last(self.loss);

@@ -94,16 +94,17 @@ impl Compensated {
         if self.phase == Phase::Compete { 1.0 } else { self.delay.stretch() }
     }
 
-    /// The window that losses allow over a typical round trip, where more than it may be in flight.
+    /// The window that losses allow over a typical round trip, where more than that window may be in flight.
     fn rival_rate(&self) -> Option<Bitrate> {
         let bytes = self.rival.bytes().filter(|_| self.stretch() > 1.0)?;
         let round = Duration::try_from_secs_f64(self.delay.typical()).ok()?;
         (!round.is_zero()).then(|| Bitrate::from_transfer(bytes, round))
     }
 
-    /// What is sent whatever was measured, since otherwise nothing would be measured: a packet a round trip, or a few
-    /// packets in one that is not short. A few in a short one would be as many in the queue of a path that holds fewer,
-    /// and a queue that does not fall when we send less looks like another flow's.
+    /// Least pacing rate, without which nothing would be measured: [`MIN_PACKETS`] packets in a round trip, but in
+    /// [`SHORT_ROUND`] at least, or one packet in a round trip if that is more. In a short round trip, that many
+    /// packets could exceed what the path holds, and a queue that does not fall when we send less looks like another
+    /// flow's.
     fn least_pacing(&self, smoothed: Duration) -> Bitrate {
         let few = Bitrate::from_transfer(MIN_PACKETS * self.packet, smoothed.max(SHORT_ROUND));
         few.max(Bitrate::from_transfer(self.packet, smoothed))

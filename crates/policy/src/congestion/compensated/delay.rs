@@ -13,21 +13,21 @@ const FIRST_SAMPLES: u64 = 16;
 /// Packets that a measurement of the floor needs.
 const LEAST_PACKETS: f64 = 4.0;
 /// What is left of the floor's spread when a measurement shows less: this share, or what a decay with this time
-/// constant, s, leaves of it since the last one, if that is more. A road whose round trip is short now varies over
-/// many of them.
+/// constant, s, leaves since the last measurement, if that is more. The delay of a road with short round trips varies
+/// over many of them.
 const SPREAD_KEPT: f64 = 0.75;
 const SPREAD_MEMORY: f64 = 2.0;
 /// Least time constant, s, with which the rest of the round trip is smoothed.
 const REST_MEMORY: f64 = 0.5;
-/// Most of the floor's spread, in typical round-trip times: more is a bottleneck whose rate varies.
+/// Largest spread of the floor, in typical round-trip times: a larger one comes from a bottleneck whose rate varies.
 const MOST_SPREAD: f64 = 2.5;
 /// Least spread of the floor, in round-trip times, of a road whose delay varies. What probing up adds within two round
 /// trips may then fill a buffer that would hold it if all round trips were the shortest one.
 const VARIES: f64 = 0.125;
-/// Behind a slow packet delays fall evenly from the longest to the shortest. The shortest is then so many times as far below
-/// their mean as they are on average, if those above it count as 0.
+/// Behind a slow packet, delays fall evenly from the longest to the shortest. The distance of the shortest from their
+/// mean is then this many times the mean distance below it, delays above it counting as 0.
 const FASTEST: f64 = 4.0;
-/// How many spreads above the floor a delay stands that does not come from the road's own variation.
+/// A forward delay of more than this many spreads of the floor does not come from the road's own variation.
 const STEADY: f64 = 4.0;
 
 /// The floor, what it is measured from, and the delay now. All delays are seconds; forward delays are
@@ -42,9 +42,9 @@ pub(super) struct Delay {
     rest: f64,
     /// Forward delay, smoothed over half a round trip.
     level: f64,
-    /// How far delays are below the level, smoothed alike; 0 for those above it.
+    /// How far delays are below the level, smoothed like it; delays above it count as 0.
     below: f64,
-    /// The largest in this round trip.
+    /// The largest level in this round trip.
     top: f64,
     last: Time,
     /// The least forward transit, µs.
@@ -129,7 +129,7 @@ impl Delay {
         self.measurement.get_or_insert(new).until = until;
     }
 
-    /// What was being measured is not the floor.
+    /// Discards the measurement under way, which does not show the floor.
     pub(super) fn forget_measurement(&mut self) {
         self.measurement = None;
     }
@@ -193,7 +193,7 @@ impl Delay {
         self.rest + self.mean
     }
 
-    /// The longest that it gets.
+    /// The longest round-trip time while nothing of ours waits.
     pub(super) fn longest(&self) -> f64 {
         self.rest + self.high
     }
@@ -209,7 +209,7 @@ impl Delay {
         (event.rtt.queue.as_secs_f64() - self.high).max(0.0)
     }
 
-    /// The same of the delay of the last half round trip.
+    /// How far the delay of the last half round trip is beyond all that the floor showed; negative if it is not.
     pub(super) fn level_beyond(&self) -> f64 {
         self.level - self.high
     }
@@ -235,12 +235,12 @@ impl Delay {
         self.level - FASTEST * self.below > self.mean
     }
 
-    /// Whether the delay is long beside how it varies.
+    /// Whether the delay is long compared with the floor's spread.
     pub(super) fn is_steady(&self) -> bool {
         self.level > STEADY * self.spread()
     }
 
-    /// Whether it is so long beside the least round trip that a queue must explain it.
+    /// Whether the delay is so long compared with the least round-trip time that it must come from a queue.
     pub(super) fn is_queue(&self, event: &AckEvent) -> bool {
         self.level > 2.0 * event.rtt.min.as_secs_f64()
     }

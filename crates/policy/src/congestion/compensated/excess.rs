@@ -8,13 +8,14 @@ use anabranch_types::math;
 use super::random::{Memory, Random, Stretches, Tally};
 use crate::congestion::AckEvent;
 
-/// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
+/// Random loss that is assumed without an estimate, a share, and the number of packets that this assumption weighs.
 const BELIEVED: (f64, f64) = (0.1, 8.0);
 /// Number of standard deviations by which the losses of one round trip are too many.
 const DEVIATIONS: f64 = 3.0;
-/// What losses that go on are weighed for: so many times as many as random loss takes.
+/// Losses that go on are tested for being this many times as frequent as random loss.
 const MORE: f64 = 1.5;
-/// Sum at which they are too many: the logarithm of how much more likely they are then than random loss alone.
+/// Sum above which losses that go on are too many: the logarithm of how much more likely they are at [`MORE`] times
+/// the random loss than at random loss alone.
 const ENOUGH: f64 = 7.0;
 
 /// See the module's documentation.
@@ -22,7 +23,8 @@ const ENOUGH: f64 = 7.0;
 pub(super) struct Excess {
     /// Packets that met a delay near the longest.
     top: Stretches,
-    /// How much more likely their losses are if random loss does not explain them, as a logarithm; at least 0.
+    /// How much more likely the losses of such packets are at [`MORE`] times the random loss, as a logarithm; at
+    /// least 0.
     sum: f64,
 }
 
@@ -37,9 +39,9 @@ impl Excess {
 
     /// Takes in losses. True if a full queue dropped them.
     ///
-    /// A flow that never sees the queue empty never has an estimate of random loss. `is_full` says whether others keep the
-    /// queue full, given how many packets met it. Then only a small share of the losses passes for random as long as there
-    /// is no estimate: else the flow would send more for every packet that the queue drops.
+    /// A flow that never sees the queue empty never has an estimate of random loss. `is_full` says whether others
+    /// keep the queue full, given how many packets met it. If so, only a small share of the losses counts as random
+    /// while there is no estimate: else the flow would send more for every packet that the queue drops.
     pub(super) fn on_lost(
         &mut self,
         event: &AckEvent,
@@ -79,8 +81,8 @@ impl Excess {
     }
 }
 
-/// The share of packets that is lost at random, and how many packets that is known from. Half a loss is added, since none
-/// seen does not mean that there are none.
+/// The share of packets that is lost at random, and the number of packets that it is estimated from. Half a loss is
+/// added, since having seen no loss does not mean that there is none.
 fn estimate(memory: &Memory) -> (f64, f64) {
     let packets = memory.packets;
     let total = packets.total() + 1.0;
@@ -88,8 +90,8 @@ fn estimate(memory: &Memory) -> (f64, f64) {
 }
 
 /// Whether more of the packets of one round trip were lost than random loss explains, by three standard deviations. The
-/// variance of the count is its mean, times how much losses come in bursts; it is larger if the estimate is of few packets.
-/// In at most a twentieth of a queue's sawteeth, random losses alone seem too many.
+/// variance of the count is its mean times [`Memory::bursts`], and larger if the estimate is from few packets. Random
+/// losses alone exceed this in at most a twentieth of a queue's sawteeth.
 fn is_beyond_chance(top: &Tally, memory: &Memory) -> bool {
     let bursts = memory.bursts();
     let (share, known) = estimate(memory);

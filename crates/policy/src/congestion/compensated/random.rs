@@ -11,24 +11,24 @@ use crate::congestion::AckEvent;
 
 /// Packets that the estimate of random loss remembers.
 const LATELY: f64 = 1024.0;
-/// Packets that are remembered besides, to tell how many losses chance explains. A link may lose ten packets in a row
-/// once in a thousand; of all spans of a thousand packets, a third then have no loss.
+/// Packets of the longer memory, which also tells how many losses chance explains. A link may lose ten packets in a
+/// row once in a thousand packets; a third of all spans of a thousand packets then have no loss.
 const PAST: f64 = 4096.0;
 /// Fewest packets that an estimate is made of.
 const KNOWN: f64 = 32.0;
 /// Number of packets that make the estimate reliable.
 const SURE: f64 = 256.0;
-/// Most random loss that losses at longer delays show, a share. Most paths lose less, and flows that each send so much
-/// more still share a queue.
+/// Largest share of random loss that losses at longer delays can show. Most paths lose less, and flows that each send
+/// this much more still share a queue.
 const UNSHOWN: f64 = 0.02;
-/// The same share in the longer memory. If a queue that flows of ours share drops a few packets all the time, each flow
-/// would otherwise take the others' drops for random loss until the longer memory has forgotten them.
+/// [`UNSHOWN`] for the longer memory. If flows with this controller share a queue that drops a few packets all the
+/// time, each flow would otherwise take the others' drops for random loss until the longer memory has forgotten them.
 const UNSHOWN_IN_PAST: f64 = 0.005;
-/// How long a larger share is believed in after the last short delay: this time or so many round trips, whichever is
-/// longer. Where a road's delay varies, short ones come now and then.
+/// How long a larger share is believed after the last short delay: this time or this many round trips, whichever is
+/// longer. Where a path's delay varies, short delays come only now and then.
 const SHOWN_FOR: (Duration, u32) = (Duration::from_secs(4), 64);
-/// Loss is taken to change where its variance is more than so many times that of chance; its better times are then so
-/// many of its standard deviations below the mean.
+/// Random loss counts as changing if its variance is more than [`CHANGES`] times that of chance; in its better times,
+/// it is then [`DEVIATIONS`] standard deviations below the mean.
 const CHANGES: f64 = 1.5;
 const DEVIATIONS: f64 = 0.5;
 /// How many stretches of departures are remembered, each of a round trip at most. A loss is declared later than that
@@ -58,14 +58,14 @@ impl core::ops::Add for Tally {
 
 /// Packets that left one after the other and met a queue of one kind.
 ///
-/// A packet is declared lost some time after those that it left among were acknowledged, the longer the more
-/// the path reorders. It met the queue that they met.
+/// A packet is declared lost some time after the packets sent around it were acknowledged, the later the more the
+/// path reorders. It met the same queue as these packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stretch {
     since: Time,
     until: Time,
     pub(super) packets: Tally,
-    /// How many of the acknowledged ones had a short delay, where random loss is learnt.
+    /// Acknowledged packets with a short delay; counted only where random loss is learnt.
     short: f64,
 }
 
@@ -77,7 +77,8 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// Packets are acknowledged that met such a queue, or did not. True if a stretch begins with them.
+    /// Takes in acknowledged packets; `met` says whether they met a queue of this kind. True if a stretch begins with
+    /// them.
     pub(super) fn acked(&mut self, event: &AckEvent, met: bool) -> bool {
         let sent = event.largest_acked_sent;
         let goes_on = self.is_open && sent.since(self.last[0].since) <= event.rtt.smoothed;
@@ -94,7 +95,7 @@ impl Stretches {
         !goes_on
     }
 
-    /// Packets are lost: the stretch that they left in, if they left in one.
+    /// Takes in losses. Returns the stretch in which the lost packets left, if there is one.
     pub(super) fn lost(&mut self, event: &AckEvent) -> Option<Stretch> {
         let sent = event.largest_lost_sent;
         let stretch = self.last.iter_mut().find(|one| one.since <= sent && sent <= one.until)?;
@@ -103,15 +104,15 @@ impl Stretches {
     }
 }
 
-/// What is remembered of packets that random loss is learnt from.
+/// Counts, over a number of recent packets, from which random loss is learnt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     /// Most packets that are remembered.
     most: f64,
-    /// Most random loss that losses at longer delays show, a share.
+    /// Largest share of random loss that losses at longer delays can show.
     unshown: f64,
     pub(super) packets: Tally,
-    /// In how many stretches they left, and the sum of the squares of a stretch's losses.
+    /// Number of stretches in which the packets left, and the sum of the squares of each stretch's losses.
     stretches: f64,
     squares: f64,
 }
@@ -121,7 +122,7 @@ impl Memory {
         Memory { most, unshown, packets: Tally::default(), stretches: 0.0, squares: 0.0 }
     }
 
-    /// Starts anew with so many packets, of which this share is lost.
+    /// Starts anew with `total` packets, of which `share` are lost.
     fn restart(&mut self, total: f64, share: f64) {
         let packets = Tally { acked: total * (1.0 - share), lost: total * share };
         *self = Memory { packets, ..Memory::new(self.most, self.unshown) };
@@ -137,13 +138,13 @@ impl Memory {
         (self.squares / self.packets.lost.max(1.0) - self.mean()).max(1.0)
     }
 
-    /// Losses of a stretch.
+    /// Mean number of losses in a stretch.
     fn mean(&self) -> f64 {
         self.packets.lost / self.stretches.max(1.0)
     }
 
-    /// Takes in so many acknowledged packets, and the stretch that begins with them if one does. At longer delays they
-    /// count as long as losses do.
+    /// Takes in acknowledged packets, and the stretch that `begins` with them. Packets with longer delays count only
+    /// while losses at such delays do.
     fn acknowledge(&mut self, packets: f64, begins: bool, is_short: bool) {
         if is_short || self.share() <= self.unshown {
             self.packets.acked += packets;
@@ -170,7 +171,7 @@ impl Memory {
         self.squares *= kept;
     }
 
-    /// No short delay has shown random loss for long: takes its share for `unshown` at most.
+    /// Limits the share of random loss to `unshown`, since no short delay has shown any for long.
     fn doubt(&mut self) {
         if self.share() > self.unshown {
             let (total, lost) = (self.packets.total(), self.packets.lost);
@@ -226,7 +227,8 @@ impl Random {
     /// Takes in losses.
     pub(super) fn on_lost(&mut self, event: &AckEvent) {
         let Some(stretch) = self.stretches.lost(event) else { return };
-        // Nobody knows a lost packet's delay. If a third of its stretch had a short one, it counts as a third of a packet.
+        // The delay of a lost packet is unknown. If a third of its stretch had a short delay, the loss counts by a
+        // third.
         let short = stretch.short / stretch.packets.acked.max(1.0);
         let (lost, in_stretch) = (f64::from(event.lost_packets), stretch.packets.lost);
         self.lately.lose(lost, in_stretch, short);
@@ -238,7 +240,8 @@ impl Random {
         self.past.end_round();
     }
 
-    /// Losses answer our sending, so at most the share `random` of packets is lost at random. Starts anew from that.
+    /// Losses depend on our sending rate, so that at most the share `random` of packets is lost at random. Starts
+    /// anew from this share.
     pub(super) fn restart(&mut self, random: f64) {
         let share = random.min(self.share().max(UNSHOWN));
         self.lately.restart(KNOWN, share);
@@ -256,19 +259,19 @@ impl Random {
         self.lately.share()
     }
 
-    /// The same in its better times: less than the mean where stretches differ by more than chance.
+    /// [`share`](Self::share) in its better times: less than the mean where stretches differ by more than chance.
     pub(super) fn least(&self) -> f64 {
         let excess = (self.lately.bursts() - CHANGES).max(0.0);
         let deviation = (excess / self.lately.mean().max(1e-9)).sqrt();
         self.share() * (1.0 - DEVIATIONS * deviation).max(0.0)
     }
 
-    /// Whether it is known.
+    /// Whether the share of random loss is known.
     pub(super) fn is_known(&self) -> bool {
         self.lately.packets.total() >= KNOWN
     }
 
-    /// Whether it is known so well that a loss beyond it is congestion's.
+    /// Whether the share is known so well that losses beyond it are due to congestion.
     pub(super) fn is_sure(&self) -> bool {
         self.lately.packets.total() >= SURE
     }

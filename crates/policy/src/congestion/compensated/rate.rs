@@ -5,21 +5,21 @@ use crate::congestion::{AckEvent, RateSample};
 /// Round trips whose rates are kept to fall back on.
 const ROUNDS: usize = 3;
 
-/// How much less than a path carries may be measured on it all the time: where packets arrive in clumps, most samples
-/// end within one.
+/// Factor by which all measurements may fall short of what a path carries: where packets arrive in clumps, most
+/// samples end within a clump.
 const DOUBT: f64 = 1.15;
 
 /// The least of several rates over the largest, if they are the same but for chance.
 const SETTLED: f64 = 0.95;
 
-/// Packets that take so much longer to arrive than to leave were sent faster than the bottleneck takes them.
+/// Packets that take this many times as long to arrive as to leave were sent faster than the bottleneck takes them.
 const STRETCHED: f64 = 1.25;
 
 /// Fewer packets than this show nothing: jitter decides how long they take to arrive.
 const LEAST_TRAIN: u32 = 8;
 
-/// What the samples of one round trip add up to, bytes and seconds. Single samples are as noisy as the delay is,
-/// and the mean of their rates would be too low: each is of the longer of its two intervals.
+/// Sums over the samples of one round trip, bytes and seconds. Single samples are as noisy as the delay is, and the
+/// mean of their rates would be too low, since each uses the longer of its two intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     passed: f64,
@@ -58,7 +58,7 @@ impl Round {
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rate {
-    /// What is believed, bits per second.
+    /// The estimate, bits per second.
     kept: f64,
     /// The largest rate of a round trip since it was last confirmed.
     best: f64,
@@ -126,12 +126,12 @@ impl Rate {
         }
         self.now.add(sample);
         if starting {
-            // While it doubles every round trip, the mean of one is late.
+            // While the rate doubles every round trip, the mean of a round trip lags behind.
             self.kept = self.kept.max(alone);
         }
     }
 
-    /// What is believed, bits per second; zero before the first sample.
+    /// The estimate, bits per second; zero before the first sample.
     pub(super) fn bps(&self) -> f64 {
         self.kept
     }
@@ -146,13 +146,13 @@ impl Rate {
         [self.rates[0], self.rates[1]]
     }
 
-    /// The path carries less than was believed: takes the largest of the last rates.
+    /// The path carries less than estimated: lowers the estimate to the largest of the last rates.
     pub(super) fn fall(&mut self) {
         self.kept = self.rates.iter().copied().fold(0.0, f64::max).min(self.kept);
     }
 
-    /// A queue stood in the last round trips, so no more passes than they brought, if all brought the same: of a rate that
-    /// varies, they may be the worse times.
+    /// A queue stood in the last round trips, so that the path carries no more than they show: lowers the estimate if
+    /// their rates agree. Where the rate varies, they may have been its worse times.
     pub(super) fn settle(&mut self) {
         let least = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
         if self.rates.iter().all(|rate| least >= SETTLED * rate) {
@@ -160,19 +160,19 @@ impl Rate {
         }
     }
 
-    /// It carries what it did in the last two round trips.
+    /// The path carries what it did in the last two round trips.
     pub(super) fn fall_to_last(&mut self) {
         self.rates = [self.rates[0].max(self.rates[1]); ROUNDS];
         self.fall();
     }
 
-    /// It carries no more than `bps`.
+    /// The path carries no more than `bps`.
     pub(super) fn fall_to(&mut self, bps: f64) {
         self.rates = self.rates.map(|rate| rate.min(bps));
         (self.kept, self.best) = (self.kept.min(bps), self.best.min(bps));
     }
 
-    /// Holds on to little more than what was measured since the last time, if anything was.
+    /// Lowers the estimate to [`DOUBT`] times the largest rate measured since the last call, if any was.
     pub(super) fn confirm(&mut self) {
         let best = core::mem::take(&mut self.best);
         if best > 0.0 {

@@ -12,7 +12,7 @@ use crate::congestion::AckEvent;
 
 /// Fewest packets of a span that say anything.
 const LEAST_PACKETS: f64 = 8.0;
-/// Least difference of the rates of sending that says anything, as the logarithm of their ratio.
+/// Least difference of the sending rates for a cycle to count, as the logarithm of their ratio.
 const LEAST_CHANGE: f64 = 0.15;
 /// Fewest cycles that show anything, and how many are remembered.
 const FEWEST_CYCLES: usize = 3;
@@ -61,8 +61,8 @@ impl Span {
 /// What one cycle shows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cycle {
-    /// How much of what was sent more was lost for it: 0 if loss is random, 1 if nothing more arrived. It is the
-    /// logarithm of the ratio of the shares that arrived over that of the rates of sending.
+    /// Share of the additional packets that was lost: 0 if loss is random, 1 if no more packets arrived. Computed as
+    /// the logarithm of the ratio of the shares that arrived, divided by that of the ratio of the sending rates.
     answer: f64,
     /// The variance that chance alone gives the answer.
     chance: f64,
@@ -113,7 +113,7 @@ impl Response {
         self.less = Some(Span::begin(now));
     }
 
-    /// From `now` on we send at the rate. That is more than before if we have only sent less yet.
+    /// From `now` on we send at the rate. This counts as sending more if we have only sent less so far.
     pub(super) fn send_at_rate(&mut self, now: Time) {
         if self.less.is_some() && self.more.is_none() {
             (self.more, self.is_probe) = (Some(Span::begin(now)), false);
@@ -125,14 +125,15 @@ impl Response {
         self.is_probe && self.more.is_some_and(|span| span.holds(sent))
     }
 
-    /// What we did until `now` ends; nothing that leaves later belongs to it.
+    /// Ends the spans under way at `now`: packets that leave later do not belong to them.
     pub(super) fn end(&mut self, now: Time) {
         for span in [&mut self.more, &mut self.less].into_iter().flatten() {
             span.until.get_or_insert(now);
         }
     }
 
-    /// Takes in a cycle, which has ended. If loss answers our sending: the largest share of it that can be random.
+    /// Takes in the cycle that has ended. If loss responds to our sending rate, returns the largest share of packets
+    /// that can be lost at random.
     pub(super) fn conclude(&mut self) -> Option<f64> {
         let (more, less) = (self.more.take()?, self.less.take()?);
         let cycle = Cycle::of(&more, &less)?;
@@ -148,7 +149,7 @@ impl Response {
     }
 }
 
-/// The mean answer of these cycles, if it is beyond how they vary and beyond chance.
+/// The mean answer of these cycles, if it is more than their variation and chance explain.
 fn answer(cycles: &[Cycle]) -> Option<f64> {
     let count = cycles.len() as f64;
     let mean = cycles.iter().map(|cycle| cycle.answer).sum::<f64>() / count;

@@ -9,12 +9,12 @@ use super::random::Random;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
-/// Delays that differ by less than both are the same: a time, s, and what this many packets take at the rate of
-/// delivery.
+/// Delays that differ by less than the smaller of these count as equal: a time, s, and the time that this many
+/// packets take at the rate of delivery.
 const LEAST_RANGE: f64 = 0.001;
 const LEAST_PACKETS: f64 = 2.0;
-/// Least range of delays whose lower end is an empty queue, in round-trip times and at most s: what probing up makes
-/// of an empty one. Where several fill a queue and it stays full, the delay varies less.
+/// Least range of delays whose lower end is an empty queue, as a share of the round-trip time, and its largest value,
+/// s: what probing up adds to an empty queue. Where several flows keep a queue full, the delay varies less.
 const FULL_RANGE: (f64, f64) = (0.125, 0.006);
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
@@ -25,7 +25,7 @@ const SHORT: f64 = 0.35;
 const ROUNDS: usize = 3;
 /// So many packets in a row that met a long queue are a sign that others keep it full.
 const MANY: f64 = 64.0;
-/// Share of the bytes in flight at which losses answered our sending that already counts as too much.
+/// Losses responded to our sending at some number of bytes in flight; this share of it already counts as too much.
 const TOO_MUCH: (u64, u64) = (17, 20);
 /// Share of the window that must be in flight for it to be what limits us: pacing and acknowledgements that
 /// come in clumps leave up to an eighth of it unused.
@@ -46,7 +46,7 @@ pub(super) struct Rival {
     /// Most bytes in flight lately.
     peak: u64,
     window: Option<Window>,
-    /// Whether somebody else is believed to fill the queue.
+    /// Whether another flow is believed to fill the queue.
     competes: bool,
     /// Whether there has been an occasion to learn random loss.
     cautious: bool,
@@ -134,13 +134,13 @@ impl Rival {
         }
     }
 
-    /// What probing up makes of an empty queue, s.
+    /// Delay that probing up adds to an empty queue, s.
     fn probed(&self, delay: &Delay) -> f64 {
         let (share, most) = FULL_RANGE;
         self.least.max((share * delay.typical()).min(most))
     }
 
-    /// Whether the window lets as much out as was too much.
+    /// Whether the window exceeds [`Window::full`].
     fn is_full(&self) -> bool {
         let full = |window: &Window| window.full.is_some_and(|full| window.cubic.cwnd() > full);
         self.window.as_ref().is_some_and(full)
@@ -156,7 +156,7 @@ impl Rival {
         self.peak -= self.peak / 8;
     }
 
-    /// Random loss.
+    /// The estimate of random loss.
     pub(super) fn random(&self) -> &Random {
         &self.random
     }
@@ -169,7 +169,7 @@ impl Rival {
         cubic.on_ack(&quiet, &[]);
     }
 
-    /// The window is for this share of one flow.
+    /// Makes the window that of this share of one flow.
     pub(super) fn set_share(&mut self, share: f64) {
         if let Some(window) = &mut self.window {
             window.cubic.set_share(share);
@@ -186,8 +186,8 @@ impl Rival {
         window.in_doubt |= in_doubt && window.full.is_none();
     }
 
-    /// Losses answer our sending, and at most the share `random` is random. Forgets what was known of random loss, and
-    /// begins the window below `bytes`, which pass.
+    /// Losses respond to our sending, and at most the share `random` of packets is lost at random. Forgets what was
+    /// known of random loss, and begins the window below `bytes`, which the path carries.
     pub(super) fn restart(&mut self, event: &AckEvent, random: f64, bytes: u64, packet: u64) {
         self.random.restart(random);
         let mut window = self.window.take().unwrap_or_else(|| Window::new(bytes, packet));
@@ -205,8 +205,8 @@ impl Rival {
         self.window.get_or_insert_with(|| Window::new(bytes, packet));
     }
 
-    /// Our queue was drained: there has been an occasion to learn random loss, and nobody competes. A window that no
-    /// loss has set says nothing then.
+    /// Our queue was drained: there has been an occasion to learn random loss, and no other flow competes. Drops a
+    /// window that no loss has set.
     pub(super) fn stop(&mut self) {
         (self.competes, self.cautious) = (false, true);
         self.window = self.window.take().filter(|window| window.by_loss);

@@ -16,8 +16,8 @@ pub(super) const GAIN: f64 = 2.77;
 /// Gain, and window as a multiple of what the path holds at its longest delay, of a startup that probing has begun. The
 /// path has a rate then, and what is beyond it until losses are known fills short buffers many times over.
 const PROBE_GAIN: f64 = 1.8;
-/// Startup paces by at most so many times what was in flight. The window grows by less in a round trip, so that this limits
-/// nobody who fills it.
+/// In a round trip, startup paces at most this many times what was in flight. The window grows by less, so that this
+/// does not limit a flow that fills it.
 const PROVEN: u64 = 4;
 /// Growth of what is delivered in a round trip below which it counts as none, and how many such rounds end startup.
 const GROWTH: f64 = 1.25;
@@ -159,7 +159,7 @@ impl Startup {
         true
     }
 
-    /// Most bytes in flight, in what the path was measured to hold.
+    /// The window, as a multiple of what the path was measured to hold.
     pub(super) fn window(&self) -> f64 {
         if self.resumed > 0 && !self.is_probe { RESUMED_WINDOW } else { self.gain() }
     }

@@ -51,7 +51,7 @@ impl Rounds {
         self.control.bandwidth().map_or(0, Bitrate::as_bps) as f64 / 8.0
     }
 
-    /// Rounds until the controller cruises.
+    /// Runs rounds until the controller cruises.
     fn cruising(rate: f64) -> Self {
         let mut rounds = Rounds::new(rate);
         while rounds.round() != "cruising" {

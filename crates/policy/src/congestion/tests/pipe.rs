@@ -21,7 +21,7 @@ struct Pipe {
 struct Flying {
     number: u64,
     sent: Time,
-    /// When its acknowledgement (or, for a lost one, nothing) would come.
+    /// When the acknowledgement of the packet comes; if the packet is lost, when it would have come.
     back: Time,
     lost: bool,
     marked: bool,
@@ -100,7 +100,8 @@ impl Run<'_> {
         }
     }
 
-    /// The oldest packet that arrives is acknowledged; lost ones three below it are declared so.
+    /// Acknowledges the packet at `index`, and declares packets lost that were lost and are at least three numbers
+    /// below.
     fn receive(&mut self, index: usize) -> Option<Duration> {
         let packet = self.flying.remove(index)?;
         let prior_in_flight = self.in_flight;
@@ -162,7 +163,7 @@ impl Run<'_> {
         Some(sample.saturating_sub(self.pipe.rtt))
     }
 
-    /// The next thing that happens: an arrival, or the pacer's permission.
+    /// Processes the next event: a packet is sent or acknowledged, or everything in flight times out.
     fn step(&mut self) -> Option<Duration> {
         let arrival = self.flying.iter().position(|packet| !packet.lost);
         let back = arrival.map_or(Time::MAX, |index| self.flying[index].back);

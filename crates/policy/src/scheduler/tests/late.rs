@@ -208,7 +208,7 @@ fn the_receiver_bounds_the_window_that_is_forecast() {
 fn what_is_due_is_left_to_a_fast_path_whose_window_holds_it() {
     let (mut late, mut paths) = (scheduler("late"), two());
     paths[0].ready = false;
-    // The 5 of its share of 11 that leave within a round trip.
+    // Of the fast path's share of 11, the 5 that leave within a round trip.
     assert_eq!(given(&mut *late, 1, &view(&paths, &[block(0, 7)], 30)), Some((0, 5)));
     paths[0].bytes_queued = 5 * paths[0].packet_size;
     let blocks = [block(0, 2)];

@@ -22,8 +22,8 @@ fn given(scheduler: &mut dyn Scheduler, paths: &[PathView], symbols: u32) -> Opt
 
 #[test]
 fn a_burst_goes_to_the_path_that_empties_first() {
-    // Rates 1.2 · cwnd/RTT. Path 0 and path 1 by window, RTT, in flight, queued; symbols that wait; the path given,
-    // how many.
+    // Rates 1.2 · cwnd/RTT. Path 0 and path 1 by window, RTT, in flight, queued; symbols that wait; the path that
+    // gets symbols, and how many.
     for (first, second, symbols, expected) in [
         // Nothing held: the first of equals, whatever its RTT, with as much as there is.
         ((40, 100, 0, 0), (40, 10, 0, 0), 9, Some((0, 9))),

@@ -25,7 +25,7 @@ pub(super) struct Taken {
     pub arrived: Vec<(Time, Duration)>,
 }
 
-/// More than the messages of any run: a number from here on is corrupt.
+/// Message numbers from here on are corrupt: no run sends this many.
 const MOST: u64 = 1 << 32;
 
 impl Sent {

@@ -160,7 +160,7 @@ impl Stream {
         }
         self.done = finished;
         let Some(slice) = slice else { return };
-        // Slices further than `LOOK_AHEAD` beyond the data without gaps are looked at later.
+        // Slices more than `LOOK_AHEAD` beyond the contiguous data are checked later.
         let behind = progress.arrived.max(progress.read) / slice;
         let ahead = behind.max(self.first_slice) + LOOK_AHEAD / slice + 2;
         self.whole.resize(usize::try_from(ahead - self.first_slice).unwrap_or(0), false);
@@ -177,7 +177,7 @@ impl Stream {
     }
 }
 
-/// How far beyond the first gap slices are looked at, bytes.
+/// How far beyond the first gap slices are checked, bytes.
 const LOOK_AHEAD: u64 = 4 << 20;
 
 fn stream(number: u64) -> StreamId {

@@ -79,7 +79,7 @@ impl CoreReceiver {
         self.connections.iter_mut().find(|incoming| incoming.remote == remote.0)
     }
 
-    /// The connection with the number `remote` at the sender, until it is closed.
+    /// The connection with the number `remote` at the sender, until the endpoint forgets it.
     pub(super) fn connection(&mut self, remote: Handle) -> Option<&mut Connection> {
         let handle = self.incoming(remote)?.handle;
         self.host.endpoint.connection(handle)
@@ -90,7 +90,7 @@ impl CoreReceiver {
         self.connections.iter().map(|incoming| incoming.gauge.delivered).sum()
     }
 
-    /// The streams that were read to their end, and when: those of each connection in their order.
+    /// The streams that were read to their end, and when: by connection, each in order of completion.
     pub fn finished(&self) -> impl Iterator<Item = &(StreamId, Time)> {
         self.connections.iter().flat_map(|incoming| &incoming.finished)
     }
@@ -184,7 +184,7 @@ impl Incoming {
     /// Reads the datagrams and stream data that have arrived.
     ///
     /// # Errors
-    /// If they differ from what was sent.
+    /// If they differ from what was sent, or cannot be read.
     fn read(
         &mut self,
         now: Time,

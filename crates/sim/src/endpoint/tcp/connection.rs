@@ -29,8 +29,8 @@ pub(super) enum ReceivingEnd {
     Striping(Box<StripingReceiver>),
 }
 
-/// Sends the segments of a connection over several paths. `send` is a trait object, so that the generic
-/// `send` is inlined in its only other caller, the loop for a single path.
+/// Sends the segments of a connection over several paths. `send` is a trait object, so that the closure behind
+/// it has a single direct call, in the loop for a single path, and is inlined there.
 fn drain(mut poll: impl FnMut() -> Option<(usize, Segment)>, send: &mut dyn FnMut(usize, Segment)) {
     while let Some((path, segment)) = poll() {
         send(path, segment);

@@ -106,7 +106,7 @@ impl TcpReceiver {
         self.closed_duplicate_bytes + open.sum::<u64>()
     }
 
-    /// When each message had been delivered.
+    /// When each message was delivered.
     pub(super) fn message_times(&self) -> impl Iterator<Item = &Time> {
         self.messages.iter().flat_map(|(_, times)| times)
     }

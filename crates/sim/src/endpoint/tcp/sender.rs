@@ -49,7 +49,7 @@ pub struct TcpSender {
 #[derive(Debug)]
 struct Connection {
     end: SendingEnd,
-    /// Bytes to be written yet; `None` for a transfer without end.
+    /// Bytes still to be written; `None` for a transfer without end.
     left: Option<u64>,
     written: u64,
     logged: u64,

@@ -2,7 +2,7 @@ use super::*;
 use crate::engine::{Agent, Arrival, Loss, Outbox};
 use crate::link::DropCause;
 
-/// Sends three packets at its start, and records arrivals with their time and port.
+/// Sends `burst` packets from each port at every timer, and records arrivals, losses and timers.
 #[derive(Debug, Default)]
 struct Notes {
     ports: Vec<PortId>,

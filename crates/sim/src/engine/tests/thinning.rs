@@ -12,7 +12,7 @@ fn acknowledgement(ack: u64) -> Segment {
     Segment { ack, flags: Flags::ACK, ..Segment::EMPTY }
 }
 
-/// Which of the packets, each a connection, a time and a payload, stay when one in `one_in` does.
+/// Indices of the packets that stay; each packet is a connection, a time in milliseconds and a payload.
 fn staying(one_in: u32, sent: Vec<(u32, u64, Payload)>) -> Vec<usize> {
     let mut slab = Slab::new();
     let deliver = |(stream, millis, payload): (u32, u64, Payload)| {

@@ -17,7 +17,7 @@ fn drops(out: &[LinkOutput<u64>], cause: DropCause) -> Vec<(u64, Time)> {
         .collect()
 }
 
-/// An integer that any change of any output changes.
+/// A hash of all outputs, to compare runs.
 fn digest(out: &[LinkOutput<u64>]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut mix = |value: u64| hash = (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3);
@@ -117,7 +117,7 @@ fn lost_packets_use_the_bottleneck_and_are_accounted_for() {
     let out = drain(&mut link);
     assert_eq!(out.len(), 10_000);
     let last = deliveries(&out).last().map(|d| (d.time, d.token)).expect("some arrive");
-    // Lost packets before it took 1 ms of the transmitter each.
+    // Each lost packet before the last arrival took 1 ms of the transmitter, too.
     assert_eq!(last.0, Time::from_millis(11 + last.1));
     let counters = *link.counters();
     assert_eq!(counters.packets_serialised, 10_000);

@@ -89,7 +89,7 @@ fn the_less_common_parts_are_read() {
     assert_eq!(joint.correlation[0][2], 0.09);
 }
 
-/// Links wrong in what every link needs: the key at fault, and the link.
+/// Links with a wrong rate, delay, name or item: the key at fault, and the link.
 const WRONG: [(&str, &str); 20] = [
     ("rate", "rate=0mbit,delay=1ms"),
     ("rate", "rate=-5mbit,delay=1ms"),
@@ -113,7 +113,7 @@ const WRONG: [(&str, &str); 20] = [
     ("link", "rate=1mbit,,delay=1ms"),
 ];
 
-/// What is wrong beside a right rate and delay.
+/// Settings that are wrong although rate and delay are valid: the key at fault, and the setting.
 const WRONG_BESIDE: &[(&str, &str)] = &[
     ("loss", "loss=101%"),
     ("loss", "loss=-1%"),

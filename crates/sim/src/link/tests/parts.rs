@@ -44,10 +44,10 @@ fn a_saturated_trace_delivers_its_capacity() {
     let delivered = link.counters().bytes_delivered as f64 * 8.0;
     let last = arrivals(&out).last().map(|(_, millis)| millis - 5).expect("some arrive");
     let capacity = link.capacity_integral(Time::ZERO, Time::from_millis(last));
-    // 1.09 packets fit into each millisecond, so nothing is lost but the remainders of idle spells.
+    // On average 1.17 packets fit into each millisecond, so only the capacity of idle times is unused.
     assert_eq!(link.counters().packets_delivered, 12_000);
     assert!(delivered < capacity && delivered > 0.8 * capacity, "{delivered} {capacity}");
-    // Twice the load fills every opportunity to the last byte.
+    // Four times the load fills every opportunity to the last byte.
     let mut full = Link::new(&config, 1, "test").expect("valid");
     let out = constant_traffic(&mut full, 24_000, 1400, Duration::from_micros(500));
     let first_second: u64 = arrivals(&out).iter().filter(|(_, at)| *at <= 1_105).count() as u64;
@@ -70,7 +70,7 @@ fn a_dark_trace_link_loses_what_is_under_way_and_starts_afresh() {
     assert_eq!(link.counters().dropped_blackout, 2);
     link.enqueue(Time::from_millis(21), 1500, Ecn::NotEct, 4).expect("room");
     assert_eq!(arrivals(&drain(&mut link)), [(4, 25)]);
-    // Two opportunities before the dark, and at 25 and 30 ms.
+    // Two opportunities before the blackout, and two after it, at 25 and 30 ms.
     assert_eq!(link.capacity_integral(Time::ZERO, Time::from_millis(30)), 4.0 * 12_000.0);
 }
 
@@ -125,13 +125,13 @@ fn a_fluctuating_link_serves_at_its_levels() {
 fn controlled_delay_holds_a_standing_queue_near_its_target() {
     let run = |queue: &str| {
         let mut link = link(&format!("rate=10mbit,delay=10ms,buffer=3000p,{queue}"));
-        // 10 % too much for 20 s: the queue would grow to 1.6 s.
+        // 10 % too much for 20 s: the queue would grow to 2 s.
         let out = constant_traffic(&mut link, 27_500, 1000, Duration::from_nanos(727_272));
         let mut late = Duration::ZERO;
         for output in &out {
             match output {
                 LinkOutput::Dropped(drop) => {
-                    // The drop is certain when service ends, not when the packet would have arrived.
+                    // Drops are certain at the end of the previous packet's service, not at the arrival time.
                     assert_eq!(drop.cause, DropCause::QueueEarly);
                     assert_eq!(drop.time.as_nanos() % 800_000, 0, "at an end of service");
                 }

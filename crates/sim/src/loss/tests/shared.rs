@@ -4,7 +4,7 @@ use super::*;
 
 const SLOT: Duration = Duration::from_millis(1);
 
-/// Which of `links` lose the packet of each slot, by the process of each link alone.
+/// For each slot, which links lose its packet; each link's process runs by itself.
 fn outcomes(configs: &[LossConfig], slots: u64) -> Vec<Vec<bool>> {
     let make = |(i, config)| LossProcess::new(config, 9, &format!("link.{i}.loss"));
     let mut links: Vec<LossProcess> =
@@ -119,7 +119,7 @@ fn states_follow_along_the_chain() {
     }
 }
 
-/// Loss of 25 and 75 % in turn as figure 8 of MPLOT §IV-E has it, at one of five paths of 2 Mb/s.
+/// Loss that alternates between 25 and 75 %, as in figure 8 of MPLOT §IV-E, on one of five paths of 2 Mb/s.
 fn fifth_of_figure_8(position: u32, theta: f64) -> LossConfig {
     let state = |loss| MarkovState { loss: p(loss), mean_dwell: Duration::from_millis(250) };
     let base = MarkovConfig { states: vec![state(0.25), state(0.75)], jumps: None };
@@ -135,7 +135,7 @@ fn fifth_of_figure_8(position: u32, theta: f64) -> LossConfig {
 
 #[test]
 fn shares_lost_in_a_round_trip_have_powers_of_theta() {
-    /// Packets 3 ms apart in a round trip of 48 ms, as at a path of 2 Mb/s.
+    /// Packets in a round trip of 48 ms, 3 ms apart as on a path of 2 Mb/s.
     const ROUND: u64 = 16;
     for theta in [0.05, 0.5, 0.99] {
         let mut links: Vec<LossProcess> =
@@ -260,7 +260,7 @@ fn correlations_that_cannot_exist_are_refused() {
     assert!(pair(0.33).is_ok());
     let refused = LossConfigError::PairCorrelation { links: (1, 2), largest_permille: 333 };
     assert_eq!(pair(0.34), Err(refused));
-    // Links 2 and 3 are both nearly link 1, but have nothing to do with each other.
+    // Links 2 and 3 are strongly correlated with link 1, but not with each other.
     let star = vec![vec![1.0, 0.85, 0.85], vec![0.85, 1.0, 0.0], vec![0.85, 0.0, 1.0]];
     assert_eq!(joint(&[0.368; 3], star).components(), Err(LossConfigError::NoJointLoss));
 }

@@ -39,14 +39,14 @@ impl Claim {
         points.iter().map(finding).collect()
     }
 
-    /// The names of the findings.
     pub(super) fn names(&self, grid: &Grid, titles: &BTreeMap<String, String>) -> Vec<String> {
         let points = self.points(grid);
         let shown = self.shown(&points, grid);
         points.iter().map(|point| self.name_at(*point, &shown, grid, titles)).collect()
     }
 
-    /// One point for each value of the keys that matter, if everything that the claim refers to exists there.
+    /// One point for each combination of values of the keys that matter, if everything that the claim refers to
+    /// exists there.
     pub(super) fn points(&self, grid: &Grid) -> Vec<usize> {
         let wanted = |point: &usize| {
             self.each.iter().all(|(key, values)| {
@@ -65,7 +65,7 @@ impl Claim {
         points
     }
 
-    /// The labels of a point without those that do not matter to the claim.
+    /// The labels of a point that matter to the claim.
     fn labels(&self, point: usize, grid: &Grid) -> Vec<(String, String)> {
         let mut apart = self.quantity.fixed();
         apart.extend(self.average.keys.iter().map(String::as_str));

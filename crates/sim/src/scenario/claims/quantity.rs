@@ -209,9 +209,10 @@ pub(in crate::scenario) fn number(label: &str) -> Option<f64> {
     label.trim_end_matches('%').parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A statistic of a series. `mean`: its mean over a time. `reaches`: when it first reaches a level, s. `still`: the
-/// longest time within a span that it keeps one value, s. `pauses`: how often it keeps one for some seconds at
-/// least. `variation`: the standard deviation of its points over their mean.
+/// A statistic of a series. `mean`: its mean over a span of time. `reaches`: when it first reaches a level, s.
+/// `still`: the longest time within a span for which it keeps one value, s. `pauses`: how often within a span it
+/// keeps one value for a given time at least. `variation`: the standard deviation of its points within a span over
+/// their mean.
 fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
     let mut points = series.times.iter().copied().zip(series.values.iter().copied());
     match (function, numbers) {

@@ -98,7 +98,7 @@ fn pins(section: &Section<'_>, key: &str, context: &Context<'_>) -> Pins {
     pins
 }
 
-/// Checks that a judged claim has bounds, and that the lower one is not above the upper one.
+/// Checks that a judged claim other than an order has a bound, and that the lower bound is not above the upper one.
 fn bounds(section: &Section<'_>, claim: &Claim) {
     let is_order = matches!(claim.form, Form::Order(..));
     match (claim.min, claim.max) {

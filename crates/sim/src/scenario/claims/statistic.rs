@@ -11,7 +11,6 @@ pub(in crate::scenario) struct Statistic {
     pub of: fn(&[(f64, f64)]) -> Option<f64>,
 }
 
-/// All statistics.
 pub(super) const STATISTICS: &[Statistic] = &[
     // Least-squares line: its rise per unit of x, and the share of the variance that it explains.
     Statistic { name: "slope", of: |curve| fit_line(curve).map(|fit| fit.slope) },
@@ -21,11 +20,11 @@ pub(super) const STATISTICS: &[Statistic] = &[
     Statistic { name: "highest", of: |curve| highest(curve).map(|(_, y)| y) },
     // The share of the peak that is lost by the last point.
     Statistic { name: "fall", of: |curve| Some(1.0 - curve.last()?.1 / highest(curve)?.1) },
-    // Most over least.
+    // The highest value over the lowest.
     Statistic { name: "spread", of: |curve| Some(highest(curve)?.1 / lowest(curve)?) },
     Statistic { name: "knee", of: knee },
     Statistic { name: "monotone", of: monotone },
-    // MPLOT, section IV-A: the fit of y proportional to 1 - 1/sqrt(x), and y for infinite x by it.
+    // MPLOT, section IV-A: the fit of y proportional to 1 - 1/sqrt(x), and the y that it predicts for infinite x.
     Statistic { name: "diversity-r2", of: |curve| diversity(curve).map(|fit| fit.r_squared) },
     Statistic { name: "diversity-limit", of: |curve| diversity(curve).map(|fit| fit.slope) },
 ];

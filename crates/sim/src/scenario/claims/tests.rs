@@ -297,7 +297,7 @@ fn averages_over_seeds_and_keys_come_before_ratios() {
              average = {average}\nmin = 0\n"
         )
     };
-    // Of seed 1, 2 and 3: 1, 2 and 6 over 1, 4 and 1, times M.
+    // Seeds 1, 2 and 3: M, 2·M and 6·M, each plus 3·(M − 1), over M, 4·M and M.
     let (above, below) = ([1.0, 2.0, 6.0], [1.0, 4.0, 1.0]);
     let judged = |average: &str| {
         let scenario = parse(&swept(&claim(average)));

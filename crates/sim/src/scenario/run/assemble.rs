@@ -113,7 +113,7 @@ impl<'a> Figures<'a> {
         figures
     }
 
-    /// Adds the responses of TCP flows to marks, or the coding figures of core flows.
+    /// Adds the responses to marks, recoveries and closed windows of TCP flows, or the coding figures of core flows.
     fn add_marks_and_coding(&self, figures: &mut Vec<(&'static str, f64)>) {
         if self.0.iter().all(|flow| flow.reading.ecn_responses.is_some()) {
             let responses = self.total(|reading| reading.ecn_responses.unwrap_or(0));

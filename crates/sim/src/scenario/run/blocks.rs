@@ -117,7 +117,6 @@ impl Blocks {
         }
     }
 
-    /// Number of whole blocks.
     pub(super) fn len(&self) -> usize {
         self.whole.len()
     }

@@ -121,7 +121,7 @@ struct Builder<'a> {
     seed: u64,
     measured_from: Time,
     routes: &'a Routes,
-    /// The flow built last at each host, which names the host's endpoints.
+    /// The flow built last at each host, with the ids of the host's endpoints.
     hosts: BTreeMap<String, CoreFlow>,
 }
 

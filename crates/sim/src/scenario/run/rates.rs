@@ -10,8 +10,8 @@ use crate::link::{Link, LinkConfig};
 use crate::rate::RateProcess;
 use crate::scenario::plan::{FlowPlan, LinkPlan, Plan};
 
-/// The rate of each path of `flow`, that is, of its slowest link, at every multiple of `interval` up to the end of the
-/// run. The links' random courses are run anew.
+/// The rate of each path of `flow`, that is, of its slowest link, at every multiple of `interval` up to the end of
+/// the run. The links' random courses are run anew.
 ///
 /// # Errors
 /// If a link's configuration is invalid.

@@ -14,7 +14,7 @@ use crate::scenario::plan::{LinkPlan, Plan};
 use crate::scenario::probes::MESH;
 use crate::wireless::mesh::MeshCounters;
 
-/// The report of `live`, which ran `plan`. Point and seed are the caller's.
+/// The report of `live`, which ran `plan`. The caller sets the point and the seed.
 pub(super) fn report(plan: &Plan, live: &mut Live, recorder: Recorder) -> RunReport {
     let measured_from = Time::ZERO + plan.warm_up;
     let Live { engine, flows, .. } = &mut *live;

@@ -35,7 +35,7 @@ struct Track {
     interval: Duration,
     due: Time,
     before: f64,
-    /// Blocks of each flow at the last point.
+    /// Number of blocks of each flow at the last point.
     known: BTreeMap<usize, usize>,
     series: Series,
 }
@@ -90,7 +90,7 @@ impl Recorder {
         Some(sum / self.looks as f64)
     }
 
-    /// Takes every point that is due.
+    /// Records every point that is due.
     pub(super) fn record(&mut self, now: Time, live: &mut Live) {
         for track in self.tracks.iter_mut().filter(|track| track.due <= now) {
             track.record(now, live);

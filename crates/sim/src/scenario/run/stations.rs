@@ -19,7 +19,7 @@ pub(super) struct Stations {
     due: Time,
     /// The counters of the hops at the last point.
     before: Hops,
-    /// By metric, and by the two stations of a hop, which are the same for one station.
+    /// By metric and by the two stations of a hop; for figures of a single station, both are that station.
     series: BTreeMap<(&'static str, [u16; 2]), Series>,
 }
 
@@ -49,7 +49,7 @@ impl Stations {
         self.due
     }
 
-    /// Takes a point.
+    /// Records a point.
     pub(super) fn record(&mut self, now: Time, live: &Live) {
         let Some((stations, _)) = live.mesh else { return };
         self.due = now + self.interval;

@@ -78,7 +78,7 @@ fn a_path_that_loses_the_options_is_left_until_they_pass_again() {
         let [a, b] = by_second(&report);
         assert!(a[1..10].iter().all(|rate| *rate > 5.5), "{profile}: {a:?}");
         assert!(b[1..3].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
-        // What was under way arrives for nothing, and a subflow that would join in between is given up.
+        // Data in flight at the change arrives unusable, and a subflow that tries to join meanwhile is given up.
         assert!(b[4..7].iter().all(|rate| *rate < 0.1), "{profile}: {b:?}");
         assert!(b[8..10].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
     }

@@ -108,7 +108,7 @@ fn a_plan_is_the_same_thing_as_a_file() {
     assert!(file.flows[0].messages.sent > 5);
 }
 
-/// Messages are delayed by the delay of their path at least; over TCP, they arrive in order.
+/// Every message takes at least the delay of its path, over every transport; over TCP, messages arrive in order.
 #[test]
 fn messages_are_timed_over_every_transport() {
     for profile in ["anabranch", "tcp:sack"] {

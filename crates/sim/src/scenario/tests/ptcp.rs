@@ -74,8 +74,9 @@ fn transfers_that_close_take_their_time() {
     assert!((0.035..0.06).contains(&longer), "{without} and {with}: {longer} s");
 }
 
-/// Flows of these congestion controls over one link of 10 Mb/s and 40 ms with this many packets of buffer, 60 s:
-/// goodputs as shares of what the link carries, and the mean smoothed round-trip time of the first, s.
+/// Flows of these congestion controls, measured for 60 s over one link of 10 Mb/s with a round-trip time of 40 ms and
+/// this many packets of buffer: goodputs as shares of what the link carries, and the mean smoothed round-trip time of
+/// the first flow, s.
 fn beside(controls: &[&str], buffer: u64) -> (Vec<f64>, f64) {
     let mut text = format!(
         "name = \"shared\"\nduration = \"70s\"\nwarm-up = \"10s\"\n\
@@ -140,8 +141,9 @@ fn a_plateau_is_found_anew_when_the_way_changes() {
     assert!(capped > 0.9 * filled, "{capped} of {filled}");
 }
 
-/// Two pipes and one TCP flow, a round trip of 60 ms each: through one link of 10 Mb/s, or each pipe through one of its
-/// own and the TCP flow beside the first. What the pipes take of the sum, and of the links in which they are.
+/// Two pipes and one TCP flow, each with a round trip of 60 ms: through one link of 10 Mb/s, or each pipe through a
+/// link of its own and the TCP flow beside the first. Returns the pipes' share of the goodput, and the utilisation of
+/// the links.
 fn pipes_beside(tcp: &str, disjoint: bool, seed: u64) -> (f64, f64) {
     let second = if disjoint { "other" } else { "bottleneck" };
     let mut text = String::from("name = \"friendly\"\nduration = \"180s\"\nwarm-up = \"60s\"\n");

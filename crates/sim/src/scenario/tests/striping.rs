@@ -3,7 +3,8 @@
 use super::{messages, parse};
 use crate::report::RunReport;
 
-/// Two paths, the second so many times as fast as the first, and a flow of 30 s of this profile with these options.
+/// Two paths, the second `ratio` times as fast as the first, and a flow of this profile with these options, measured
+/// from 10 s to 60 s.
 fn text(profile: &str, ratio: u32, options: &str) -> String {
     format!(
         "name = \"striping\"\nduration = \"60s\"\nwarm-up = \"10s\"\n\

@@ -18,10 +18,10 @@ pub struct AirConfig {
 }
 
 impl AirConfig {
-    /// Checks that such an air is possible.
+    /// Checks the configuration.
     ///
     /// # Errors
-    /// When a constant is out of range, or a signal can be sensed farther than it gets in a SIFS.
+    /// When a constant is out of range, or a signal can be sensed farther than it travels in a SIFS.
     pub fn validate(&self) -> Result<(), AirError> {
         self.mac.validate().map_err(AirError::Mac)?;
         let range = self.radio.sense_range();
@@ -74,8 +74,8 @@ pub enum Report {
         /// The message.
         token: u32,
     },
-    /// The station is done with the message: it was acknowledged, or broadcast and heard by all who
-    /// could. The last report of this message.
+    /// The station is done with the message: it was acknowledged or, as a broadcast, has ended at all stations
+    /// that sense it. The last report of this message.
     Sent {
         /// The station.
         from: u32,
@@ -97,7 +97,7 @@ pub enum Report {
 /// What has happened on the air so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AirCounters {
-    /// Timers that ran down, and frames that began or ended at some station.
+    /// Timers that expired, and frames that began or ended at some station.
     pub events: u64,
     /// Frames put on the air, of every kind.
     pub frames: u64,
@@ -107,7 +107,7 @@ pub struct AirCounters {
     pub lost_below: u64,
 }
 
-/// More would take gigabytes of sequence numbers.
+/// Most stations; more would take gigabytes of sequence numbers.
 pub(in super::super) const MAX_STATIONS: usize = 10_000;
 
 /// The configuration of an air is invalid.
@@ -115,7 +115,7 @@ pub(in super::super) const MAX_STATIONS: usize = 10_000;
 pub enum AirError {
     /// A constant of the MAC is out of range.
     Mac(MacConfigError),
-    /// A signal can be sensed farther away than it gets in a SIFS, or the capture ratio is below 1.
+    /// A signal can be sensed farther away than it travels in a SIFS, or the capture ratio is below 1.
     Radio,
     /// This many stations: 1 to 10,000 are allowed.
     Stations(usize),

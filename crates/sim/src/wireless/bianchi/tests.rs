@@ -113,7 +113,7 @@ fn an_independent_solution_of_the_model_agrees_to_its_last_digit() {
 
 #[test]
 fn event_simulators_agree_within_a_few_percent() {
-    // Means over seeds; the model with EIFS and seven attempts is the one they implement.
+    // Means over seeds; the simulators implement the model with EIFS and seven attempts.
     let table = include_str!("../../../tests/data/dcf_sim.csv");
     let mut points: Vec<(&str, u32, f64, f64, Vec<f64>)> = Vec::new();
     for (sim, n, data, ack, rest) in rows(table) {

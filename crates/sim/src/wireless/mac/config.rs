@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use anabranch_types::Bitrate;
 
-/// The constants of the MAC. [`MacConfig::default`] is 802.11b with the long preamble, as ns-2 has it.
+/// The constants of the MAC. [`MacConfig::default`] is 802.11b with the long preamble, as in ns-2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MacConfig {
     /// A back-off slot: 20 µs (aSlotTime, §15.3.3).
@@ -24,7 +24,7 @@ pub struct MacConfig {
     pub cts_bytes: u32,
     /// ACK: 14 bytes (§7.2.1.3).
     pub ack_bytes: u32,
-    /// CW of a first attempt: back-off is drawn from 0 to CW, slots: 31 (aCWmin, §15.3.3).
+    /// CW of a first attempt, slots: 31 (aCWmin, §15.3.3). Back-off is drawn from 0 to CW.
     pub window_min: u32,
     /// The largest CW: 1023 (aCWmax, §15.3.3). A failure turns CW into 2·CW + 1 (§9.2.4).
     pub window_max: u32,
@@ -35,7 +35,7 @@ pub struct MacConfig {
     /// Data frames of more bytes than this, header included, are preceded by RTS and CTS: never, by
     /// default; 0 for always (dot11RTSThreshold, §9.2.6.4).
     pub rts_threshold: u32,
-    /// Propagation time that a sender waiting for an answer allows for each way: 2 µs, as ns-2.
+    /// Propagation time that a sender waiting for an answer allows for each way: 2 µs, as in ns-2.
     pub propagation_allowance: Duration,
     /// How long a frame must be on the air before a station notices: 15 µs (aCCATime, §15.3.3). A station whose
     /// back-off ends earlier transmits and collides, so stations that picked the same slot collide although propagation
@@ -65,7 +65,7 @@ pub enum IdleAccess {
 pub enum EifsRule {
     /// EIFS takes the place of DIFS, and a decoded frame ends it (§9.2.3.4).
     InsteadOfDifs,
-    /// EIFS is a reservation, behind which a DIFS follows (ns-2 2.35).
+    /// EIFS is a reservation, after which a DIFS follows (ns-2 2.35).
     BeforeDifs,
 }
 

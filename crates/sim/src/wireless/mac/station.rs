@@ -3,8 +3,8 @@ use anabranch_types::Rng;
 use super::super::queue::InterfaceQueue;
 use super::{Destination, Frame, FrameKind, IdleAccess, MacCounters, Message, Notice, Timing};
 
-/// The MAC of one station. It is told what its radio hears and when its timer has run down; it answers
-/// with the frame to put on the air at once, if any, and notices for the layer above.
+/// The MAC of one station. Its inputs are what the radio hears and the expiry of its timer; its outputs are
+/// the frame to put on the air at once, if any, and notices for the layer above.
 #[derive(Debug)]
 pub(in super::super) struct Mac {
     id: u32,
@@ -173,14 +173,14 @@ impl Mac {
         };
     }
 
-    /// A frame that could not be decoded has ended; `quiet`: the channel is idle now.
+    /// A frame that could not be decoded has ended; `quiet` tells whether the channel is idle now.
     pub(in super::super) fn handle_garbled(&mut self, now: u64, timing: &Timing, quiet: bool) {
         self.counters.garbled += 1;
         self.eifs = self.eifs.max(now + timing.eifs_extra);
         self.handle_quiet(now, timing, quiet);
     }
 
-    /// A frame has ended while the station was transmitting; `quiet`: the channel is idle now.
+    /// A frame has ended while the station was transmitting; `quiet` tells whether the channel is idle now.
     pub(in super::super) fn handle_quiet(&mut self, now: u64, timing: &Timing, quiet: bool) {
         if quiet {
             self.busy = false;
@@ -189,7 +189,7 @@ impl Mac {
         self.settle(now, timing);
     }
 
-    /// A frame has been decoded; `quiet`: the channel is idle now.
+    /// A frame has been decoded; `quiet` tells whether the channel is idle now.
     pub(in super::super) fn handle_frame(
         &mut self,
         now: u64,
@@ -352,7 +352,8 @@ impl Mac {
         self.step = Step::Contending;
     }
 
-    /// Takes the next message if there is none yet, and starts counting slots if it contends on an idle channel.
+    /// Takes the next message if there is no current one, and starts counting slots if the station contends on an
+    /// idle channel.
     fn settle(&mut self, now: u64, timing: &Timing) {
         let idle = self.step == Step::Contending && !self.busy;
         if self.current.is_none()

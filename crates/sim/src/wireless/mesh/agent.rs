@@ -17,7 +17,7 @@ pub(super) struct MeshAgent {
     net: Net,
     stations: Vec<Station>,
     attached: Vec<PortId>,
-    /// Of each port, its station and the port at the connection's other end.
+    /// For each port, its station and the other end of the connection.
     ends: Vec<End>,
     started: bool,
     next: Option<Time>,

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 /// How a station finds the MAC addresses of its neighbours (RFC 826), as ns-2 does it.
 ///
 /// One packet per neighbour waits for its address; the next one replaces it. Each packet that finds no address sends a
-/// request; after three unanswered ones, the next packet and the waiting one fail. Addresses are kept for ever.
+/// request; after three unanswered requests, the next packet and the waiting one fail. Addresses are kept for ever.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arp {
     neighbours: BTreeMap<u16, Neighbour>,

@@ -22,7 +22,7 @@ pub struct RoutingConfig {
     /// Whether a station that overhears a packet that would come to it later tells its source of the shorter route
     /// (RFC 4728 §3.4.3), at most once a second for each route.
     pub shorten: bool,
-    /// Whether a station gives packets of others that it cannot forward a route of its own (RFC 4728 §3.4.1).
+    /// Whether a station that cannot forward another's packet sends it along a route that it knows (RFC 4728 §3.4.1).
     pub salvage: bool,
     /// Packets that wait for a route at a station: 64 (RFC 4728 §9).
     pub send_buffer: usize,
@@ -118,7 +118,7 @@ pub enum RouteUse {
 pub enum Renewal {
     /// When no route is left (M-TCP, §III.A).
     NoRoute,
-    /// As soon as only one is left, at most every two seconds.
+    /// As soon as only one is usable, at most every two seconds.
     OneRoute,
 }
 
@@ -135,7 +135,7 @@ pub enum AckRoute {
 
 impl RoutingConfig {
     /// The M-TCP paper's routing (§III): requests that have taken fewer hops go on; the destination alone answers, with
-    /// disjoint routes; replies tell of neighbours; data takes two routes that are two hops apart, if there are such.
+    /// disjoint routes; replies carry neighbour lists; data takes two routes two hops apart, if they exist.
     pub fn mtcp() -> Self {
         RoutingConfig {
             forwarding: Forwarding::FewerHops,

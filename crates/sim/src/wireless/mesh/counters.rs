@@ -45,7 +45,7 @@ pub struct MeshCounters {
 }
 
 impl MeshCounters {
-    /// Counters of the agent `stations` of an engine, a mesh; all zero if there is no such agent.
+    /// Counters of the mesh whose agent in `engine` is `stations`; all zero if there is no such agent.
     pub fn read(engine: &Engine, stations: AgentId) -> Self {
         let agent = engine.agent_as::<MeshAgent>(stations);
         agent.map_or_else(MeshCounters::default, |mesh| *mesh.counters())
@@ -57,17 +57,17 @@ impl MeshCounters {
 pub struct Drops {
     /// Random loss above the MAC. Of a broadcast, at each station that would have received it.
     pub loss: u64,
-    /// A station's interface queue was full.
+    /// The interface queue of a station was full.
     pub queue: u64,
-    /// Another packet took its place while it waited for a MAC address.
+    /// Another packet took the packet's place while it waited for a MAC address.
     pub arp: u64,
-    /// It waited too long for a route.
+    /// The packet waited too long for a route.
     pub expired: u64,
     /// The send buffer was full.
     pub send_buffer: u64,
-    /// A station that forwarded it knew no other route.
+    /// A station that was to forward the packet knew no other route.
     pub no_route: u64,
-    /// It had been salvaged 15 times, or forwarded as often as its lifetime allows.
+    /// The packet had been salvaged 15 times, or forwarded as often as its lifetime allows.
     pub lifetime: u64,
     /// A reply with a link that has just failed.
     pub stale_reply: u64,

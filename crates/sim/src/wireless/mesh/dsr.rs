@@ -1,4 +1,4 @@
-//! The network layer of a station: DSR (RFC 4728). Where the RFC leaves a choice, it does as ns-2 2.35.
+//! The network layer of a station: DSR (RFC 4728). Where the RFC leaves a choice, it follows ns-2 2.35.
 
 mod buffer;
 mod cache;

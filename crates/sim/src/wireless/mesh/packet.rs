@@ -13,7 +13,7 @@ pub(super) struct Packet {
     pub(super) source: u16,
     pub(super) target: u16,
     pub(super) load: Load,
-    /// The way it takes; of a request, the way it has come.
+    /// The route that the packet takes; of a request, the route taken so far.
     pub(super) route: Route,
     /// Index on its route of the station that it is being sent to, or has reached.
     pub(super) at: u8,
@@ -151,9 +151,9 @@ impl Packet {
         }
     }
 
-    /// Bytes handed to the MAC, with the sizes of options as ns-2 has them: 4 fixed, 4 an address of the source route
-    /// beyond the first, 8 for a request, 5 and 4 an address for a reply, 16 an error; rounded up to 4. A list
-    /// of neighbours takes 4 and 4 a neighbour, the number of a copy 4.
+    /// Bytes handed to the MAC, with the sizes of options as in ns-2: 4 fixed, 4 per address of the source route
+    /// beyond the first, 8 for a request, 5 and 4 per address for a reply, 16 per error; rounded up to 4. A list
+    /// of neighbours takes 4 and 4 per neighbour, the number of a copy 4.
     pub(super) fn bytes(&self) -> u32 {
         let data = match &self.load {
             Load::ArpRequest | Load::ArpReply => return ARP_BYTES,

@@ -58,7 +58,7 @@ impl Route {
         self.stations().last().copied()
     }
 
-    /// The stations between its ends.
+    /// The stations between the ends.
     pub fn between(&self) -> &[u16] {
         self.stations().get(1..self.len().saturating_sub(1)).unwrap_or_default()
     }
@@ -68,7 +68,7 @@ impl Route {
         self.stations().contains(&station)
     }
 
-    /// Where a station is on it.
+    /// The index of a station on the route.
     pub fn position(&self, station: u16) -> Option<usize> {
         self.stations().iter().position(|other| *other == station)
     }
@@ -98,7 +98,7 @@ impl Route {
         room
     }
 
-    /// Leaves the first `len` stations.
+    /// Keeps the first `len` stations.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len.min(MAX_ROUTE) as u8);
     }

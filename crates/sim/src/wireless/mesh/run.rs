@@ -15,7 +15,7 @@ use crate::queue::QueueLimit;
 use crate::traffic::Traffic;
 use crate::wireless::{Air, AirConfig, AirError, Motion};
 
-/// What a mesh is made of, except for where its stations are.
+/// The configuration of a mesh, without the places of its stations.
 #[derive(Clone, Debug, Default)]
 pub struct MeshConfig {
     /// Radio, MAC and random loss.
@@ -145,7 +145,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// Lets time pass.
+    /// Runs the mesh until `until`.
     pub fn run_until(&mut self, until: Time) {
         self.engine.run_until(until);
     }

@@ -18,8 +18,8 @@ pub struct NeighbourList {
 pub enum Separation {
     /// They share no station but their ends.
     Stations,
-    /// In addition, no station of one is a neighbour of a station of the other, except next to their ends, where that
-    /// cannot be avoided (M-TCP, §III.A: "two-hop disjoint").
+    /// In addition, no station of one route is a neighbour of a station of the other route, except next to the ends,
+    /// where that cannot be avoided (M-TCP, §III.A: "two-hop disjoint").
     TwoHops,
 }
 

@@ -19,7 +19,7 @@ pub struct HopCounters {
     pub losses: u64,
 }
 
-/// Makes the agent `stations` of an engine, a mesh, count what happens on each hop from now on.
+/// Makes the mesh whose agent in `engine` is `stations` count what happens on each hop from now on.
 pub fn watch_hops(engine: &mut Engine, stations: AgentId) {
     if let Some(mesh) = engine.agent_as_mut::<MeshAgent>(stations) {
         mesh.hops.get_or_insert_default();

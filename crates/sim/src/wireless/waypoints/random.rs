@@ -49,7 +49,7 @@ pub struct RandomWaypoint {
     pub pause: Duration,
     /// How long stations have already moved when the movements begin.
     pub warm_up: Duration,
-    /// For how long there are movements; then every station goes to its last place and stays there.
+    /// How long there are movements; after that every station completes its way to a place and stays there.
     pub duration: Duration,
 }
 

@@ -8,7 +8,7 @@ use super::on_each;
 use crate::rig::Setting;
 use crate::script::pick;
 
-/// Sends on the slow path only if the fast one will not need the room in the send window meanwhile.
+/// Sends on the slow path only if the fast path will not need the room in the send window meanwhile.
 #[derive(Debug)]
 struct Blest {
     lambda: f64,

@@ -93,8 +93,8 @@ pub fn blocks(observed: &[(Time, Observation)]) -> BTreeMap<u64, Block> {
     blocks
 }
 
-/// Writes so many symbols' worth of bytes, a few at a time as room comes, and waits until all has arrived.
-/// Returns the milliseconds that it took.
+/// Writes `symbols` symbols' worth of bytes, a few at a time as room comes, and waits until all have arrived.
+/// Returns the milliseconds that this took.
 pub fn transfer(rig: &mut Core, symbols: u64) -> u64 {
     let (mut written, before) = (0, rig.delivered());
     for milli in 0..60_000 {

@@ -14,7 +14,7 @@ use crate::rig::{Rig, Setting};
 /// Source symbols in a block.
 const BLOCK: u64 = 8;
 
-/// FMTCP's policies with an ideal code and blocks that fail with the probability `failure`; `changes` to other axes.
+/// FMTCP's policies with an ideal code and blocks that fail with the probability `failure`, changed by `changes`.
 fn fmtcp(failure: f64, changes: &[(Axis, &str)]) -> Profile {
     let complete = format!("delta-complete:failure={failure},block={}", BLOCK * SYMBOL);
     let mut fmtcp = profile(&[
@@ -32,8 +32,8 @@ fn fmtcp(failure: f64, changes: &[(Axis, &str)]) -> Profile {
 
 #[test]
 fn blocks_are_provisioned_until_complete_with_high_probability() {
-    /// Proactive repairs for each block, and the share of blocks that lost more of their first symbols. The code is
-    /// ideal, as in the paper's analysis: any eight symbols rebuild a block.
+    /// Proactive repairs for each block, and the share of blocks whose first transmission lost more symbols than it
+    /// had repairs. The code is ideal, as in the paper's analysis: any eight symbols rebuild a block.
     fn measure(failure: f64) -> [f64; 2] {
         let mut rig = Core::new(Setting::new(&[20], 40), &fmtcp(failure, &[]));
         let mut dice = random(&[0.1]);
@@ -56,7 +56,7 @@ fn blocks_are_provisioned_until_complete_with_high_probability() {
                 fate.entry(*first).or_default().push(lost);
             }
         }
-        // Before that, the loss estimate is not settled.
+        // During the first 800 symbols, the loss estimate is not settled.
         blocks.retain(|first, _| *first >= 800);
         let failed = blocks.iter().filter(|(first, block)| {
             let first_sent = usize::from(block.sources + block.planned);

@@ -75,7 +75,7 @@ fn what_is_lost_is_replaced_by_fresh_repairs() {
         let later = block.sent.iter().skip(block.sources.into()).map(|sent| sent.what);
         (later.collect(), block.due)
     }
-    // Four of nineteen are lost: ⌈4/(1 − q)⌉ with q = 4/19 · ½ at the first update of the estimate.
+    // Four of nineteen are lost: ⌈4/(1 − q)⌉ with q = 4/19, because the first sample sets the estimate.
     let (later, due) = run(&[]);
     assert_eq!((due, later), (vec![6], vec!["repair"; 6]));
     let (later, due) = run(&[(Axis::Recovery, "resend")]);

@@ -66,7 +66,7 @@ const WITH_RETRANSMISSION: u64 = 150;
 
 #[test]
 fn a_loss_is_recovered_before_a_retransmission_could_come() {
-    // The third symbol is lost; the repair after the fourth makes it good, while the stretch still fills.
+    // The third symbol is lost; the repair after the fourth replaces it, while the block still fills.
     let lost: &[(u32, u64)] = &[(0, 2)];
     let (order, covered, time) = stream(&sliding(), lost);
     assert!(order.starts_with("ssssRssssRss"), "{order}");
@@ -78,7 +78,7 @@ fn a_loss_is_recovered_before_a_retransmission_could_come() {
 
 #[test]
 fn a_repair_reaches_back_across_stretches() {
-    // The last symbol of the first stretch of ten is lost: no repair of that stretch follows it.
+    // The last symbol of the first block of ten is lost: no repair of that block follows it.
     let lost: &[(u32, u64)] = &[(0, 11)];
     let (_, covered, time) = stream(&sliding(), lost);
     assert!(covered.contains(&4) && time <= ONE_WAY, "{covered:?}: {time} ms");

@@ -16,8 +16,8 @@ fn controller() -> Box<dyn anabranch_policy::CongestionController> {
     congestion::build(&policy("reno:initial=2"), 1000).expect("a controller")
 }
 
-/// The SYNs of so many steps, and the answers to them: for each the subflow, how many subflows it names, and whether that is
-/// a limit.
+/// The SYNs of this many steps, and the answers to them: for each the subflow, how many subflows it names, and
+/// whether that number is a limit.
 fn syns(run: &mut Run, steps: usize) -> [Vec<(usize, u8, bool)>; 2] {
     let mut seen = [Vec::new(), Vec::new()];
     for _ in 0..steps {

@@ -279,8 +279,8 @@ proptest! {
     }
 }
 
-/// Sends everything while `fates` happen to the subflows, then closes the connection while `late` happen. After the
-/// former and after the latter every path works again, so that the connection can finish. Returns whether a subflow may
+/// Sends everything while `fates` happen to the subflows, then closes the connection while `late` happen. After
+/// `fates` and after `late` every path works again, so that the connection can finish. Returns whether a subflow may
 /// have left, or its path have been dead, when all data had been written.
 fn live(run: &mut Run, fates: Vec<(usize, usize, Fate)>, late: Vec<(usize, usize, Fate)>) -> bool {
     let mut left = BYTES;

@@ -7,7 +7,8 @@ use super::super::random::Random;
 use super::ack;
 use crate::congestion::AckEvent;
 
-/// So many packets, a millisecond apart from `from` on, of which three of ten are lost while nothing of ours waits.
+/// `packets` packets from the time `from`, ms, one each millisecond, of which three in ten are lost while none of
+/// ours is queued.
 fn three_of_ten(random: &mut Random, from: f64, packets: u32, is_short: bool) {
     for packet in 0..packets {
         let mut event = ack(from + f64::from(packet), 0.0);
@@ -35,7 +36,7 @@ fn little_random_loss_is_believed_in_unless_short_delays_show_it() {
     let mut random = Random::default();
     three_of_ten(&mut random, 1000.0, 2000, true);
     assert!((random.share() - 0.3).abs() < 0.02, "{}", random.share());
-    // Longer delays neither add to it nor take from it, for some seconds.
+    // Longer delays do not change the estimate, for some seconds.
     three_of_ten(&mut random, 3000.0, 3900, false);
     assert!((random.share() - 0.3).abs() < 0.02, "{}", random.share());
     three_of_ten(&mut random, 6900.0, 300, false);
@@ -43,7 +44,7 @@ fn little_random_loss_is_believed_in_unless_short_delays_show_it() {
 }
 
 /// First every `known`th packet is lost at random, which gives the estimate. Then 20,000 packets meet a long queue, and
-/// every `apart`th of them is lost: how often these losses are found to be too many.
+/// every `apart`th of them is lost. Returns how often these losses are found to be too many.
 fn times_too_many(known: u32, apart: u32) -> u32 {
     let (mut excess, mut random) = (Excess::default(), Random::default());
     let mut seen = 0;
@@ -65,7 +66,7 @@ fn times_too_many(known: u32, apart: u32) -> u32 {
     seen
 }
 
-/// Of the 40 packets of a round trip one or two more are lost: no single round trip tells.
+/// One or two more of the 40 packets of a round trip are lost: no single round trip shows that.
 #[test]
 fn losses_beyond_random_ones_add_up() {
     for (known, more) in [(100, 40), (33, 18), (10, 6)] {
@@ -75,8 +76,8 @@ fn losses_beyond_random_ones_add_up() {
     }
 }
 
-/// `packets` packets leave while nothing of ours waits, and at each number in `runs` ten in a row are lost. Of forty
-/// more, which meet the longest delays, eight in a row are lost: whether those are too many.
+/// `packets` packets leave while none of ours is queued, and at each number in `runs` ten in a row are lost. Forty
+/// more meet the longest delays, and eight of them are lost in a row. Returns whether these eight are too many.
 fn eight_are_too_many(packets: u32, runs: &[u32], is_short: bool) -> bool {
     let (mut excess, mut random) = (Excess::default(), Random::default());
     for packet in 0..packets + 40 {
@@ -106,6 +107,6 @@ fn rare_runs_of_losses_are_chance_once_some_were_seen() {
     assert!(eight_are_too_many(8000, &[], true), "no run was seen");
     assert!(!eight_are_too_many(8000, &runs, true), "the last run was 1800 packets ago");
     assert!(eight_are_too_many(40_000, &runs, true), "the last run was long ago");
-    // Where no delay is short, the queue may have dropped them: few of them count.
+    // Where no delay is short, the queue may have dropped the packets: few of the losses count.
     assert!(eight_are_too_many(8000, &[1000, 1001, 1002, 1003], false));
 }

@@ -133,7 +133,7 @@ fn packets_find_their_way_around_a_failed_link() {
         assert_eq!(second.len(), 1, "overhear {overhear}");
         assert!(second[0].contains(3) && !second[0].contains(2), "{second:?}");
         let counters = mesh.counters();
-        // The second packet failed once at station 1, which told station 0 and salvaged it.
+        // The second packet failed once at station 1, which told station 0 and kept it until it had found a route.
         assert_eq!((counters.link_failures, counters.errors, counters.salvaged), (1, 1, 0));
         assert_eq!(known(&mesh, 0, 2), None, "{:?}", known(&mesh, 0, 2));
     }

@@ -114,7 +114,7 @@ impl Station {
         true
     }
 
-    /// Answers a request with a known route, if there is one that leads through this station.
+    /// Answers a request with a known route through this station, if there is one; returns whether it did.
     fn answer_from_cache(&mut self, net: &mut Net, token: u32, way: &Route, to: u16) -> bool {
         let Some(rest) = self.cache.find(to, false) else { return false };
         if way.len() + rest.len() > MAX_ROUTE {

@@ -10,7 +10,7 @@ use core::time::Duration;
 const MOST_SALVAGED: u8 = 15;
 
 impl Station {
-    /// A packet for another station, on the way through this one.
+    /// Forwards a packet for another station, unless its lifetime is over or its route ends here.
     pub(super) fn forward(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get_mut(token) else { return };
         let (route, at) = (packet.route, usize::from(packet.at));

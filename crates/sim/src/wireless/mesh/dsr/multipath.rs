@@ -17,7 +17,7 @@ use super::recent::Recent;
 /// A station's state for several routes to one destination.
 #[derive(Debug, Default)]
 pub(super) struct Multipath {
-    /// Routes to each station: those that it answered with, and those that this station answered it with, reversed.
+    /// Routes to each station: those that its replies told, and the reverse of those that this station replied with.
     sets: BTreeMap<u16, RouteSet>,
     /// When each station was heard last.
     heard: BTreeMap<u16, Time>,
@@ -35,7 +35,7 @@ pub(super) struct Multipath {
 
 /// How long a station that was heard counts as a neighbour.
 const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time between two searches of a source that has one route.
+/// The least time between two searches of a source that has only one usable route.
 const RENEWAL: Duration = Duration::from_secs(2);
 
 impl Station {

@@ -5,8 +5,8 @@ use super::super::route::Route;
 use super::Station;
 use core::time::Duration;
 
-/// How many routes are remembered whose source was told of a shorter one, and how long it is not told again (RFC 4728
-/// §9, GratReplyHoldOff).
+/// How many routes are remembered whose source was told of a shorter one, and how long the source is not told again
+/// (RFC 4728 §9, GratReplyHoldOff).
 const SHORTENED: usize = 10;
 const HOLD_OFF: Duration = Duration::from_secs(1);
 

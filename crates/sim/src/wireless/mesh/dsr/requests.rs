@@ -71,8 +71,8 @@ impl Requests {
         self.number
     }
 
-    /// Decides whether and how to search for a destination without a route. `own`: the packet is this station's; for
-    /// one that it forwards, it searches only once, among the neighbours (as ns-2; RFC 4728 has no such search).
+    /// Decides whether and how to search for a destination without a route. `own` tells whether the packet is this
+    /// station's; for others the search is made once, among the neighbours (as in ns-2; RFC 4728 has no such search).
     pub(in super::super) fn search(
         &mut self,
         now: Time,

@@ -12,8 +12,8 @@ fn speeds(motion: &Waypoints) -> Vec<f64> {
     legs.map(|leg| leg.from.distance(leg.to) / leg.lasting).collect()
 }
 
-/// The largest distance between the shares of `values` below a bound and those of a uniform law
-/// (Kolmogorov–Smirnov), times the root of how many there are.
+/// The Kolmogorov–Smirnov distance of `values` from the uniform distribution, times the square root of their
+/// number.
 fn distance_from_uniform(mut values: Vec<f64>, least: f64, most: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;
@@ -28,7 +28,7 @@ fn distance_from_uniform(mut values: Vec<f64>, least: f64, most: f64) -> f64 {
 fn places_and_speeds_are_uniform_and_independent() {
     let model = RandomWaypoint { duration: Duration::from_secs(20_000), ..model() };
     let motion = model.draw(3).unwrap();
-    // Of a uniform law one sample in a thousand has a distance above 1.95.
+    // If the values are uniform, one sample in a thousand has a distance above 1.95.
     let speeds = speeds(&motion);
     assert!(speeds.len() > 5_000, "{}", speeds.len());
     assert!(distance_from_uniform(speeds.clone(), 1.0, 10.0) < 1.95);
@@ -87,7 +87,7 @@ fn movements_may_begin_while_a_station_waits() {
     let warm_up = Duration::from_secs(20_000);
     let duration = Duration::from_secs(1000);
     let motion = RandomWaypoint { pause, warm_up, duration, ..model() }.draw(5).unwrap();
-    // Ways take 1/4 of the time.
+    // Stations move for about a fifth of the time.
     let waits = |legs: &&Vec<Leg>| legs.len() < 2 || legs[1].start > 0.0;
     let waiting: Vec<_> = motion.stations.iter().filter(waits).collect();
     assert!((110..190).contains(&waiting.len()), "{}", waiting.len());
@@ -111,7 +111,7 @@ fn in_the_long_run_stations_are_slower_and_nearer_to_the_middle() {
             central[at] += f64::from(u8::from(middle)) / stations as f64;
         }
     }
-    // Uniform at first: 5.5 m/s with a deviation of .082, a half with one of .016; in the end (10 − 1)/ln 10 m/s.
+    // Uniform at first: 5.5 m/s with a deviation of .082, a half with one of .016; at last (10 − 1)/ln 10 m/s.
     // Bounds of four deviations.
     assert!((slow[0] - 5.5).abs() < 0.33 && (central[0] - 0.5).abs() < 0.064, "{slow:?}");
     let expected = 9.0 / math::ln(10.0);

@@ -35,7 +35,7 @@ fn anticlockwise() -> Route {
     Route::new(&[0, 1, 2, 3, 4, 5, 6, 7])
 }
 
-/// Has station 0 find both ways around the ring.
+/// The ring with both ways around it known to stations 0 and 7.
 fn with_two_routes(routing: &RoutingConfig) -> MeshAgent {
     let mut mesh = mesh(ring(), routing);
     for route in [anticlockwise(), clockwise()] {
@@ -151,7 +151,7 @@ fn one_route_is_used_as_by_dsr_and_renewed_if_so_configured() {
 
 #[test]
 fn neighbours_told_in_replies_keep_close_routes_apart() {
-    // At 200 m the rows hear each other, at 280 m they do not; both ends hear the first of each.
+    // At 200 m the rows hear each other, at 280 m they do not; both ends hear the nearest station of each row.
     for (apart, separation, copies) in [
         (200.0, Separation::TwoHops, 0),
         (200.0, Separation::Stations, 1),
@@ -171,7 +171,7 @@ fn neighbours_told_in_replies_keep_close_routes_apart() {
 
 #[test]
 fn copies_of_requests_go_on_as_the_rule_has_it() {
-    // Of a request: hops so far, and the neighbour that it comes from.
+    // Copies of one request: hops so far, and the neighbour that each comes from.
     let copies = [(4, 1), (4, 2), (5, 3), (3, 1), (3, 2), (2, 1), (3, 4)];
     for (rule, expected) in [
         (Forwarding::First, [true, false, false, false, false, false, false]),
