@@ -93,7 +93,7 @@ impl SocketListener {
     /// If somebody listens on it, or it cannot be made.
     pub(super) async fn bind(path: &Path) -> io::Result<Self> {
         let address = SockAddr::unix(path).map_err(|_| SocketError::TooLong)?;
-        // Without the lock, of two programs that find a stale socket, one would remove the other's new socket.
+        // The lock keeps two programs that find the same stale socket from removing each other's new one.
         let _lock = locked(path.parent().unwrap_or(Path::new("/"))).await;
         let socket = match bound(&address) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
@@ -103,11 +103,10 @@ impl SocketListener {
             socket => socket,
         };
         let socket = socket.map_err(explained)?;
-        restrict(path)?;
-        let made = number(path)?;
-        socket.listen(BACKLOG)?;
-        let listener = UnixListener::from_std(socket.into())?;
-        Ok(SocketListener { listener, path: path.to_owned(), made })
+        listening(socket, path).inspect_err(|_| {
+            // If this fails, the next to listen there replaces it.
+            let _ = fs::remove_file(path);
+        })
     }
 
     pub(super) async fn accept(&self) -> io::Result<UnixStream> {
@@ -121,12 +120,21 @@ impl SocketListener {
 
 impl Drop for SocketListener {
     fn drop(&mut self) {
-        // Somebody may have removed it and made another.
+        // Another program may have replaced the file.
         if number(&self.path).is_ok_and(|number| number == self.made) {
             // If this fails, the next to listen there replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Listens on a socket that is bound to `path`.
+fn listening(socket: Socket, path: &Path) -> io::Result<SocketListener> {
+    restrict(path)?;
+    let made = number(path)?;
+    socket.listen(BACKLOG)?;
+    let listener = UnixListener::from_std(socket.into())?;
+    Ok(SocketListener { listener, path: path.to_owned(), made })
 }
 
 /// Connects to a Unix socket.

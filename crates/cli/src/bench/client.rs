@@ -24,11 +24,11 @@ use crate::paths;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the server may take to answer once it has said that it is busy.
+/// Longest wait for an answer in all, if the server has said that it is busy.
 const PATIENCE_IF_BUSY: Duration = Duration::from_secs(60);
 /// Duration of a measurement for which neither time nor bytes are given.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
-/// Most reports while it runs.
+/// Most intervals that the JSON report holds.
 const MOST_INTERVALS: usize = 3600;
 
 /// Measures over a network.
@@ -52,7 +52,7 @@ pub(super) async fn run(args: &ClientArgs, insight: &Insight) -> Result<(), Fail
         }
         endpoint.connect(peer, (route.remote, route.requests)).await
     };
-    // Listens for Ctrl-C before that line is printed.
+    // `biased`: Ctrl-C is listened for before the line above is printed.
     let connected = tokio::select! {
         biased;
         () = asked_to_end() => return Err(Failure::interrupted("interrupted")),
@@ -111,7 +111,7 @@ struct Measured {
 /// What `args` ask of the server.
 fn request(args: &ClientArgs) -> Request {
     let time = match args.bytes {
-        // The number of bytes ends it.
+        // The measurement ends after that many bytes.
         Some(_) => MAX_TIME,
         None => args.time.unwrap_or(DEFAULT_TIME),
     };
@@ -192,12 +192,22 @@ struct Ran {
     base: Interval,
     ours: Figures,
     interrupted: bool,
-    /// When it began, when it began to count, and when it ended.
+    /// When the measurement began, when results began to count, and when it ended.
     times: (Instant, Instant, Instant),
 }
 
-/// Takes part, and reports every interval, until all has ended or the user interrupts it. The result holds this
-/// side's figures, and whether it was interrupted.
+/// Why an interval ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Tick,
+    /// The time that `--omit` leaves out of the results is over.
+    Counts,
+    Over,
+    Interrupted,
+}
+
+/// Runs this side's traffic and reports every interval, until all traffic has ended or the user interrupts. Returns
+/// this side's figures, and whether it was interrupted.
 async fn run_traffic(
     args: &ClientArgs,
     connection: &Connection,
@@ -223,31 +233,33 @@ async fn run_traffic(
     let mut base = start(&traffic);
     let mut before = base.clone();
     let interrupted = loop {
-        let over = tokio::select! {
+        let cause = tokio::select! {
             biased;
-            ended = traffic.ended() => Some(ended?),
-            () = asked_to_end() => break true,
-            _ = ticks.tick() => None,
+            over = traffic.ended() => if over? { Cause::Over } else { Cause::Counts },
+            () = asked_to_end() => Cause::Interrupted,
+            _ = ticks.tick() => Cause::Tick,
         };
-        if over == Some(true) {
-            break false;
-        }
         let now = counts_from.elapsed().as_secs_f64();
         let mut interval = before.next(now, totals(&traffic), &connection.named_paths());
         if traffic.is_omitting() {
             interval = interval.omitted();
         }
-        // A last interval that is much shorter gets no line of its own.
-        if over.is_none() || interval.sum.seconds > every.as_secs_f64() / 10.0 {
+        // An interval that is cut off after a tenth of its time or less gets no line.
+        if cause == Cause::Tick || interval.sum.seconds > every.as_secs_f64() / 10.0 {
             tell(&interval);
         }
         before = interval;
-        if over == Some(false) {
-            traffic.omit();
-            counts_from = Instant::now();
-            ticks = interval_at(counts_from + every, every);
-            base = start(&traffic);
-            before = base.clone();
+        match cause {
+            Cause::Tick => {}
+            Cause::Counts => {
+                traffic.omit();
+                counts_from = Instant::now();
+                ticks = interval_at(counts_from + every, every);
+                base = start(&traffic);
+                before = base.clone();
+            }
+            Cause::Over => break false,
+            Cause::Interrupted => break true,
         }
     };
     let times = (traffic.started(), counts_from, Instant::now());

@@ -52,7 +52,7 @@ impl Metrics {
         Metrics(Arc::new(Mutex::new(Watched { peers, ..Watched::default() })))
     }
 
-    /// Replaces the peers that metrics are served of.
+    /// Replaces the peers whose metrics are served.
     pub(super) fn set_peers(&self, peers: impl IntoIterator<Item = (PublicKey, Option<String>)>) {
         self.lock().peers = peers.into_iter().collect();
     }
@@ -84,8 +84,12 @@ impl Metrics {
 
     /// Serves the datagram counters of the forward or the peer (`kind`) of this name.
     pub(super) fn count_datagrams(&self, kind: &str, name: &str, counters: DatagramCounters) {
-        let label = format!("{kind}=\"{}\"", escaped(name));
-        self.lock().datagrams.insert(label, counters);
+        self.lock().datagrams.insert(datagram_label(kind, name), counters);
+    }
+
+    /// Ends what [`count_datagrams`](Self::count_datagrams) began.
+    pub(super) fn forget_datagrams(&self, kind: &str, name: &str) {
+        self.lock().datagrams.remove(&datagram_label(kind, name));
     }
 
     /// The state for `anabranch status`: a peer for each connection, and those that have none.
@@ -111,7 +115,7 @@ impl Metrics {
         }
     }
 
-    /// Answers `anabranch status` for ever, if it can ask.
+    /// Answers `anabranch status` for ever, if there is a socket for it.
     pub(super) async fn tell(&self, telling: Option<&Telling>, side: &Side) {
         match telling {
             Some(telling) => {
@@ -361,6 +365,11 @@ fn exposition(out: &mut String, figures: &[Figures]) {
             );
         }
     }
+}
+
+/// The label of the datagram counters of a forward or a peer (`kind`) of this name.
+fn datagram_label(kind: &str, name: &str) -> String {
+    format!("{kind}=\"{}\"", escaped(name))
 }
 
 /// A label's value: interfaces may be called almost anything.

@@ -24,7 +24,7 @@ use crate::output::warn;
 use crate::status::Telling;
 use crate::values::Reached;
 
-/// Code with which a connection is closed whose peer is no longer permitted (`docs/spec/forward-0.md`).
+/// Code and reason for closing the connections of a peer that is no longer permitted (`docs/spec/forward-0.md`).
 const PERMITTED_NO_MORE: (u64, &str) = (257, "this key is no longer permitted");
 
 pub(super) async fn run(
@@ -180,6 +180,7 @@ impl Server {
             for connection in self.metrics.connections_of(key) {
                 connection.close(PERMITTED_NO_MORE.0, PERMITTED_NO_MORE.1);
             }
+            self.metrics.forget_datagrams("peer", &key.to_string());
         }
         self.preshared = secrets;
         self.settings.take(new);

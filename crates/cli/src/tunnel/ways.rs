@@ -70,7 +70,7 @@ impl Way {
         local.chain(dynamic).chain(remote).chain(udp.iter().cloned().map(Way::Udp)).collect()
     }
 
-    /// Where this side listens for it, if it does, and whether for UDP.
+    /// Where this side listens for the forward, if it does, and whether it does so for UDP.
     fn bind(&self) -> Option<(Place, bool)> {
         match self {
             Way::Local(forward) => Some((forward.bind.clone(), false)),
@@ -105,7 +105,7 @@ impl Way {
     }
 }
 
-/// The directories in which sockets are made that `places` name.
+/// The directories of the Unix sockets among `places`.
 pub(super) fn directories<'a>(places: impl IntoIterator<Item = &'a Place>) -> Vec<PathBuf> {
     let sockets = places.into_iter().filter_map(|place| match place {
         Place::Socket(path) => path.absolute().parent().map(PathBuf::from),
@@ -132,7 +132,7 @@ struct Open {
     end: End,
 }
 
-/// How it is ended.
+/// How a forward is closed.
 #[derive(Debug)]
 enum End {
     Here(oneshot::Sender<()>, JoinHandle<Bound>),
@@ -140,7 +140,7 @@ enum End {
 }
 
 impl Ways {
-    /// No forward is open yet.
+    /// Forwards over `link`, none of them open yet.
     pub(super) fn new(link: Link, reporter: Reporter, metrics: Metrics) -> Self {
         Ways { link, reporter, metrics, open: Vec::new(), there: JoinSet::new() }
     }
@@ -175,10 +175,10 @@ impl Ways {
             }
         }
         for open in old {
-            open.end().await;
+            self.end(open).await;
         }
         for (open, way) in changed {
-            bound.extend(open.end().await.map(|listener| (way, Some(listener))));
+            bound.extend(self.end(open).await.map(|listener| (way, Some(listener))));
         }
         bound.into_iter().try_for_each(|(way, listener)| self.begin(way, listener))
     }
@@ -188,16 +188,11 @@ impl Ways {
             (Some(listener), _) => {
                 let listener = way.lead(listener);
                 self.say(&way, &listener)?;
-                let counted = match (&way, &listener) {
-                    (Way::Udp(forward), Bound::Udp(listener)) => {
-                        Some((forward.to_string(), listener.counters()))
-                    }
-                    (Way::Dynamic(dynamic), Bound::Tcp(listener)) => {
-                        Some((dynamic.to_string(), listener.counters()))
-                    }
-                    _ => None,
-                };
-                if let Some((name, counters)) = counted {
+                if let Some(name) = counted(&way) {
+                    let counters = match &listener {
+                        Bound::Udp(listener) => listener.counters(),
+                        Bound::Tcp(listener) => listener.counters(),
+                    };
                     self.metrics.count_datagrams("forward", &name, counters);
                 }
                 let (end, ended) = oneshot::channel();
@@ -213,6 +208,23 @@ impl Ways {
         Ok(())
     }
 
+    /// Stops listening; returns the listener on this side, if there is one.
+    async fn end(&self, open: Open) -> Option<Bound> {
+        if let Some(name) = counted(&open.way) {
+            self.metrics.forget_datagrams("forward", &name);
+        }
+        match open.end {
+            End::Here(end, listener) => {
+                let _ = end.send(());
+                listener.await.ok()
+            }
+            End::There(task) => {
+                task.abort();
+                None
+            }
+        }
+    }
+
     fn say(&self, way: &Way, listener: &Bound) -> Result<(), Failure> {
         let place = listener.local().map_err(Failure::failed)?;
         let (target, protocol) = match way {
@@ -226,18 +238,11 @@ impl Ways {
     }
 }
 
-impl Open {
-    /// Stops listening; returns the listener on this side, if there is one.
-    async fn end(self) -> Option<Bound> {
-        match self.end {
-            End::Here(end, listener) => {
-                let _ = end.send(());
-                listener.await.ok()
-            }
-            End::There(task) => {
-                task.abort();
-                None
-            }
-        }
+/// The name under which metrics count the datagrams of `way`, if it carries any.
+fn counted(way: &Way) -> Option<String> {
+    match way {
+        Way::Udp(forward) => Some(forward.to_string()),
+        Way::Dynamic(dynamic) => Some(dynamic.to_string()),
+        _ => None,
     }
 }

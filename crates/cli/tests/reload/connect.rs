@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use super::echo::{echo, exchange};
-use super::processes::{PATIENCE, Running, free_port};
+use super::processes::{PATIENCE, Running, free_port, get};
 use super::{Served, refused, reloaded, replace};
 
 /// A client with a file of settings, and the path of that file.
@@ -129,4 +129,28 @@ fn a_mistake_leaves_all_as_it_was() {
     assert_eq!(changes, ["path is 127.0.0.1 from the next connection on"]);
     assert_eq!(kept, ["persistent-keepalive stays 15 s until a restart, and is then 7 s"]);
     assert_eq!(exchange(&one, b"as before"), b"as before");
+}
+
+#[test]
+fn the_counters_of_a_removed_forward_are_served_no_longer() {
+    let served = Served::new(1);
+    served.write(&[(0, "permit-udp = [\"loopback\"]")]);
+    let _server = served.serve(&[]);
+    let (metrics, socks, gone, new) = (free_port(), free_port(), free_port(), free_port());
+    let forwards = |near: &str| {
+        format!("udp-forward = [\"{near}:127.0.0.1:9\"]\ndynamic-forward = [\"{socks}\"]")
+    };
+    write(&served, &forwards(&gone));
+    let file = served.home.path().join("connect.toml");
+    let args = ["connect", "--config", file.to_str().unwrap(), "--json", "--metrics", &metrics];
+    let client = Running::start(&args);
+    client.wait_for("connected", "peer");
+    let counted = || {
+        let text = String::from_utf8(get(&metrics, "/metrics")).unwrap();
+        [&gone, &new, &socks].map(|near| text.contains(&format!("forward=\"{near}")))
+    };
+    assert_eq!(counted(), [true, false, true]);
+    write(&served, &forwards(&new));
+    reloaded(&client);
+    assert_eq!(counted(), [false, true, true]);
 }

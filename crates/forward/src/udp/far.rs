@@ -71,7 +71,7 @@ pub(crate) async fn carry(
     let way = (context.connection.clone(), send.id().0, class);
     let far = Arc::new(Far::new(way, addresses.clone(), &context.service.peers));
     let _closing = Closing(far.clone());
-    // Datagrams may overtake the answer, so the route is added before it is sent.
+    // Datagrams may overtake the answer, so add the route before the answer is sent.
     let _routed = context.routes.add(far.outlet.stream, far.clone());
     if send.write_all(&Answer::Done { port: 0, listener: 0 }.encode()).await.is_ok() {
         let may =
@@ -111,7 +111,7 @@ pub(super) struct Far {
 #[derive(Default)]
 struct Flows {
     all: BTreeMap<u64, Entry>,
-    /// Index of the address that new flows begin with; nothing listens at those before it.
+    /// Index of the address that new flows begin with: the next after one at which nothing listens.
     address: usize,
     /// The request is over; no flows are made any more.
     closed: bool,
@@ -210,15 +210,16 @@ impl Far {
         Some(flow)
     }
 
-    /// Nothing listens at a flow's address: its last payload is sent to the next address, if there is one.
+    /// Nothing listens at a flow's address: its last payload is sent to the next address that has a route, if there is one.
     fn go_on(&self, flow: &Flow) {
         let mut flows = self.lock();
         let mut state = flow.lock();
         let Some(unanswered) = state.unanswered.take() else { return };
-        let address = state.address + 1;
-        let next = self.addresses.get(address).and_then(|next| connected(*next).ok());
-        let Some(socket) = next else { return };
-        flows.address = address;
+        let others = self.addresses.iter().enumerate().skip(state.address + 1);
+        let next = others.filter_map(|(at, other)| Some((at, connected(*other).ok()?))).next();
+        let Some((address, socket)) = next else { return };
+        // An older flow may be refused after newer ones have gone further.
+        flows.address = flows.address.max(address);
         // If it does not arrive, it is lost as any datagram may be.
         let _ = send(&socket, &unanswered);
         let more = address + 1 < self.addresses.len();

@@ -4,6 +4,7 @@ use anabranch_policy::view::{Blocked, FreshView, SymbolId, TrafficClass};
 use anabranch_types::Time;
 
 use super::sender::MetaSender;
+use super::subflow::Subflow;
 use crate::segment::Segment;
 use crate::sender::Sender;
 
@@ -132,7 +133,8 @@ impl Shared {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Persist {
     pub(super) at: Option<Time>,
-    doublings: u32,
+    /// Times that it has fired since the window shut.
+    fired: u32,
     due: bool,
 }
 
@@ -144,7 +146,7 @@ impl Persist {
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
         if self.at.is_some_and(|at| at <= now) {
-            *self = Persist { at: None, doublings: (self.doublings + 1).min(10), due: true };
+            *self = Persist { at: None, fired: self.fired.saturating_add(1), due: true };
         }
     }
 }
@@ -183,9 +185,7 @@ impl MetaSender {
         if !self.shared.is_shut() || self.shared.una < self.shared.next {
             return None;
         }
-        let index = (0..self.subflows.len())
-            .filter(|index| self.subflow(*index).is_some_and(Sender::is_open))
-            .min_by_key(|index| self.subflow(*index).and_then(Sender::smoothed_rtt))?;
+        let index = self.probing()?;
         let sender = self.subflows.get_mut(index).map(|subflow| &mut subflow.sender)?;
         if core::mem::take(&mut self.persist.due) {
             self.statistics.window_probes += 1;
@@ -194,9 +194,20 @@ impl MetaSender {
         }
         if self.persist.at.is_none() {
             let timers = &self.config.subflow.timers;
-            let wait = timers.persist_interval(sender.rto(), 1 << self.persist.doublings);
+            let wait = timers.persist_interval(sender.rto(), 1 << self.persist.fired.min(10));
             self.persist.at = Some(now + wait);
         }
         None
+    }
+
+    /// The subflow for the next probe of the shared window. Each probe that is not answered goes to another one, since
+    /// the path of the first may be dead.
+    fn probing(&self) -> Option<usize> {
+        let open = |index: &usize| self.subflows.get(*index).is_some_and(Subflow::is_open);
+        let by_rtt = |index: &usize| (self.subflow(*index).and_then(Sender::smoothed_rtt), *index);
+        let open = || (0..self.subflows.len()).filter(open);
+        let turn = self.persist.fired.saturating_sub(1) as usize % open().count().max(1);
+        // Subflows are few; the one with `turn` faster ones is looked for without sorting.
+        open().find(|index| open().filter(|it| by_rtt(it) < by_rtt(index)).count() == turn)
     }
 }

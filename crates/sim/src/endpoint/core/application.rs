@@ -9,7 +9,7 @@ use anabranch_core::stream::StreamEvent;
 use anabranch_core::wire::StreamId;
 use anabranch_policy::Axis;
 use anabranch_policy::view::PathState;
-use anabranch_types::Time;
+use anabranch_types::{PathId, Time};
 
 use super::messages;
 use super::progress::Sent;
@@ -217,7 +217,14 @@ impl Application {
             (PathChange::Regular, Some(path)) => connection.set_backup(path, false),
             (PathChange::Up, None) => {
                 // Refused only while the peer remembers too many paths; the path then stays down.
-                let _ = connection.add_path(now, address);
+                let Ok(id) = connection.add_path(now, address) else { return };
+                // The profile knows the path by the identifier that it had first.
+                let profile = &self.config.profile;
+                let control = profile.congestion_of(PathId(path as u32));
+                if control != profile.congestion_of(id) {
+                    // The control was accepted when the profile was made.
+                    let _ = connection.set_congestion(now, id, control);
+                }
             }
             _ => {}
         }

@@ -1,5 +1,6 @@
-use anabranch_core::connection::ConnectionStats;
+use anabranch_core::connection::{ConnectionStats, PathStats};
 use anabranch_core::observe::Observer;
+use anabranch_policy::view::PathState;
 
 use super::application::Application;
 use super::progress::Sent;
@@ -90,8 +91,12 @@ impl Flow for CoreFlow {
 
     fn instant(&self, engine: &mut Engine, path: Option<usize>) -> Instant {
         let Some(stats) = self.sent(engine) else { return Instant::default() };
-        let is_chosen = |id: u32| path.is_none_or(|path| id as usize == path);
-        let chosen: Vec<_> = stats.paths.iter().filter(|path| is_chosen(path.id.0)).collect();
+        // A path that was down and is up again has another identifier, but the same socket.
+        let is_chosen = |known: &PathStats| {
+            known.state != PathState::Closed
+                && path.is_none_or(|path| known.address.socket.0 as usize == path)
+        };
+        let chosen: Vec<_> = stats.paths.iter().filter(|known| is_chosen(known)).collect();
         if chosen.is_empty() {
             return Instant::default();
         }

@@ -264,6 +264,26 @@ fn each_path_may_have_a_congestion_control_of_its_own() {
     }
 }
 
+/// The core gives a path that is up again another identifier; series and congestion control of the path go on.
+#[test]
+fn a_path_that_is_up_again_keeps_its_congestion_control_and_its_series() {
+    let text = "name = \"again\"\nduration = \"20s\"\n\
+         [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"200p\"\n\
+         [[path]]\nname = \"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"200p\"\n\
+         congestion = \"vegas\"\n\
+         [[event]]\nat = \"2s\"\npath = \"b\"\nwhat = \"down\"\n\
+         [[event]]\nat = \"4s\"\npath = \"b\"\nwhat = \"up\"\n\
+         [[flow]]\nname = \"bulk\"\nprofile = \"uncoded\"\n\
+         [[probe]]\nseries = \"cwnd_bytes\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
+    let report = run(&parse(text));
+    let late = |path: &str| {
+        let series = report.series(path, "cwnd_bytes").expect("recorded");
+        series.values[10..].iter().sum::<f64>() / 10.0
+    };
+    let (filled, short) = (late("bulk/a"), late("bulk/b"));
+    assert!(short > 0.0 && filled > 2.0 * short, "{filled} and {short}");
+}
+
 /// A subflow leaves with its interface and another joins when it is back, whether the connection was
 /// there before or is opened meanwhile.
 #[test]

@@ -3,6 +3,8 @@
 
 mod timelines;
 
+use anabranch_types::Bitrate;
+
 use super::super::{EifsRule, Fixed, IdleAccess, MacConfig, Position, Priority};
 use super::*;
 

@@ -103,6 +103,23 @@ fn the_persist_timer_of_the_shared_window_may_have_intervals_of_its_own() {
 }
 
 #[test]
+fn probes_of_the_shared_window_find_the_path_that_works() {
+    let recovery = policy("resend");
+    let base = MetaConfig { recovery, ..config("min-rtt") };
+    let config = MetaConfig { receive_buffer: 20_000, read_at_once: false, ..base };
+    let mut run = Run::new(&config, &[path(5, 20, 0.0), path(5, 40, 0.0)], 1);
+    run.sender.write(400_000);
+    run.run_until(Time::from_millis(1000));
+    assert_eq!(run.receiver.readable(), 20_000, "the shared window is shut");
+    run.paths[0].dies = Time::from_millis(1000);
+    // The room is too little to be announced, so the sender learns of it from the answer to a probe.
+    let mss = u64::from(config.subflow.mss);
+    run.receiver.read(mss + mss / 2);
+    run.run_until(Time::from_millis(5000));
+    assert!(run.receiver.delivered() > 20_000, "{}", run.receiver.delivered());
+}
+
+#[test]
 fn what_a_subflow_had_goes_elsewhere_when_it_leaves() {
     let paths = [path(5, 20, 0.0), path(5, 200, 0.0)];
     let mut run = Run::new(&config("round-robin"), &paths, 1);

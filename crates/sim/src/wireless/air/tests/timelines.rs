@@ -81,8 +81,8 @@ fn hidden_terminals_collide_without_rts() {
         let lost = count(|report| matches!(report, Report::GaveUp { .. }));
         (count(|report| matches!(report, Report::Sent { .. })), lost, air)
     };
-    // Half a frame apart and without back-off they spoil each other's every attempt: 0 repeats every
-    // 939 637 + 318 000 + 50 000, and so does 2.
+    // Half a frame apart and without back-off, stations 0 and 2 spoil each other's every attempt: each repeats
+    // every 939 637 + 318 000 + 50 000.
     let (sent, lost, air) = run(u32::MAX);
     assert_eq!((sent, lost), (0, 2));
     let period = DATA + SIFS + 304_000 + 4_000 + DIFS;
@@ -153,20 +153,28 @@ fn an_eifs_follows_what_is_sensed_but_not_decoded() {
 
 #[test]
 fn a_decoded_frame_ends_an_eifs() {
-    // Station 2 cannot decode station 0's broadcast, but then hears a shorter one of station 3.
-    let mac = MacConfig { sense_time: core::time::Duration::ZERO, ..hasty() };
-    let mut air = line(&[0.0, 400.0, 500.0], &AirConfig { mac, ..AirConfig::default() });
-    let broadcast = |token| Message { to: Destination::Broadcast, bytes: 100, ..data(token, 0) };
-    air.send(Time::ZERO, 0, broadcast(1));
-    // 192 000 + 128·8 µs = 1 216 000 from 50 000 on: at 1, 1333 later, garbled.
-    reports(&mut air, 1_300_000);
-    air.send(Time::from_micros(1300), 1, data(2, 2));
-    reports(&mut air, 1_310_000);
-    assert!(starts(&air, 1).is_empty(), "1 waits until {}", 1_267_333 + 364_000);
-    air.send(Time::from_micros(1310), 2, broadcast(3));
-    let got = reports(&mut air, 9_000_000);
-    assert_eq!(starts(&air, 1)[0], 1_267_333 + 364_000);
-    assert!(got.iter().any(|it| it.1 == Report::Sent { from: 1, token: 2 }));
+    // Station 1 cannot decode station 0's broadcast, which ends there at 50 000 + 192 000 + 93 091 + 1333 = 336 424, and
+    // decodes station 2's shorter one, which ends there at 400 000 + 192 000 + 20 364 + 667 = 613 031. Station 2 does not
+    // sense station 0.
+    let (garbled, decoded) = (336_424, 613_031);
+    let rules = [
+        (EifsRule::InsteadOfDifs, decoded + DIFS),
+        (EifsRule::BeforeDifs, garbled + 364_000 + DIFS),
+    ];
+    for (eifs_rule, start) in rules {
+        let mac = MacConfig { eifs_rule, basic_rate: Bitrate::from_bps(11_000_000), ..hasty() };
+        let mut air = line(&[0.0, 400.0, 600.0], &AirConfig { mac, ..AirConfig::default() });
+        let broadcast =
+            |token, bytes| Message { to: Destination::Broadcast, bytes, ..data(token, 0) };
+        air.send(Time::ZERO, 0, broadcast(1, 100));
+        reports(&mut air, 350_000);
+        air.send(Time::from_micros(350), 1, data(2, 2));
+        reports(&mut air, 400_000);
+        air.send(Time::from_micros(400), 2, broadcast(3, 0));
+        reports(&mut air, 5_000_000);
+        assert_eq!(starts(&air, 2)[0], 400_000);
+        assert_eq!(starts(&air, 1)[0], start, "{eifs_rule:?}");
+    }
 }
 
 #[test]
@@ -178,7 +186,7 @@ fn back_off_freezes_while_the_channel_is_busy_and_goes_on_after_a_difs() {
     let mut air = line(&[0.0, 100.0, 200.0], &AirConfig::default());
     air.send(Time::ZERO, 0, data(1, 1));
     air.send(Time::ZERO, 0, data(2, 1));
-    // The ACK of the first has been heard at 1 304 303. From a DIFS later on slots are counted.
+    // The ACK of the first has been heard at 1 304 303. Slots are counted from a DIFS later on.
     let counting = 1_304_303 + DIFS;
     let busy = counting + 2 * SLOT + SLOT / 2;
     reports(&mut air, busy);
