@@ -25,9 +25,10 @@ pub fn of_children() -> f64 {
 
 /// Resident memory of this process; 0 where it cannot be read.
 pub fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-    pages * 4096
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = resident.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.unwrap_or(0) * 1024
 }
 
 fn spent(who: UsageWho) -> f64 {

@@ -17,7 +17,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed: the reason is on standard error
-  2  usage error: unknown option, name or value, or a file that is not there";
+  2  usage error: unknown option, name or value, or a file that does not exist";
 
 const MAIN_HELP: &str = "\
 Examples:
@@ -31,12 +31,12 @@ Examples:
   anabranch send film.mp4 TICKET
 
 Environment:
-  RUST_LOG=anabranch=info               tells on standard error what connections do
+  RUST_LOG=anabranch=info               logs on standard error what connections do
 
 Exit codes:
   0  done
   1  failed: the reason is on standard error
-  2  usage error: unknown option, name or value, or a file that is not there
+  2  usage error: unknown option, name or value, or a file that does not exist
   3  nobody answered, or the connection was lost";
 
 /// One connection over several lossy, unequal paths at once.
@@ -135,7 +135,7 @@ Examples:
 Exit codes:
   0  every byte arrived intact
   1  not every byte arrived, or a file or socket failed: the reason is on standard error
-  2  usage error: unknown option, name or value, or a file that is not there
+  2  usage error: unknown option, name or value, or a file that does not exist
   130  interrupted";
 
 /// Options of `demo`.
@@ -183,7 +183,7 @@ Examples:
   anabranch keygen > key && chmod 600 key
   anabranch keygen --out key            only the owner may read it; prints the public key
 
-Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that does not exist";
 
 /// Options of `keygen`.
 #[derive(Args, Debug)]
@@ -201,14 +201,15 @@ pub struct KeygenArgs {
 }
 
 const GENPSK_HELP: &str = "\
-Both machines need the same file: `--preshared-key FILE`, or `preshared-key-file` in a configuration. It
-protects what is recorded today from whoever breaks the exchange of keys one day. `wg genpsk` makes the same.
+Both machines need the same file: `--preshared-key FILE`, or `preshared-key-file` in a
+configuration. It protects traffic recorded today in case the key exchange is broken one day. `wg
+genpsk` makes the same.
 
 Examples:
   anabranch genpsk --out laptop.psk     only the owner may read it
   anabranch genpsk | ssh home 'umask 077 && cat > laptop.psk'
 
-Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that does not exist";
 
 /// Options of `genpsk`.
 #[derive(Args, Debug)]
@@ -230,7 +231,7 @@ Examples:
   anabranch pubkey key
   anabranch keygen | anabranch pubkey
 
-Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that does not exist";
 
 /// Options of `pubkey`.
 #[derive(Args, Debug)]
@@ -249,7 +250,7 @@ Examples:
   anabranch profiles
   anabranch profiles --json
 
-Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that does not exist";
 
 /// Options of `profiles`.
 #[derive(Args, Debug)]
@@ -266,7 +267,7 @@ Examples:
   anabranch policies scheduler --options
   anabranch demo --set redundancy=mean-sigma:kappa1=1
 
-Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that does not exist";
 
 /// Options of `policies`.
 #[derive(Args, Debug)]
@@ -289,7 +290,7 @@ Examples:
   anabranch demo --record run.jsonl && anabranch why run.jsonl
   anabranch why run.jsonl --events | less
 
-Exit codes: 0 done, 1 failed, 2 usage error, such as a file that is not there";
+Exit codes: 0 done, 1 failed, 2 usage error, such as a file that does not exist";
 
 /// Options of `why`.
 #[derive(Args, Debug)]

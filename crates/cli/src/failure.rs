@@ -64,7 +64,7 @@ impl Failure {
     pub fn of_file(error: &io::Error, text: impl Display) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => {
-                Failure::usage(format!("{text}; see that its name is right and that it is there"))
+                Failure::usage(format!("{text}; check its name and that it exists"))
             }
             io::ErrorKind::IsADirectory
             | io::ErrorKind::NotADirectory
@@ -150,7 +150,7 @@ mod tests {
             (matches!(failure, Failure::Usage(_)), failure.to_string())
         };
         assert!(code(io::ErrorKind::NotFound).0 && code(io::ErrorKind::IsADirectory).0);
-        assert!(code(io::ErrorKind::NotFound).1.contains("that it is there"));
+        assert!(code(io::ErrorKind::NotFound).1.contains("check its name and that it exists"));
         assert!(!code(io::ErrorKind::PermissionDenied).0 && !code(io::ErrorKind::Other).0);
     }
 

@@ -135,7 +135,7 @@ async fn asked(
         let fits = |remote: &&SocketAddr| family.is_none_or(|v4| v4 == remote.is_ipv4());
         let Some(remote) = own.iter().find(fits) else {
             return Err(Failure::usage(format!(
-                "path {}: the destination's address family (IPv4 or IPv6) is not the path's",
+                "path {}: the local address and the destination are not of the same IP version",
                 path.text
             )));
         };

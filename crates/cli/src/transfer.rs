@@ -182,7 +182,8 @@ async fn connecting(
     if let Some(ticket) = ticket {
         if host.is_some() || args.peer.is_some() || key.is_some() || shared.is_some() {
             return Err(Failure::usage(
-                "a ticket says it all: leave out the host, --peer, --key and --preshared-key",
+                "a ticket names the host and the keys: leave out the host, --peer, --key and \
+                 --preshared-key",
             ));
         }
         let route = paths::to_addresses(&ticket.addresses, &args.paths).await?;

@@ -107,7 +107,9 @@ fn a_recording_is_explained() {
     let file = file.display();
     report(&format!("demo --json --time 1 --record {file} --max-overhead 15%"));
     let text = anabranch(&format!("why {file}")).succeeded();
-    for part in ["profile anabranch", "Path sat:", "Why there:", "new data", "Coding:"] {
+    let parts =
+        ["profile anabranch", "Path sat:", "Reasons for sending there:", "new data", "Coding:"];
+    for part in parts {
         assert!(text.contains(part), "missing '{part}' in:\n{text}");
     }
     let json: Value =

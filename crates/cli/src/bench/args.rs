@@ -85,8 +85,8 @@ what the paths carry, unlike those of iperf3: what is lost is what no repair bro
 
 With --latency, messages of 64 bytes go there and back ten times a second, on a stream of the class
 `interactive`, for a second before the data and while they flow. Round trips per minute are 60 s over
-the mean of all but the slowest 5 %, as in draft-ietf-ippm-responsiveness; of its probes these are the
-ones within the loaded connection.
+the mean of all but the slowest 5 %, as in draft-ietf-ippm-responsiveness; these correspond
+to its probes on the load-generating connection.
 
 Examples:
   anabranch bench client --loopback

@@ -96,7 +96,9 @@ pub(super) async fn measure(args: &ClientArgs, connection: &Connection) -> Resul
         output::print(&table::summary(&report, table::columns()))?;
     }
     if interrupted {
-        return Err(Failure::interrupted("interrupted: these are this side's figures until then"));
+        return Err(Failure::interrupted(
+            "interrupted: the figures are those of this side, up to the interruption",
+        ));
     }
     Ok(())
 }

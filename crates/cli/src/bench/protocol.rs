@@ -139,10 +139,10 @@ impl Request {
             return Some("the rate must be at least 8 kbit/s".to_owned());
         }
         if !(0.0..=MAX_OMIT.as_secs_f64()).contains(&self.omit) {
-            return Some(format!("up to {} seconds can be left out", MAX_OMIT.as_secs()));
+            return Some(format!("at most {} seconds can be omitted", MAX_OMIT.as_secs()));
         }
         if self.datagrams && self.streams != 1 {
-            return Some("datagrams go without streams".to_owned());
+            return Some("a datagram test has exactly one stream".to_owned());
         }
         if self.streams == 0 || self.streams > MAX_STREAMS {
             return Some(format!("from 1 to {MAX_STREAMS} streams are possible"));

@@ -53,7 +53,7 @@ pub fn forbid_core_files() -> Result<(), Failure> {
 
 fn refused(what: &str, error: &dyn Display) -> Failure {
     Failure::failed(format!(
-        "cannot give up {what}: {error}; set {UNCONFINED}=1 to keep all privileges"
+        "cannot confine this process ({what}): {error}; set {UNCONFINED}=1 to keep all privileges"
     ))
 }
 

@@ -251,9 +251,7 @@ fn stopped(arrived: u64, why: impl core::fmt::Display) -> Failure {
 /// The connection ended before the stream did.
 fn lost(arrived: &AtomicU64, error: &io::Error) -> Failure {
     let why = match error.kind() {
-        io::ErrorKind::TimedOut => {
-            "no path carried a packet for as long as the idle timeout".to_owned()
-        }
+        io::ErrorKind::TimedOut => "no path carried a packet within the idle timeout".to_owned(),
         _ => error.to_string(),
     };
     stopped(arrived.load(Ordering::Relaxed), why)

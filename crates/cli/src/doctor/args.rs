@@ -10,9 +10,9 @@ use crate::values::public_key;
 
 const HELP: &str = "\
 Without a peer it looks at this machine only. With one it connects over every usable link, each by
-itself, sends some small packets and tells what became of them. The peer needs nothing but to allow
-the key: `anabranch serve`, `recv` with --allow, or `bench server`; but none with --once, as the
-first connection would be this one.
+itself, sends some small packets and reports their fate. The peer only has to allow the key:
+`anabranch serve`, `recv` with --allow, or `bench server`; but none with --once, as the first
+connection would be this one.
 
 Examples:
   anabranch doctor

@@ -13,8 +13,9 @@ A scenario is one of `anabranch sim`, or only the [[path]] and [[link]] tables o
 lists their keys. --path writes a path as `anabranch demo --help` explains.
 
 Path number n, from 1, is 10.77.n.1 and fd77:0:0:n::1 at the client, 10.77.n.2 and fd77:0:0:n::2 at
-the server; its interfaces are called as the path. What a program sends from an address of the client takes the path of that address. The
-namespaces have no other interfaces but loopback, and end with the command.
+the server; its interfaces have the name of the path. What a program sends from an address of the
+client takes the path of that address. The namespaces have no other interfaces but loopback, and end
+with the command.
 
 Examples:
   anabranch emulate --path name=lte,rate=12mbit,delay=40ms,loss=1% -- ping -c 3 10.77.1.2
@@ -25,7 +26,7 @@ Examples:
 Exit codes:
   that of the client's command, or of the server's if there is no other, if it was run; otherwise
   1  the links could not be emulated: the reason is on standard error
-  2  usage error: unknown option, a file that is not there, a mistake in the scenario";
+  2  usage error: unknown option, a file that does not exist, a mistake in the scenario";
 
 /// Options of `emulate`.
 #[derive(Args, Debug)]

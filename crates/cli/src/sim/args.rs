@@ -60,8 +60,8 @@ seeds it adds them. Results do not depend on the number of jobs, nor on the mach
 Exit codes:
   0    every run was made and no claim of the scenario fails
   1    a claim fails, or a run or a file did: the reason is on standard error
-  2    usage error: a mistake in the scenario, a file that is not there, a directory of other results,
-       an unknown option
+  2    usage error: a mistake in the scenario, a file that does not exist, a directory of other
+       results, an unknown option
   130  interrupted; what was finished is kept";
 
 /// A scenario, and what is changed of it.
@@ -120,9 +120,10 @@ Examples:
 
 Each run's id is a hash of the scenario with its settings, of the point, the seed, the version and the
 commit. Costs are estimates made from rates and sizes, as if every flow filled its links: good for
-sharing runs out. Flows that losses hold back take less, by a factor of twenty at most so far.
+sharing runs out. Flows slowed down by losses cost less, so far by a factor of twenty at most.
 
-Exit codes: 0 done, 1 a file cannot be read, 2 it is not there, a mistake in it, or an unknown option";
+Exit codes: 0 done, 1 a file cannot be read, 2 it does not exist, a mistake in it, or an unknown
+option";
 
 /// Options of `sim plan`.
 #[derive(Args, Debug)]
@@ -153,7 +154,8 @@ what is there, and the exit code is 1; `anabranch sim run FILE --out DIR` makes 
 Exit codes:
   0    every run is there and no claim of the scenario fails
   1    runs are missing, a claim fails, or a file did: the reason is on standard error
-  2    usage error: a directory that is not there or has no results, or has those of another scenario or version";
+  2    usage error: a directory that does not exist or has no results, or has those of another
+       scenario or version";
 
 /// Options of `sim merge`.
 #[derive(Args, Debug)]
@@ -175,7 +177,7 @@ Examples:
   anabranch sim check scenarios/bonding.toml
   anabranch sim check --schema > scenario.schema.json
 
-Exit codes: 0 it can be run, 1 a file cannot be read, 2 it is not there or has mistakes";
+Exit codes: 0 it can be run, 1 a file cannot be read, 2 it does not exist or has mistakes";
 
 /// Options of `sim check`.
 #[derive(Args, Debug)]

@@ -106,7 +106,7 @@ fn part(args: &RunArgs, journal: &Journal, counts: (usize, usize)) -> Result<(),
     let beside = directory.parent().filter(|_| args.out.is_none());
     let all = beside.map_or_else(|| "DIR…".to_owned(), |all| format!("{}/*", all.display()));
     output::print(&format!(
-        "{} finished in {}, {elsewhere} of the scenario's are not there.\n\
+        "{} finished in {}; {elsewhere} more of the scenario are not in that directory.\n\
          Once all parts are finished: anabranch sim merge {all}\n",
         format::counted(runs as u64, "run"),
         directory.display()

@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 
 const HELP: &str = "\
-It asks the commands of the same user through sockets in $XDG_RUNTIME_DIR/anabranch, and for root
-those of the system's services, and root's own without that variable, in /run/anabranch.
+It asks the commands of the same user through sockets in $XDG_RUNTIME_DIR/anabranch. Root also sees
+the system's services in /run/anabranch, where its own commands are if that variable is not set.
 
 Examples:
   anabranch status

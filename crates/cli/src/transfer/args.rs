@@ -33,7 +33,8 @@ congestion control of its own, one of `anabranch policies congestion`.
 
 --exclude takes patterns as lines of a .gitignore beside what is named: `*.tmp` leaves out such names
 at any depth, `cache/` directories of that name, `/photos/raw` and `photos/raw` that one alone, and
-`!keep.tmp` takes back what an earlier one left out. What is left out is neither read nor told.
+`!keep.tmp` includes again what an earlier one excluded. What is excluded is neither read nor
+reported.
 
 A symbolic link that is named on the command line is followed. Others are sent with --links, as links,
 if what they lead to is sent too. What is not sent otherwise (a link, a device, a pipe) is told on
@@ -203,7 +204,8 @@ pub struct StoreArgs {
     /// [default: anabranch-received in the present directory]
     #[arg(long, short, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Do not ask: take what is offered, executables as such; not what needs the options below
+    /// Do not ask: accept what is offered and keep execute permissions; the options below are still needed for what
+    /// they allow
     #[arg(long, short)]
     pub yes: bool,
     /// Take names that begin with a dot

@@ -53,7 +53,7 @@ pub(super) async fn open(
         }
         connection.accept_bi().await
     };
-    let silent = |_| TransferError::lost("the other side connected and said nothing");
+    let silent = |_| TransferError::lost("the other side connected but sent nothing");
     let (send, receive) = timeout(PATIENCE, halves).await.map_err(silent)??;
     let mut reader = Reader { stream: receive, data_left: 0, payload: Vec::new() };
     let mut writer = Writer { stream: send, buffer: Vec::new() };
@@ -120,7 +120,7 @@ impl Reader {
 
 /// The peer said something out of turn.
 pub(super) fn unexpected(what: impl std::fmt::Display) -> TransferError {
-    TransferError::protocol(format!("{what} at a wrong time"))
+    TransferError::protocol(format!("unexpected {what}"))
 }
 
 impl Writer {

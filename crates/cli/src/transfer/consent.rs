@@ -137,7 +137,7 @@ impl Survey {
         }
         let told =
             self.executable.text().filter(|_| !rules.yes).map(|names| {
-                format!("without permission to be executed, which --yes gives: {names}")
+                format!("storing without execute permission (--yes keeps it): {names}")
             });
         Ok(Verdict::Take(Grant { overwrite: rules.overwrite, executable: rules.yes }, told))
     }

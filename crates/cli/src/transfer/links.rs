@@ -52,6 +52,6 @@ fn leads_to(place: &Place, target: &Target) -> bool {
 
 fn changed(place: &Place) -> TransferError {
     place.wrong(Code::TargetChanged, |what| {
-        format!("{what} was changed by somebody else; the same command again looks at it anew")
+        format!("{what} was changed by somebody else; run the same command again")
     })
 }

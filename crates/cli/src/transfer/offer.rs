@@ -36,7 +36,7 @@ pub(super) async fn offer(
     writer: &mut Writer,
     progress: &Arc<Progress>,
 ) -> Result<(), TransferError> {
-    let silent = |_| TransferError::lost("the other side did not say what it wants");
+    let silent = |_| TransferError::lost("the other side sent no complete request in time");
     let names = timeout(WANTING, wanted(&mut reader)).await.map_err(silent)??;
     let source = source.clone();
     let collecting = spawn_blocking(move || source.collect());

@@ -310,7 +310,8 @@ fn changed(place: &Place, beside: Option<&str>) -> TransferError {
         let what =
             beside.map_or_else(|| what.to_owned(), |beside| format!("{beside} beside {what}"));
         format!(
-            "{what} was changed by somebody else; remove it, and the same command again starts over"
+            "{what} was changed by somebody else; remove it and run the same command again to \
+             start over"
         )
     })
 }

@@ -141,7 +141,7 @@ impl Offer {
                     let text = link.iter().filter_map(|link| {
                         let target = link.target.as_ref()?;
                         Some(format!(
-                            "{} is a link to {target}, which has to be asked for too",
+                            "{} is a link to {target}, which must be requested, too",
                             link.name
                         ))
                     });
@@ -298,7 +298,7 @@ fn name(text: &str, path: &Path) -> Result<Name, TransferError> {
         there: format!("cannot send a file under its name: {why}"),
     };
     if text.is_empty() {
-        return Err(refused("it has none, or none in UTF-8".to_owned()));
+        return Err(refused("the name is empty or not UTF-8".to_owned()));
     }
     Name::new(text).map_err(|error| refused(error.to_string()))
 }

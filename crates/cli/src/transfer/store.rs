@@ -198,7 +198,7 @@ impl Store {
     fn place(&mut self, entry: &Entry) -> Result<Place, TransferError> {
         match &mut self.out {
             Out::Directory(root) => root.place(&entry.name),
-            Out::Stdout => Err(unexpected("a file")),
+            Out::Stdout => Err(unexpected("file")),
         }
     }
 
@@ -263,7 +263,7 @@ impl Store {
     ) -> Result<(), TransferError> {
         let asked = |pending: &mut Pending| (pending.index, pending.offset) == (index, offset);
         let Some(pending) = self.pending.pop_front_if(asked) else {
-            return Err(unexpected("a sum"));
+            return Err(unexpected("checksum"));
         };
         let entry = self.entry(index)?;
         let place = self.place(&entry)?;
@@ -287,7 +287,7 @@ impl Store {
                 Ok(())
             }
             Plan::Whole | Plan::Rest(_) | Plan::Guess | Plan::Useless | Plan::Stdout => {
-                Err(unexpected("a sum"))
+                Err(unexpected("checksum"))
             }
         }
     }
@@ -316,7 +316,7 @@ impl Store {
         let asked = |pending: &mut Pending| (pending.index, pending.offset) == (index, offset);
         let pending = match self.pending.pop_front_if(asked) {
             Some(pending) if self.current.is_none() => pending,
-            _ => return Err(unexpected("a file")),
+            _ => return Err(unexpected("file")),
         };
         let entry = self.entry(index)?;
         let sink = match pending.plan {
@@ -327,7 +327,7 @@ impl Store {
             Plan::Rest(partial) => Sink::Partial(partial),
             Plan::Stdout => Sink::Stdout(Box::new(Hash::new())),
             Plan::Useless => Sink::Nothing,
-            Plan::SumOfAll | Plan::SumOfStart | Plan::Guess => return Err(unexpected("a file")),
+            Plan::SumOfAll | Plan::SumOfStart | Plan::Guess => return Err(unexpected("file")),
         };
         if !matches!(sink, Sink::Nothing) {
             self.progress.add_kept(offset);
@@ -364,7 +364,7 @@ impl Store {
     /// The current file is complete; returns whether it was stored.
     fn end(&mut self, index: u32, size: u64, sum: &Sum) -> Result<bool, TransferError> {
         let Some(current) = self.current.take_if(|current| current.index == index) else {
-            return Err(unexpected("the end of a file"));
+            return Err(unexpected("end of a file"));
         };
         let entry = self.entry(index)?;
         let wrong = entry.kind == Kind::File && size != entry.size;

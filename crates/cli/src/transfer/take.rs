@@ -82,7 +82,7 @@ pub(super) async fn take(
     }
     writer.frame(&Frame::WantEnd).await?;
     let mut account = taking.accounts.open(peer);
-    let late = |_| TransferError::lost("the other side did not say what it has");
+    let late = |_| TransferError::lost("the other side sent no complete offer in time");
     let manifest = timeout(OFFER, offer(&mut reader, &mut account)).await.map_err(late)??;
     let (manifest, grant) = consent(&taking, peer, manifest, writer, progress).await?;
     if let Some(ticket) = ticket

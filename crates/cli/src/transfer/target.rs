@@ -193,7 +193,7 @@ pub(super) fn cannot_write(path: &Path, to_peer: &str, error: &io::Error) -> Tra
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "; what has arrived is kept: make room, and the same command again continues"
+            "; what has arrived is kept: make room and run the same command again to continue"
         }
         ErrorKind::FileTooLarge => "; no file may be that large here; see ulimit -f",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {

@@ -12,12 +12,13 @@ use crate::paths::PathArg;
 use crate::values::{Listening, Memory, Reached, public_key};
 
 const EXIT_CODES: &str = "
-Exit codes: 0 ended on request, 1 failed, 2 usage error, such as a file that is not there, 3 nobody answered or the
-connection was lost";
+Exit codes: 0 ended on request, 1 failed, 2 usage error, such as a file that does not exist, 3
+nobody answered or the connection was lost";
 
 const SERVE_HELP: &str = "\
 Peers may reach this machine's loopback addresses by TCP unless --permit says otherwise. They may have it
-listen, and send UDP datagrams, only where --permit-listen and --permit-udp say. The file given with --config says the same things as the options; options count more.
+listen, and send UDP datagrams, only where --permit-listen and --permit-udp say. The file given with
+--config can hold most of these settings; options override it, except for a peer's own permits.
 
 Examples:
   anabranch keygen --out server.key
@@ -45,7 +46,7 @@ The file:
 const CONNECT_HELP: &str = "\
 A path is an interface or an address of this machine, whether or not it is there yet; @HOST:PORT
 gives it a destination of its own. Without --path every interface is used that leads to the peer.
-`backup` paths take over when the others fail; `metered` ones too, and cost nothing before.
+`backup` and `metered` paths take over when the others fail; `metered` ones send nothing before.
 
 Examples:
   anabranch connect home.example:4433 --peer hSDwCY…qTbmo= --key laptop.key -L 5432:db:5432
@@ -92,8 +93,8 @@ pub struct ServeArgs {
     /// Public key of a peer that may connect; once for each
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub allow: Vec<PublicKey>,
-    /// Where peers' forwards (-L, -D) may lead: loopback, any, none, HOST:PORT, HOST:*, or the path of a Unix socket,
-    /// which the others leave out, or DIRECTORY/* [default: loopback]
+    /// Where peers' forwards (-L, -D) may lead: loopback, any, none, HOST:PORT, HOST:*, or the path of a Unix socket
+    /// or DIRECTORY/*, which loopback and any do not cover [default: loopback]
     #[arg(long, value_name = "WHERE")]
     pub permit: Vec<Permit>,
     /// Where peers may have this side listen (-R): the same, loopback without ports below 1024 [default: none]
@@ -157,8 +158,7 @@ pub struct CommonArgs {
     /// Read the file's settings first, and again on SIGHUP (`kill -HUP`, `systemctl reload`)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Ask an idle path for a sign of life this often, so that address translators keep it; 0 for never
-    /// [default: 15]
+    /// Interval of keepalives on an idle path, so that NATs keep its mapping; 0 for none [default: 15]
     #[arg(long, value_name = "SECONDS")]
     pub persistent_keepalive: Option<u16>,
     /// Most TCP connections that each peer may have open through this side at a time; more have to wait. Each

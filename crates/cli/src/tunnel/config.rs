@@ -116,7 +116,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     let announce = given(args.announce.clone(), &plain(file.interface.announce.clone()));
     if announce.len() > MAX_ANNOUNCED {
         return Err(Failure::usage(format!(
-            "{} addresses are to be announced: clients take {MAX_ANNOUNCED} at most",
+            "{} addresses to announce, but clients accept {MAX_ANNOUNCED} at most",
             announce.len()
         )));
     }

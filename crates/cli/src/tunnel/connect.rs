@@ -313,7 +313,7 @@ async fn attempt(
         }
         Ok(Err(error)) => Err(Attempt::Again(error.to_string())),
         Err(_) => Err(Attempt::Unanswered(format!(
-            "{remote} does not answer; see that it runs, permits this key and is reachable by UDP"
+            "{remote} does not answer; check that it runs, permits this key and is reachable by UDP"
         ))),
     }
 }

@@ -92,10 +92,12 @@ impl TunnelEvent<'_> {
             TunnelEvent::Disconnected { peer, reason } => format!("{peer} disconnected: {reason}"),
             TunnelEvent::Connecting { remote, .. } => format!("connecting to {remote}"),
             TunnelEvent::Waiting { remote, seconds, .. } => format!(
-                "{remote} has not answered for {seconds} s; trying on: see that it runs, permits this key and is \
-                 reachable by UDP"
+                "{remote} has not answered for {seconds} s; still trying: check that it runs, \
+                 permits this key and is reachable by UDP"
             ),
-            TunnelEvent::Retrying { reason, .. } => format!("cannot connect: {reason}; trying on"),
+            TunnelEvent::Retrying { reason, .. } => {
+                format!("cannot connect: {reason}; still trying")
+            }
             TunnelEvent::Silent { peer, seconds } => {
                 format!("{peer} silent: nothing heard for {seconds:.1} s; waiting for it")
             }

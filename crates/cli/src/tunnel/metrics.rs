@@ -223,18 +223,24 @@ const PATH_FIGURES: &[PathFigure] = &[
     ("path_loss_ratio", "gauge", "Estimated loss on the way to the peer.", |path| {
         vec![("send", path.loss.mean)]
     }),
-    ("path_shared_bottleneck_paths", "gauge", "Paths that share a bottleneck with it.", |path| {
-        vec![("send", f64::from(path.shares.count_ones()))]
-    }),
+    (
+        "path_shared_bottleneck_paths",
+        "gauge",
+        "Paths that share a bottleneck with this one.",
+        |path| vec![("send", f64::from(path.shares.count_ones()))],
+    ),
     ("path_mtu_bytes", "gauge", "Longest IP packet that is sent.", |path| {
         vec![("send", f64::from(path.mtu))]
     }),
     ("path_congestion_window_bytes", "gauge", "Congestion window.", |path| {
         vec![("send", path.cwnd as f64)]
     }),
-    ("path_bytes_in_flight", "gauge", "Bytes sent and not accounted for.", |path| {
-        vec![("send", path.bytes_in_flight as f64)]
-    }),
+    (
+        "path_bytes_in_flight",
+        "gauge",
+        "Bytes sent, neither acknowledged nor declared lost.",
+        |path| vec![("send", path.bytes_in_flight as f64)],
+    ),
     ("path_bytes_total", "counter", "Bytes, IP and UDP headers included.", |path| {
         let counters = &path.counters;
         vec![("send", counters.sent_bytes as f64), ("receive", counters.received_bytes as f64)]
@@ -274,16 +280,21 @@ const CONNECTION_FIGURES: &[ConnectionFigure] = &[
     (
         "refused_packets_total",
         "counter",
-        "Packets that did not authenticate or were not due.",
+        "Packets dropped: not authenticated, repeated, or on a path that is not allowed.",
         |of| of.stats.dropped.unopened + of.stats.dropped.refused,
     ),
     (
         "streams_waiting",
         "gauge",
-        "Streams that wait, as the peer allows no more at a time.",
+        "Streams that wait because of the peer's limit on concurrent streams.",
         |of| of.waits.waiting,
     ),
-    ("stream_waits_total", "counter", "Streams that had to wait for that.", |of| of.waits.total),
+    (
+        "stream_waits_total",
+        "counter",
+        "Streams that had to wait because of the peer's limit on concurrent streams.",
+        |of| of.waits.total,
+    ),
 ];
 
 /// Writes the HELP and TYPE lines of a metric.
@@ -294,7 +305,7 @@ fn introduce(out: &mut String, (name, kind, help): (&str, &str, &str)) {
 /// Metrics that belong to no single connection.
 fn about_this_side(watched: &Watched) -> String {
     let mut out = String::new();
-    introduce(&mut out, ("build_info", "gauge", "1, with the program's version."));
+    introduce(&mut out, ("build_info", "gauge", "Always 1, labelled with the program's version."));
     let version = env!("CARGO_PKG_VERSION");
     let _ = writeln!(out, "anabranch_build_info{{version=\"{version}\"}} 1");
     introduce(&mut out, ("connections", "gauge", "Connections open."));
@@ -312,11 +323,12 @@ fn about_this_side(watched: &Watched) -> String {
         watched.forwards;
     introduce(&mut out, ("forwards_opened_total", "counter", "TCP connections carried."));
     let _ = writeln!(out, "anabranch_forwards_opened_total {opened}");
-    introduce(&mut out, ("forwards_closed_total", "counter", "Of those, ended in order."));
+    let help = "Carried TCP connections that ended normally.";
+    introduce(&mut out, ("forwards_closed_total", "counter", help));
     let _ = writeln!(out, "anabranch_forwards_closed_total {closed}");
     introduce(&mut out, ("forwards_failed_total", "counter", "TCP connections refused or broken."));
     let _ = writeln!(out, "anabranch_forwards_failed_total {failed}");
-    let help = "Bytes of TCP connections that ended in order.";
+    let help = "Bytes of TCP connections that ended normally.";
     introduce(&mut out, ("forwards_bytes_total", "counter", help));
     let _ = writeln!(out, "anabranch_forwards_bytes_total{{direction=\"send\"}} {sent}");
     let _ = writeln!(out, "anabranch_forwards_bytes_total{{direction=\"receive\"}} {received}");

@@ -17,7 +17,9 @@ pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
                 "--user needs root; without root, start the program as that user",
             ));
         }
-        let failed = |error: nix::errno::Errno| Failure::failed(format!("become {name}: {error}"));
+        let failed = |error: nix::errno::Errno| {
+            Failure::failed(format!("cannot become user {name}: {error}"))
+        };
         let user = User::from_name(name).map_err(failed)?;
         let user = user.ok_or_else(|| Failure::usage(format!("there is no user {name}")))?;
         let c_name = CString::new(name).map_err(Failure::usage)?;

@@ -45,7 +45,7 @@ pub(super) async fn run(
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
     if is_root() && !reporter.quiet {
         warn(
-            "this serves as root, which it does not need: with --user NAME it becomes another user once its sockets \
+            "running as root is not needed: --user NAME changes to another user once the sockets \
              are bound",
         );
     }

@@ -278,7 +278,7 @@ fn awaited(what: &str) -> (&'static str, String) {
         ),
         waits::CREDIT => (
             "credit",
-            "the receiver grants less than the paths hold: its buffers are small for them"
+            "the receiver's credit is less than the paths hold: its buffers are too small for them"
                 .to_owned(),
         ),
         other => ("pause", format!("the sender waited for {other}")),

@@ -30,7 +30,7 @@ fn awaited(nanos: u64, what: &str) -> String {
     let why = match what {
         waits::APPLICATION => "the application gave nothing to send".to_owned(),
         waits::READER => "the receiver's application had not read what it has".to_owned(),
-        waits::CREDIT => "what is under way had used up the receiver's grant".to_owned(),
+        waits::CREDIT => "data in flight had used up the receiver's credit".to_owned(),
         waits::ACKNOWLEDGEMENTS => {
             "the congestion windows were full, and acknowledgements were due".to_owned()
         }

@@ -41,7 +41,7 @@ fn opening(text: &mut String, report: &Report) {
     if report.missed > 0 {
         let _ = writeln!(
             text,
-            "{} came faster than the disk took them and are missing here.",
+            "{} could not be recorded, because the disk was too slow.",
             counted(report.missed, "event")
         );
     }
@@ -82,8 +82,8 @@ fn about_path(text: &mut String, path: &PathReport) {
         };
         line(text, what, sent);
     }
-    list(text, "Why there:", &path.reasons);
-    list(text, "Held back, times:", &path.held);
+    list(text, "Reasons for sending there:", &path.reasons);
+    list(text, "Times held back:", &path.held);
     troubles(text, path);
     if let Some(congestion) = &path.congestion {
         about_congestion(text, congestion);

@@ -225,11 +225,11 @@ fn a_holder_who_breaks_the_protocol_leaves_nothing_behind() {
             "twice",
         ),
         (frames(&[Frame::OfferEnd { entries: 7 }]), "not complete"),
-        (offered(&[data(b"early")]), "wrong time"),
+        (offered(&[data(b"early")]), "unexpected bytes of a file"),
         (offered(&[start.clone(), data(b"too long")]), "more bytes"),
         (offered(&[start.clone(), data(b"few"), end.clone()]), "fewer bytes"),
         (offered(&[start.clone(), data(b"wrong"), end]), "not what was sent"),
-        (offered(&[frame(&Frame::File { index: 3, offset: 0 })]), "wrong time"),
+        (offered(&[frame(&Frame::File { index: 3, offset: 0 })]), "unexpected file"),
     ] {
         let sides = Sides::new();
         let (receiver, ticket, _) = receiver(&sides);

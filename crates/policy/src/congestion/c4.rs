@@ -262,10 +262,10 @@ impl C4 {
             let wanted = if alpha > TIMID_PUSH { (alpha - 1.0) / 4.0 } else { 0.0 };
             let grown = self.rate - self.before_push;
             self.pushed = !self.congested && grown > wanted * self.before_push;
+            self.pushes = if self.pushed { self.pushes + 1 } else { 0 };
         } else if self.congested {
-            self.pushed = false;
+            (self.pushed, self.pushes) = (false, 0);
         }
-        self.pushes = if self.pushed { self.pushes + 1 } else { 0 };
         self.congested = false;
         let jittery = !self.restarted && self.min_rtt < HIGH_JITTER * self.max_rtt;
         if jittery || self.pushes >= PUSHES {

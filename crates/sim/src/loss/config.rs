@@ -294,7 +294,7 @@ impl fmt::Display for LossConfigError {
                  entries from 0 to 1 and rows that sum to 1",
             ),
             LossConfigError::StatesNotConnected => {
-                f.write_str("every state must be reachable from every other")
+                f.write_str("the first state must be reachable from every other")
             }
             LossConfigError::Position(position) => {
                 write!(f, "position {position} is not in the group; 1 to {MAX_GROUP} are allowed")

@@ -20,8 +20,6 @@ pub fn go(plan: &Plan) -> RunReport {
 pub fn set(plan: &mut Plan, axis: Axis, policy: &str) {
     if let Protocol::Core(profile) = &mut flow(plan).protocol {
         profile.set(axis, policy).unwrap();
-        // The profile is no longer the built-in one of its name.
-        profile.name = "changed".to_owned();
     }
 }
 

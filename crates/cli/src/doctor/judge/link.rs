@@ -39,7 +39,7 @@ fn route(interface: &Interface, way: &Way) -> Finding {
     }
     if goes_elsewhere(interface, way) && interface.binding == Binding::Denied {
         let other = way.unbound.as_deref().unwrap_or("another interface");
-        let what = format!("packets of its address {} leave over {other}", way.source);
+        let what = format!("packets from its address {} leave over {other}", way.source);
         let via = way.gateway.map(|gateway| format!("via {gateway} ")).unwrap_or_default();
         return Finding::problem("route", name, what).advise(format!(
             "ip {flag}route add default {via}dev {name} table {TABLE}; \
@@ -48,8 +48,8 @@ fn route(interface: &Interface, way: &Way) -> Finding {
         ));
     }
     let via = match way.gateway {
-        Some(gateway) => format!("by the router {gateway}"),
-        None if way.route.is_none() => "as far as can be told here".to_owned(),
+        Some(gateway) => format!("via the router {gateway}"),
+        None if way.route.is_none() => "as far as this system can tell".to_owned(),
         None => "on the link itself".to_owned(),
     };
     let what = format!("{family} leads to {} from {}, {via}", way.to, way.source);

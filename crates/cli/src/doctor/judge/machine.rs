@@ -51,7 +51,7 @@ fn confinement(kernel: Kernel, unconfined: bool) -> Finding {
         version => format!("Landlock {version} of {}", Kernel::NEWEST),
     };
     let seccomp = if kernel.seccomp { "seccomp" } else { "no seccomp" };
-    let what = format!("what the kernel has to confine commands: {landlock}, {seccomp}");
+    let what = format!("kernel support for confining commands: {landlock}, {seccomp}");
     if kernel.landlock > 0 && kernel.seccomp {
         return Finding::ok(CHECK, SUBJECT, what);
     }
@@ -99,7 +99,8 @@ fn buffers(socket: &Socket) -> Finding {
     let found: Vec<String> =
         short().map(|(granted, _, name)| format!("{name} {} kB", granted / 1000)).collect();
     let what = format!(
-        "socket buffers are small ({} of {} kB): above some 100 Mb/s packets may be lost in this machine",
+        "socket buffers are small ({} of {} kB): above about 100 Mb/s, this machine may drop \
+         packets",
         found.join(", "),
         wanted / 1000
     );

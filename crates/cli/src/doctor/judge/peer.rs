@@ -113,16 +113,19 @@ fn recorded(name: &str, measured: &Measured) -> Option<Finding> {
     let delay =
         if most - least < 0.1 { format!("{least:.1}") } else { format!("{least:.1} to {most:.1}") };
     let what = format!(
-        "{:.0} s recorded: {} Mb/s on average, {} to {} in eight of ten moments, {delay} ms one way, {} \
-         lost",
+        "{:.0} s recorded: {} Mb/s on average, {} to {} Mb/s (10th to 90th percentile), {delay} ms \
+         one way, {} lost",
         trace.seconds,
         format::mbps(trace.mbps),
         format::mbps(trace.mbps_p10),
         format::mbps(trace.mbps_p90),
         format::percent(trace.loss)
     );
-    let policed =
-        if trace.policed { "; a policer drops what is faster, without a queue" } else { "" };
+    let policed = if trace.policed {
+        "; a policer drops traffic above that rate, without a queue"
+    } else {
+        ""
+    };
     let what = what + policed;
     let scenario = &trace.scenario;
     let replay = format!(
@@ -133,7 +136,7 @@ fn recorded(name: &str, measured: &Measured) -> Option<Finding> {
 
 fn round_trips(name: &str, measured: &Measured) -> Finding {
     let (Some(min), Some(median)) = (measured.rtt_min_ms, measured.rtt_median_ms) else {
-        let what = "the handshake passed, but no packet after it";
+        let what = "the handshake succeeded, but no later packet arrived";
         return Finding::problem("rtt", name, what)
             .advise("something on the way blocks UDP: let the peer listen on another port");
     };
@@ -141,7 +144,7 @@ fn round_trips(name: &str, measured: &Measured) -> Finding {
     if median - min < QUEUE_MS.0 {
         return Finding::ok("rtt", name, what);
     }
-    Finding::note("rtt", name, format!("{what}: other traffic keeps a queue on it"))
+    Finding::note("rtt", name, format!("{what}: other traffic keeps its queue filled"))
         .advise(format!(
             "see what else uses the link; tc qdisc replace dev {name} root cake bandwidth RATE, with \
              nine tenths of its upload rate, keeps it short"
@@ -207,7 +210,8 @@ fn size(name: &str, measured: &Measured) -> Finding {
     }
     let what = format!("no packet longer than {mtu} bytes passed; Ethernet carries {ETHERNET}");
     Finding::note("mtu", name, what).advise(
-        "nothing: path MTU discovery allows for it; if a tunnel of yours is on the way, raise its MTU",
+        "nothing: path MTU discovery handles it; if one of your tunnels is on the path, raise its \
+         MTU",
     )
 }
 
@@ -217,11 +221,11 @@ fn translation(path: &Path) -> Option<Finding> {
         return None;
     }
     let what = if !is_private(path.local) {
-        "no address translation is needed from its public address"
+        "its address is public, so no NAT is needed"
     } else if is_private(path.remote.ip()) {
-        "both addresses are private; there may be an address translator between them"
+        "both addresses are private; there may be a NAT between them"
     } else {
-        "there is an address translator: this address is private, and the peer's is not"
+        "there is a NAT: this address is private, and the peer's is not"
     };
     Some(Finding::ok("nat", &path.name, what))
 }

@@ -57,13 +57,15 @@ pub(in crate::doctor) fn write(
         }
         let back = path.measured.as_ref().map_or(0.0, facts::Measured::peer_loss);
         if recording.policed {
-            scenario += "\n# A policer: what came faster was dropped without a queue. Replayed, the rate has a queue.";
+            scenario += "\n# A policer dropped traffic above this rate, without a queue. \
+                         In a replay, the link has a queue instead.";
         }
         let _ = write!(
             scenario,
             "\n[[path]]\nname = \"{name}\"\nrate = {{ trace = \"{name}.rate\" }}\n\
              delay = {{ trace = \"{name}.delay\" }}\nloss = \"{}\"\n\
-             # Of the way back only the loss was measured.\nreverse = {{ loss = \"{}%\" }}\n",
+             # In the reverse direction, only the loss was measured.\n\
+             reverse = {{ loss = \"{}%\" }}\n",
             recording.loss(),
             percent(back)
         );

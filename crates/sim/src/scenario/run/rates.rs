@@ -14,7 +14,7 @@ use crate::scenario::plan::{FlowPlan, LinkPlan, Plan};
 /// the run. The links' random courses are run anew.
 ///
 /// # Errors
-/// If a link's configuration is invalid.
+/// If a link's configuration is invalid, or the interval is zero.
 pub(super) fn sampled(
     plan: &Plan,
     flow: &FlowPlan,
@@ -22,6 +22,12 @@ pub(super) fn sampled(
     interval: Duration,
     seed: u64,
 ) -> Result<Vec<Vec<Bitrate>>, RunError> {
+    if interval.is_zero() {
+        return Err(RunError::Build(format!(
+            "flow '{}' is told rates at no interval",
+            flow.subject
+        )));
+    }
     let mut paths = Vec::new();
     for path in &flow.paths {
         let links = path.forward.iter().filter_map(|link| plan.links.get(*link));
