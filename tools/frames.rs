@@ -18,7 +18,7 @@ const MOST_SOURCES: usize = 16;
 pub const MOST_REPAIRS: usize = 8;
 /// Bytes of a symbol that has a packet for itself.
 pub const LONGEST_SYMBOL: usize = FRAMES - 20;
-/// What streams and datagrams carry.
+/// Payload of streams and datagrams.
 const DATA: [u8; LONGEST_SYMBOL] = [7; LONGEST_SYMBOL];
 
 /// The frames of one packet.

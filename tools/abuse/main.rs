@@ -28,7 +28,6 @@ use forge::Kind;
 use receiver::Receiver;
 use report::{Outcome, Slot};
 
-/// What can go wrong.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const HELP: &str = "\
@@ -46,7 +45,7 @@ Usage: cargo xtask abuse [--messages N] [--rate N] [--rounds N]
                  time that a newcomer takes are judged alone, which other programs on the machine disturb less
 ";
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Clone, Debug)]
 struct Options {
     messages: u64,

@@ -22,7 +22,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// The longest stretch with or without an attack. The two alternate, so that other load of the machine affects both.
 const STRETCH: Duration = Duration::from_secs(1);
 
-/// What is measured, and for how long.
+/// Parameters of the measurement.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// How long each attack lasts.

@@ -26,9 +26,9 @@ const DOWNLOADED: usize = 256 << 10;
 
 /// A receiver that runs.
 pub struct Receiver {
-    /// Its public key.
+    /// Public key of the receiver.
     pub key: PublicKey,
-    /// Where it listens.
+    /// Where the receiver listens.
     pub address: SocketAddr,
     child: Child,
     input: ChildStdin,
@@ -128,7 +128,7 @@ pub fn serve(permitted: impl Iterator<Item = String>) -> Result<(), Failure> {
         }
         std::process::exit(0);
     });
-    // As many threads as `serve` has.
+    // `anabranch serve` has as many threads.
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(receive(permitted?, counts))

@@ -1,4 +1,4 @@
-//! What the receiver reads in a stretch of time, and at what cost.
+//! Bytes that the receiver reads in a stretch of time, and their cost.
 
 use crate::Failure;
 use crate::receiver::Receiver;
@@ -11,7 +11,7 @@ pub struct Stretch {
     read: f64,
     /// Processor time of the receiver, seconds.
     processor: f64,
-    /// How long it was.
+    /// Length of the stretch, seconds.
     seconds: f64,
 }
 
@@ -43,7 +43,7 @@ impl Stretch {
         self.processor - alone.processor / alone.read * self.read
     }
 
-    /// As [`extra`](Self::extra), as a share of one processor.
+    /// Extra processor time, [`extra`](Self::extra), as a share of one processor.
     pub fn extra_share(&self, alone: &Stretch) -> f64 {
         self.extra(alone) / self.seconds
     }

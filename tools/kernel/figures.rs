@@ -25,7 +25,7 @@ pub struct Outcome {
     pub unusable: Option<String>,
     /// Remarks on the run.
     pub notes: Vec<String>,
-    /// What could not be measured, and why.
+    /// Measurements that failed, and why.
     pub failures: Vec<String>,
 }
 

@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is to be run; `None` if help or the list was asked for, which are printed.
+/// Options and roads to run; `None` if help or the list was asked for, which are printed.
 fn asked(arguments: &[String]) -> Result<Option<(Options, Vec<Road>)>, String> {
     let Some(options) = Options::read(arguments)? else {
         print!("{}", options::HELP);

@@ -32,7 +32,7 @@ Exit codes: 0, or 1 if a run failed, 2 if something was asked wrongly, 130 after
 table.
 ";
 
-/// What to run and where to write it.
+/// Options of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The program `anabranch`.
@@ -43,7 +43,7 @@ pub struct Options {
     pub systems: Vec<String>,
     /// The program of tools/quic, if multipath QUIC is to be run.
     pub quic: Option<PathBuf>,
-    /// What is measured beside the goodput.
+    /// Workloads measured beside the goodput.
     pub workloads: Vec<Workload>,
     pub warm_up: u64,
     pub seconds: u64,

@@ -31,11 +31,11 @@ const USUAL: [(&str, &str); 12] = [
 pub struct Road {
     /// The scenario file that has the road.
     pub file: &'static str,
-    /// Which of the file's variants it is.
+    /// Name of the file's variant.
     pub variant: String,
     /// How many paths it has.
     pub paths: usize,
-    /// What is special about the road; empty for roads that are not run by default.
+    /// Peculiarity of the road; empty for roads that are not run by default.
     pub kind: &'static str,
 }
 

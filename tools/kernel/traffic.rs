@@ -35,7 +35,7 @@ const STEP: Duration = Duration::from_millis(10);
 const PIECE: usize = 1 << 17;
 
 impl Traffic {
-    /// As arguments for [`send`] and [`receive`].
+    /// Arguments for [`send`] and [`receive`].
     pub fn arguments(&self) -> String {
         let Traffic { multipath, congestion, path, paths, warm_up, seconds } = self;
         let protocol = if *multipath { "mptcp" } else { "tcp" };

@@ -20,7 +20,7 @@ Usage: cargo xtask oracle [FILE] [OPTIONS]
   --json        print {points, inside, rows}
 ";
 
-/// What was asked for.
+/// Options of the command line.
 pub struct Arguments {
     pub file: PathBuf,
     pub seeds: u64,

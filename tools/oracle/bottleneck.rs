@@ -23,7 +23,7 @@ pub struct Bottleneck {
     pub loss: LossConfig,
 }
 
-/// What one run yields.
+/// Results of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub goodput_mbps: f64,

@@ -31,7 +31,7 @@ pub struct Dumbbell {
     pub sender: Imitation,
 }
 
-/// What a run yields.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Bytes acknowledged by each flow at each whole second.
@@ -62,7 +62,7 @@ pub fn discipline(name: &str) -> Option<&'static str> {
 impl Dumbbell {
     fn bottleneck(&self) -> LinkConfig {
         let delay = Duration::from_millis(18);
-        // As for the single flow, ns-2 counts the arriving packet.
+        // ns-2 counts the arriving packet, as for the single flow.
         let limit = QueueLimit::Packets(self.queue_packets.saturating_sub(1).max(1));
         let mut link = LinkConfig::new(Bitrate::from_mbps(self.mbps), delay).with_buffer(limit);
         if self.discipline != "droptail" {

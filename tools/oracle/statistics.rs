@@ -23,7 +23,7 @@ impl Estimate {
         Estimate { mean, error: if n > 1.0 { deviation / n.sqrt() } else { 0.0 } }
     }
 
-    /// Whether this lies within `share` of the reference, or two standard errors of the difference.
+    /// Whether the estimate lies within `share` of the reference, or two standard errors of the difference.
     pub fn agrees(&self, reference: &Estimate, share: f64) -> bool {
         let error = (self.error * self.error + reference.error * reference.error).sqrt();
         let allowed = (share * reference.mean.abs()).max(2.0 * error);

@@ -1,6 +1,6 @@
 //! Tables of measurements: comma-separated values whose header says what they are.
 
-/// Which experiment a table holds.
+/// Experiment that a table holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One flow over one bottleneck with random loss.

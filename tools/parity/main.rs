@@ -34,7 +34,7 @@ const PROFILES: [&str; 5] = ["mplot", "fmtcp", "ptcp", "mtcp", "anabranch"];
 /// The longest time that the demo simulates, seconds.
 const LONGEST: u64 = 60;
 
-/// What was asked for.
+/// Options of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Options {
     /// The program whose demo is run.

@@ -19,7 +19,7 @@ use ours::Measured;
 /// One of the workloads.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
-    /// Its name in reports.
+    /// Name of the workload in reports.
     pub name: &'static str,
     /// Flows: each a sender and a receiver behind 1 ms links of 1 Gb/s, or as fast as the shared one.
     pub flows: u32,

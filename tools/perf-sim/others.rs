@@ -9,13 +9,13 @@ use crate::clock;
 /// A simulator that runs the workloads as a program of its own.
 #[derive(Debug)]
 pub struct Other {
-    /// Its name in reports.
+    /// Name of the simulator in reports.
     pub name: &'static str,
     program: PathBuf,
     script: Option<PathBuf>,
 }
 
-/// What a run did.
+/// Results of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     /// Processor seconds of the whole process.

@@ -16,7 +16,7 @@ use anabranch_types::{Bitrate, Probability, Rng, Time};
 use crate::Workload;
 use crate::clock::{Clock, resident_bytes};
 
-/// What a run did.
+/// Results of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Processor seconds, including the building of the network.

@@ -22,7 +22,7 @@ Exit codes: 0, or 1 if a flow ends before its time, or 2 if something was asked 
 the table.
 ";
 
-/// What to run and how to show it.
+/// Options of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Roads, files, or roads of a file; all if empty.

@@ -18,7 +18,7 @@ pub struct Trial {
     pub file: &'static str,
     /// The road.
     pub road: String,
-    /// What runs over it.
+    /// System that runs over the road.
     pub system: String,
     plan: Plan,
 }
@@ -26,7 +26,7 @@ pub struct Trial {
 /// The results of a trial, by seed.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What was run.
+    /// The trial that was run.
     pub trial: Trial,
     /// One for each seed, from 1 on.
     pub runs: Vec<Measured>,

@@ -12,7 +12,7 @@ use crate::peer::{
 };
 use crate::prepared::Prepared;
 
-/// Who sends the packets.
+/// Sender of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A peer that keeps to the rules.
@@ -24,9 +24,9 @@ pub enum Kind {
 /// Packets of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Its name.
+    /// Name of the case.
     pub name: &'static str,
-    /// Who sends them.
+    /// Sender of the packets.
     pub kind: Kind,
     /// The honest case that the packets are compared with.
     pub like: &'static str,
@@ -143,7 +143,7 @@ fn raptorq_block() -> Prepared {
     })
 }
 
-/// As many blocks in each packet as possible, of symbols of one byte, after 20 packets that use up the first budget.
+/// Packets with as many blocks as possible, of symbols of one byte, after 20 packets that use up the first budget.
 fn short_blocks() -> Prepared {
     let block = |first: u64| {
         let sources = (1..BLOCK).map(move |n| source(first + n, vec![0; 1]));

@@ -20,7 +20,6 @@ use std::thread;
 
 use cases::{CASES, Case, DATA, Kind};
 
-/// What can go wrong.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A hostile packet may cost at most this many times the honest one that it is compared with.

@@ -36,7 +36,7 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     process::run(&mut tests).map(|()| String::new())
 }
 
-/// What this machine lacks to run the tests, and how to install it.
+/// Tool that this machine lacks to run the tests, and how to install it.
 fn missing(workspace: &Workspace) -> Option<String> {
     let answers = |program: &str| Command::new(program).arg("--version").output().is_ok();
     for (program, package) in [(EMULATOR, "qemu-user"), (LINKER, "gcc-aarch64-linux-gnu")] {

@@ -183,7 +183,7 @@ struct Entry {
     path: String,
 }
 
-/// What the index lists: the first link of each item that leads to a page below `docs`.
+/// Pages that the index lists: the first link of each item that leads to a page below `docs`.
 fn entries(index: &str) -> Vec<Entry> {
     let (mut entries, mut seen) = (Vec::new(), Vec::new());
     let (mut text, mut path) = (String::new(), None);

@@ -18,9 +18,9 @@ use std::path::Path;
 /// One text file of the repository.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Where it is, from the top directory, with `/` between the parts.
+    /// Path of the file, from the top directory, with `/` between the parts.
     pub path: String,
-    /// What it holds.
+    /// Content of the file.
     pub text: String,
 }
 
@@ -31,7 +31,7 @@ pub struct Finding {
     pub path: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// Description of the fault.
     pub what: String,
 }
 
@@ -87,7 +87,7 @@ pub fn conclude(findings: &[impl fmt::Display], note: String) -> Result<String, 
     Err(format!("{} found", findings.len()))
 }
 
-/// What `check` says of a file that holds `text`.
+/// Findings of `check` in a file that holds `text`.
 #[cfg(test)]
 fn found(check: fn(&[SourceFile]) -> Vec<Finding>, path: &str, text: &str) -> Vec<String> {
     let file = SourceFile { path: path.into(), text: text.into() };

@@ -94,7 +94,7 @@ pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, 
 /// interpreter in `wasm-run` relies on tail calls, which only such a build turns into jumps that need no stack.
 const AS_SHIPPED: [&str; 4] =
     ["--package=anabranch-tools", "--features=wasm,work", "--bin=wasm-run", "--bin=work"];
-/// The other programs of `ci`, which judge no speed.
+/// Programs of `ci` that judge no speed.
 const QUICKLY_BUILT: [&str; 7] = [
     "--package=anabranch-cli",
     "--package=wasm-digest",

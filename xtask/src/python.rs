@@ -51,7 +51,7 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     }
 }
 
-/// As [`check`], with arguments for pytest, and nothing skipped.
+/// Variant of [`check`] with arguments for pytest, and nothing skipped.
 ///
 /// # Errors
 /// If a check fails or cannot be made.
@@ -160,7 +160,7 @@ impl Tools<'_> {
         self.workspace.command(self.bin.join(name))
     }
 
-    /// As [`command`](Self::command), run in the package's directory.
+    /// Variant of [`command`](Self::command) run in the package's directory.
     fn within(&self, name: &str) -> Command {
         let mut command = self.command(name);
         command.current_dir(self.workspace.root().join(PACKAGE));

@@ -19,7 +19,7 @@ pub struct Workspace {
 pub struct Package {
     /// The package name, such as `anabranch-core`.
     pub name: String,
-    /// What it imports from the workspace; crates from a registry are left out.
+    /// Imports from the workspace; crates from a registry are left out.
     pub imports: Vec<Import>,
 }
 

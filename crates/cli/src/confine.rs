@@ -30,7 +30,7 @@ pub use other::{confine, explain, kernel};
 /// The environment variable that turns confinement off, if it is neither empty nor `0`.
 pub const UNCONFINED: &str = "ANABRANCH_UNCONFINED";
 
-/// What a command still has to do after it has been confined.
+/// Rights that a command needs after it has been confined.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux confines commands"))]
 pub struct Needs {
@@ -40,9 +40,9 @@ pub struct Needs {
     pub write: Vec<PathBuf>,
     /// Directories in which it makes Unix sockets, and removes them. Root makes them whoever owns the directories.
     pub sockets: Vec<PathBuf>,
-    /// It connects to TCP ports or listens on some. Without this, it reaches only the TCP ports of name servers.
+    /// The command connects to or listens on TCP ports. Without this, it reaches only the TCP ports of name servers.
     pub tcp: bool,
-    /// It becomes another user.
+    /// The command becomes another user.
     pub other_user: bool,
 }
 
@@ -54,7 +54,7 @@ impl Needs {
     }
 }
 
-/// What this kernel can do to confine a command.
+/// Kernel features that can confine a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Kernel {
     /// The version of Landlock, which limits files and ports; 0 without it, and never more than [`NEWEST`](Self::NEWEST).

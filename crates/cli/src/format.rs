@@ -112,7 +112,7 @@ pub fn three_decimals<S: serde::Serializer>(value: &f64, to: S) -> Result<S::Ok,
     to.serialize_f64((value * 1e3).round() / 1e3)
 }
 
-/// As [`three_decimals`], for what may be unknown.
+/// Variant of [`three_decimals`] for values that may be unknown.
 pub fn maybe_three_decimals<S: serde::Serializer>(
     value: &Option<f64>,
     to: S,

@@ -33,7 +33,7 @@ impl Insight {
     /// `command` is what recordings are named after.
     ///
     /// # Errors
-    /// When one of them cannot be made or opened.
+    /// When the directory cannot be made or the file not be opened.
     pub fn open(args: &InsightArgs, command: &str) -> Result<Self, Failure> {
         let qlogs = Qlogs::new(args.qlog.as_deref(), command)?;
         let key_log = args.key_log.as_deref().map(key_log).transpose()?;

@@ -87,7 +87,7 @@ fn run(parsed: Result<Cli, clap::Error>) -> Result<ExitCode, Failure> {
     };
     log::start()?;
     let done = match cli.command {
-        // These exit with the code of what they run.
+        // `emulate` exits with the code of the command that it runs.
         #[cfg(target_os = "linux")]
         Command::Emulate(args) => return emulate::run(&args),
         #[cfg(target_os = "linux")]

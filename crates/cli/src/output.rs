@@ -29,7 +29,7 @@ pub fn warn(text: &str) {
 /// Prints `value` as JSON on a line of its own.
 ///
 /// # Errors
-/// As [`print`].
+/// The errors of [`print`].
 pub fn print_json_line(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value).map_err(Failure::failed)?;
     print(&(text + "\n"))
@@ -38,7 +38,7 @@ pub fn print_json_line(value: &impl Serialize) -> Result<(), Failure> {
 /// Prints `value` as indented JSON with a newline at its end.
 ///
 /// # Errors
-/// As [`print`].
+/// The errors of [`print`].
 pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::failed)?;
     print(&(text + "\n"))

@@ -14,7 +14,7 @@ use crate::machine;
 /// `--path LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]`, where REMOTE may be a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathArg {
-    /// As it was given.
+    /// The argument as it was given.
     text: String,
     /// The path, without its destination.
     request: PathRequest,
@@ -43,7 +43,7 @@ impl fmt::Display for PathArg {
     }
 }
 
-/// What to connect to, and how.
+/// Destination of a connection, and the paths to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The usual destination.
@@ -96,7 +96,7 @@ pub fn tell_missing(route: &Route) {
 /// The route to a host that was given as HOST:PORT.
 pub async fn to_host(host: &str, paths: &[PathArg]) -> Result<Route, Failure> {
     let remotes = resolve(host, None).await?;
-    // One IP version is enough: both of an interface share its link.
+    // One IP version is enough: both versions of an interface share its link.
     let routed = remotes.iter().find(|remote| machine::has_route(None, **remote));
     let remote = *routed.or(remotes.first()).ok_or_else(|| no_address(host))?;
     if paths.is_empty() {

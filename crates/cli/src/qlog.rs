@@ -21,7 +21,7 @@ const QUEUE: usize = 4096;
 /// Interval at which a thread without events checks whether it has to end.
 const TURN: Duration = Duration::from_millis(200);
 
-/// What a connection observed, and when.
+/// An observation of a connection, and its time.
 type Observed = (Time, Observation);
 
 /// Records connections, if that is wanted. Clones write into the same directory.

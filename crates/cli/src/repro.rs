@@ -84,7 +84,7 @@ fn refuse(failure: RunFailure, args: &ReproArgs) -> Failure {
     }
 }
 
-/// What `--plan` prints as JSON.
+/// JSON output of `--plan`.
 #[derive(Serialize)]
 struct Plan {
     version: &'static str,

@@ -208,7 +208,7 @@ async fn connecting(
     Ok(Some(Connecting { secrets, peer, route, patience }))
 }
 
-/// What every transfer needs: its secrets, if it has any, and the directory of its recordings.
+/// Rights that every transfer needs: its secrets, if it has any, and the directory of its recordings.
 fn needs(insight: &Insight, key: Option<&Path>, common: &CommonArgs) -> Needs {
     Needs::files([key, common.preshared_key.as_deref()], insight.directory())
 }

@@ -93,7 +93,7 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     result
 }
 
-/// What both commands need while they run.
+/// Rights that both commands need while they run.
 fn needs(args: &CommonArgs, insight: &Insight, telling: Option<&Telling>) -> Needs {
     let mut needs = Needs { tcp: true, ..Needs::files([], insight.directory()) };
     needs.read.extend(file::to_read_again(args.config.as_deref()));

@@ -26,9 +26,9 @@ pub enum Direction {
 /// A path over the last seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Watched {
-    /// Its name.
+    /// Name of the path.
     pub name: String,
-    /// Its state.
+    /// State of the path.
     #[serde(serialize_with = "by_name")]
     pub state: PathStatus,
     /// Rate at which data arrived, headers and repairs included.
@@ -49,7 +49,7 @@ fn by_name<S: Serializer>(status: &PathStatus, to: S) -> Result<S::Ok, S::Error>
     to.serialize_str(status.name())
 }
 
-/// What a path had carried at some time.
+/// Totals of a path at some time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     bytes: u64,

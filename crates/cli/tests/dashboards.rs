@@ -26,7 +26,7 @@ fn labels(text: &str) -> BTreeSet<String> {
     in_legends.filter(|word| *word != "$value").map(str::to_owned).collect()
 }
 
-/// What a server and its client tell of themselves.
+/// Metrics of a server and its client.
 fn told() -> String {
     let directory = tempfile::tempdir().unwrap();
     let (of_server, of_client) = (free_port(), free_port());

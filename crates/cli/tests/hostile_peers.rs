@@ -1,4 +1,4 @@
-//! What a peer with a permitted key can make `serve`, `recv` and `bench server` print, and how many connections it has.
+//! Limits of a peer with a permitted key: lines that `serve`, `recv` and `bench server` print about it, connections.
 
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/tunnel.rs"]
@@ -64,7 +64,7 @@ impl Serving {
         async { connecting.await.unwrap() }
     }
 
-    /// What it prints until it has printed nothing for a second.
+    /// Lines printed until the program has printed nothing for a second.
     fn said(&self) -> Vec<String> {
         std::iter::from_fn(|| self.lines.recv_timeout(Duration::from_secs(1)).ok()).collect()
     }
@@ -104,7 +104,7 @@ async fn a_peer_has_60_lines_a_minute() {
     serving.has_said_60_lines();
 }
 
-/// The same of a receiver: each connection ends without a transfer, which is told.
+/// The limit of lines of a receiver: each connection ends without a transfer, which is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sender_has_60_lines_a_minute() {
     let (receiver, endpoint) = Serving::start("recv");
@@ -117,7 +117,7 @@ async fn a_sender_has_60_lines_a_minute() {
     receiver.has_said_60_lines();
 }
 
-/// The same of a server of measurements, whose clients ask for something else.
+/// The limit of lines of a server of measurements, whose clients ask for something else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_a_measurement_have_60_lines_a_minute() {
     let (server, endpoint) = Serving::start("bench server");

@@ -107,7 +107,7 @@ fn a_link_is_up_and_dead() {
     send_during(&lab, 120 * MEGABYTE, &[], |lab| {
         lab.wait_until_moved(2, MEGABYTE);
         lab.silence(2);
-        // Each of the others goes on without it.
+        // Each other link goes on without link 2.
         for other in [1, 3] {
             let carried = lab.moved(other);
             lab.wait_until_moved(other, carried + 3 * MEGABYTE);
@@ -223,7 +223,7 @@ fn a_nat_forgets_its_mappings() {
     });
 }
 
-/// What comes back over a mapping that is gone is lost until the client sends something.
+/// Packets that come back over a mapping that is gone are lost until the client sends something.
 #[test]
 fn a_forwarded_connection_survives_a_nat() {
     let Some(lab) = Lab::new("natfwd", 1, 80) else { return };
@@ -251,7 +251,7 @@ fn a_forwarded_connection_survives_its_links() {
     );
 }
 
-/// What happens once this many bytes have come back.
+/// An event once this many bytes have come back.
 type Trouble<'a> = (usize, &'a (dyn Fn() + Sync));
 
 /// Sends 20 MB through a forward to a server that gives them back, amid trouble.

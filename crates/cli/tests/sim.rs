@@ -207,7 +207,7 @@ fn planned_runs_can_be_chosen() {
 fn a_run_that_was_interrupted_ends_the_same() {
     let bench = Bench::new();
     bench.run("", "whole").succeeded();
-    // As an interruption leaves it: one run finished, one cut short, the rest missing.
+    // Results as an interruption leaves them: one run finished, one cut short, the rest missing.
     bench.run("--seeds 1", "cut").succeeded();
     let cut = bench.path("cut");
     let run = Path::new(&cut).join("runs/point1-seed1.run");

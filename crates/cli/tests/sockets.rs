@@ -31,7 +31,7 @@ fn echo(path: &Path) {
     });
 }
 
-/// What comes back through a socket.
+/// Bytes that come back through a socket.
 fn through(path: &Path, bytes: &[u8]) -> Vec<u8> {
     let mut stream = UnixStream::connect(path).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

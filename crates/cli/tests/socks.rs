@@ -152,8 +152,8 @@ fn refusals_have_their_number_and_their_reason() {
     proxy.refuses(&[&[5, 1, 0, 9][..], &[7; 3000]].concat(), 8);
 }
 
-/// What is not SOCKS5 gets no answer, and a client that insists on a password is told that none is taken. The client's
-/// events tell why, and others go on.
+/// Data that is not SOCKS5 gets no answer, and a client that insists on a password is told that none is taken. The
+/// client's events tell why, and others go on.
 #[test]
 fn strangers_are_turned_away() {
     let proxy = Proxy::start(&[], &[]);

@@ -87,7 +87,7 @@ impl Association {
         self.socket.send_to(datagram, self.relay).unwrap();
     }
 
-    /// What comes, from the relay; nothing if nothing comes.
+    /// The next datagram from the relay, if one comes.
     fn get(&self) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];
         let (len, from) = self.socket.recv_from(&mut buffer).ok()?;
@@ -95,7 +95,7 @@ impl Association {
         Some(buffer[..len].to_vec())
     }
 
-    /// What comes back for a datagram, which is sent again where it was lost.
+    /// The answer to a datagram, which is sent again where it was lost.
     fn asked(&self, datagram: &[u8]) -> Vec<u8> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
@@ -202,7 +202,7 @@ fn an_association_ends_with_its_connection_and_there_are_so_many_at_most() {
     assert_eq!(reply, 1);
     let reason = proxy.client.wait_for("failed", "reason");
     assert!(reason.as_str().unwrap().contains("64 already"), "{reason}");
-    // When one ends, so does its socket, and another has room.
+    // When an association ends, so does its socket, and another has room.
     let Association { tcp, relay, socket } = first;
     drop(tcp);
     let begun = Instant::now();
@@ -251,7 +251,7 @@ fn more_targets_than_may_be_take_turns() {
         let datagram = to_ipv4(*port, b"x");
         assert_eq!(association.asked(&datagram), datagram);
     }
-    // Those that made room end soon after.
+    // Flows that made room end soon after.
     let begun = Instant::now();
     while proxy.figure("udp_flows", "") != 64 {
         assert!(begun.elapsed() < PATIENCE, "{}", proxy.figure("udp_flows", ""));

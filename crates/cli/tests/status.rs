@@ -31,7 +31,7 @@ impl Drop for Running {
     }
 }
 
-/// What `status --json` says, a value for each command that runs.
+/// Output of `status --json`, a value for each command that runs.
 fn states(place: &Path) -> Vec<Value> {
     let output = run(place, &["status", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();

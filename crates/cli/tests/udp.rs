@@ -30,7 +30,7 @@ fn client(near: &str) -> UdpSocket {
     socket
 }
 
-/// What comes back for a datagram, which is sent until something does.
+/// The answer to a datagram, which is sent until one comes.
 fn asked(socket: &UdpSocket, bytes: &[u8]) -> Vec<u8> {
     let begun = Instant::now();
     let mut buffer = [0; 65_535];

@@ -39,7 +39,7 @@ fn units_are_right_and_leave_little_open() {
     }
 }
 
-/// What a unit forbids must not keep the program from confining itself.
+/// Restrictions of a unit must not keep the program from confining itself.
 #[test]
 fn units_let_the_program_confine_itself() {
     for unit in UNITS {

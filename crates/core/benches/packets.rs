@@ -16,7 +16,7 @@ const BATCH: usize = 44;
 const WARM_UP: u64 = 20_000;
 const COUNTED: u64 = 100_000;
 
-/// What one side sends in a round arrives in the next.
+/// A network that delivers the datagrams of one round in the next.
 #[derive(Default)]
 struct Batches {
     /// When each side sent last, and how many datagrams.

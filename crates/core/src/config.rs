@@ -8,10 +8,10 @@ use crate::path::sent::{MOST_UNWATCHED, SentPacket};
 use crate::stream::StreamLimits;
 use crate::wire::TransportParameters;
 
-/// What one side of a connection grants and uses.
+/// Limits and options of one side of a connection.
 ///
-/// Together they bound its memory, whatever the peer does: [`TransportConfig::most_memory`]. All of it grows
-/// only as it is used.
+/// The limits bound the connection's memory, whatever the peer does: [`TransportConfig::most_memory`]. All of it
+/// grows only as it is used.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
     /// Most bytes of UDP payload in a packet on a path of which nothing is known; at least 1200. The

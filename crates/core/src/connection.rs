@@ -127,7 +127,7 @@ pub struct Connection {
     /// For choices that may be predictable.
     rng: Rng,
     observer: Option<Box<dyn Observer>>,
-    /// What the sender waits for, kept for the observer.
+    /// The sender's current wait, kept for the observer.
     wait: watch::Wait,
     scratch: Scratch,
     dropped: statistics::Dropped,
@@ -236,8 +236,8 @@ impl Connection {
         Ok(taken)
     }
 
-    /// As [`write`](Self::write), but keeps a reference to the bytes until they are sent instead of copying them,
-    /// unless they are few. The bytes taken are removed from the front of `chunk`.
+    /// Zero-copy version of [`write`](Self::write): keeps a reference to the bytes until they are sent, unless they
+    /// are few. The bytes taken are removed from the front of `chunk`.
     pub fn write_chunk(
         &mut self,
         stream: StreamId,
@@ -341,7 +341,7 @@ impl Connection {
         self.paths.indexed().any(|(other, path)| other != slot && path.is_usable())
     }
 
-    /// What could be put into symbols: data for whose space the peer grants credit goes before data that lacks it.
+    /// Data that could fill symbols: data for whose space the peer grants credit goes before data that lacks it.
     fn pending(&self) -> Pending {
         if self.send.has_live() {
             let has_credit = |class| self.symbol_credit(self.send.of_class(class)) > 0;

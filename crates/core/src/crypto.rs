@@ -41,9 +41,9 @@ impl FromStr for PublicKey {
 /// A text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseKeyError {
-    /// It does not have 44 characters but this many.
+    /// The text does not have 44 characters but this many.
     Length(usize),
-    /// This character, counted from 0, is not of the base64 alphabet.
+    /// The character in this place, counted from 0, is not of the base64 alphabet.
     Character(usize),
     /// The padding is wrong, or the last character carries bits beyond the 32 bytes.
     Ending,
@@ -107,7 +107,7 @@ impl fmt::Display for CryptoError {
 
 impl std::error::Error for CryptoError {}
 
-/// What a keyed hash protects; separates the keys of different uses.
+/// Purpose of a keyed hash; separates the keys of different uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacPurpose<'a> {
     /// First MAC of a handshake message: keyed by the receiver's public key, so a stranger who does not
@@ -179,9 +179,9 @@ pub trait Crypto: fmt::Debug + Send {
 pub struct Accepted {
     /// The initiator's static key.
     pub peer: PublicKey,
-    /// Its payload.
+    /// Payload of the message.
     pub payload: Vec<u8>,
-    /// What completes the handshake.
+    /// State that completes the handshake.
     pub responder: Box<dyn ResponderState>,
 }
 
@@ -201,12 +201,12 @@ pub trait InitiatorState: fmt::Debug + Send {
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError>;
 }
 
-/// What a handshake leaves to a connection.
+/// Keys that a handshake leaves to a connection.
 #[derive(Debug)]
 pub struct Session {
-    /// Its first keys.
+    /// The connection's first keys.
     pub keys: PacketKeys,
-    /// Makes the next.
+    /// Makes the connection's next keys.
     pub rekey: Box<dyn Rekey>,
 }
 

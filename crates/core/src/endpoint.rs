@@ -34,14 +34,14 @@ use crate::wire::{ConnectionId, Role};
 /// Most refused handshakes that wait to be reported.
 const MAX_REFUSED: usize = 256;
 
-/// What an endpoint is made from.
+/// Settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// Limits of its connections.
     pub transport: TransportConfig,
     /// Profile of the connections it accepts.
     pub profile: Profile,
-    /// Who may connect, and how much work strangers may cause.
+    /// Peers that may connect, and limits of the work that strangers may cause.
     pub responder: ResponderConfig,
     /// When handshake messages are repeated.
     pub schedule: Schedule,
@@ -88,17 +88,17 @@ pub struct Handle(pub u32);
 /// A datagram from the network.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// The local socket it came through.
+    /// The local socket that the datagram came through.
     pub socket: SocketId,
-    /// Its source.
+    /// Source address of the datagram.
     pub remote: std::net::SocketAddr,
-    /// Its ECN mark.
+    /// ECN mark of the datagram.
     pub ecn: Ecn,
-    /// Its payload; decrypted in place.
+    /// UDP payload; decrypted in place.
     pub payload: &'a mut [u8],
 }
 
-/// What a new connection is to be.
+/// Settings of a new connection.
 #[derive(Clone, Debug)]
 pub struct ConnectConfig {
     /// The key that the peer must prove to hold.

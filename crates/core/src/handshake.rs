@@ -36,15 +36,15 @@ use message::MessageError;
 /// Why a handshake message had no effect. Whatever the reason, the state is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeError {
-    /// It is not a message of the expected kind.
+    /// The message is not one of the expected kind.
     Message(MessageError),
-    /// It answers a connection id that is not this handshake's.
+    /// The message answers a connection id that is not this handshake's.
     WrongReceiver,
-    /// Its first MAC is wrong: the sender does not know our public key, or bytes were damaged.
+    /// The message's first MAC is wrong: the sender does not know our public key, or bytes were damaged.
     Mac,
     /// A cookie came on a path that has sent nothing since the last one.
     UnexpectedCookie,
-    /// The cryptography refused it, or could not produce a message.
+    /// The cryptography refused the message, or could not produce one.
     Crypto,
     /// Our own message would be longer than [`message::MAX_LEN`].
     TooLong,

@@ -89,11 +89,11 @@ pub enum Observation {
     },
     /// Two paths were found to share a bottleneck, or no longer to.
     SharedBottleneck {
-        /// One path.
+        /// One of the two paths.
         path: PathId,
-        /// The other.
+        /// The other of the two paths.
         with: PathId,
-        /// Whether they do.
+        /// Whether the paths share a bottleneck.
         shared: bool,
     },
     /// The congestion controller's figures after feedback that changed its window.
@@ -109,31 +109,31 @@ pub enum Observation {
     },
     /// Nothing was sent for a while, although a path could have been used. Reported when the wait is over.
     Waited {
-        /// Since then.
+        /// When the wait began.
         since: Time,
-        /// What was waited for, one of [`waits`].
+        /// Reason for the wait, one of [`waits`].
         what: &'static str,
     },
     /// A data packet left.
     PacketSent {
         /// The path.
         path: PathId,
-        /// Its number.
+        /// Packet number.
         number: u64,
         /// UDP payload, bytes.
         bytes: u32,
-        /// What is in it.
+        /// Kinds of frames in the packet.
         frames: FrameKinds,
     },
     /// A data packet arrived.
     PacketReceived {
         /// The path.
         path: PathId,
-        /// Its number.
+        /// Packet number.
         number: u64,
         /// UDP payload, bytes.
         bytes: u32,
-        /// What is in it.
+        /// Kinds of frames in the packet.
         frames: FrameKinds,
     },
     /// The packet that is reported as received next acknowledges these for the first time.
@@ -149,7 +149,7 @@ pub enum Observation {
     PacketLost {
         /// The path.
         path: PathId,
-        /// Its number.
+        /// Packet number.
         number: u64,
         /// UDP payload, bytes.
         bytes: u32,
@@ -183,7 +183,7 @@ impl Observation {
     }
 }
 
-/// What a sender can wait for ([`Observation::Waited`]).
+/// Reasons for a sender to wait ([`Observation::Waited`]).
 pub mod waits {
     /// The application has given nothing more to send.
     pub const APPLICATION: &str = "application";
@@ -200,13 +200,13 @@ pub mod waits {
 pub struct FrameKinds(u32);
 
 impl FrameKinds {
-    /// Those of a packet's opened payload, as far as it can be read.
+    /// Kinds of the frames in a packet's opened payload, as far as it can be read.
     pub fn of(payload: &[u8]) -> Self {
         let frames = Frames::new(payload).map_while(Result::ok);
         FrameKinds(frames.fold(0, |kinds, frame| kinds | 1 << frame.ordinal()))
     }
 
-    /// Their names, in the order of the wire format's table.
+    /// Names of the frame kinds, in the order of the wire format's table.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let names = Frame::NAMES.into_iter().enumerate();
         names.filter(move |(ordinal, _)| self.0 >> ordinal & 1 != 0).map(|(_, name)| name)

@@ -111,13 +111,12 @@ pub struct PathPolicies {
 /// State of one path of a connection.
 #[derive(Debug)]
 pub struct Path {
-    /// Its identifier.
+    /// Identifier of the path.
     pub id: PathId,
-    /// Its connection ids.
+    /// Connection ids of the path.
     pub names: PathNames,
-    /// Its addresses.
+    /// Local socket and remote address of the path.
     pub address: PathAddress,
-    /// What it can be used for.
     state: PathState,
     /// Used only when others cannot carry the load.
     pub backup: bool,
@@ -145,13 +144,13 @@ pub struct Path {
     pub own_congestion: Option<PolicySpec>,
     /// Pacing.
     pub pacer: Pacer,
-    /// What may leave beyond the congestion window.
+    /// Allowance to send beyond the congestion window.
     pub excess: Excess,
-    /// How large its packets may be.
+    /// How large the path's packets may be.
     pub mtu: PathMtu,
     /// Loss estimate, copied from the estimator after each update.
     pub loss: LossView,
-    /// What was acknowledged around its losses.
+    /// Bytes acknowledged since the last loss, and between the last two.
     pub inter_loss: InterLoss,
     /// ECN validation.
     pub ecn: EcnValidation,
@@ -165,11 +164,11 @@ pub struct Path {
     pub candidates: Candidates,
     /// The last proven address on another host, and what was learnt about the way there.
     pub previous: Option<Box<Learnt>>,
-    /// What was heard of it, and when.
+    /// When the path was last used and heard of, and the probes that it owes.
     pub liveness: Liveness,
     /// When the loss detector wants to look again.
     pub loss_time: Option<Time>,
-    /// When the scheduler is to be asked for it.
+    /// When the scheduler is to be asked for the path.
     pub turn: Turn,
     /// Acknowledgements to come.
     pub acks: AckSchedule,
@@ -177,9 +176,9 @@ pub struct Path {
     pub peer_clock: PeerClock,
     /// Size of a full packet, wire bytes.
     pub packet_size: u64,
-    /// Slots, as bits, of the paths that share a bottleneck with it.
+    /// Slots, as bits, of the paths that share a bottleneck with this one.
     pub(crate) shares: u16,
-    /// The factor by which it sends more or less than the controller allows.
+    /// The factor by which the path sends more or less than the controller allows.
     pub(crate) swing: Swing,
     /// Acknowledgement rounds left in probation.
     probation_left: u32,
@@ -235,7 +234,7 @@ impl Path {
         }
     }
 
-    /// What it can be used for.
+    /// State of the path: what it can be used for.
     pub fn state(&self) -> PathState {
         self.state
     }

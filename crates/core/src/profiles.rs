@@ -20,15 +20,15 @@ use crate::wire::TransportParameters;
 /// A choice on every policy axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Its name.
+    /// Name of the profile.
     pub name: String,
-    /// A line about it.
+    /// A line about the profile.
     pub summary: String,
     /// The choices, in the order of [`Axis::ALL`].
     policies: [PolicySpec; Axis::ALL.len()],
     /// Congestion control of single paths.
     paths: BTreeMap<PathId, PolicySpec>,
-    /// What can be chosen.
+    /// The policies to choose from.
     registry: Registry,
 }
 
@@ -137,7 +137,7 @@ impl Profile {
         Ok(())
     }
 
-    /// What can be chosen: the built-in policies, and those that were [registered](Self::register).
+    /// The policies to choose from: the built-in ones, and those that were [registered](Self::register).
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
@@ -157,7 +157,7 @@ impl Profile {
         Ok(())
     }
 
-    /// What controls congestion on a path.
+    /// Congestion control policy of a path.
     pub fn congestion_of(&self, path: PathId) -> &PolicySpec {
         self.paths.get(&path).unwrap_or_else(|| self.policy(Axis::Congestion))
     }

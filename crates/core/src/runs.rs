@@ -33,7 +33,7 @@ impl Runs {
         range.end <= start || self.beyond.get(behind).is_some_and(covers)
     }
 
-    /// What has been seen from `start` on, in rising order.
+    /// Ranges seen from `start` on, in rising order.
     pub(crate) fn from(&self, start: u64) -> impl Iterator<Item = core::ops::Range<u64>> + '_ {
         let pieces = self.beyond.iter().map(|piece| piece.0..piece.1);
         core::iter::once(start..self.contiguous.max(start)).chain(pieces)

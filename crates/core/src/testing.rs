@@ -45,7 +45,7 @@ pub fn endpoint(seed: u8, config: EndpointConfig) -> Endpoint {
     Endpoint::new(config, crypto, Time::ZERO)
 }
 
-/// What `encode` writes.
+/// Bytes that `encode` writes.
 pub fn written(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut buffer = [0; 1400];
     let mut writer = Writer::new(&mut buffer);

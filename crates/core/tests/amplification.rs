@@ -25,7 +25,7 @@ enum Step {
     Ask { path: u32, from: u8 },
     /// The newest challenge that went to `to` is answered, from there or from elsewhere.
     Answer { to: u8, from: u8 },
-    /// What was heard of the victim is acknowledged, from the path's own address.
+    /// Packets heard of the victim are acknowledged, from the path's own address.
     Acknowledge { path: u32 },
     /// This many of the victim's next packets are lost.
     Lose { packets: usize },

@@ -19,7 +19,7 @@ struct Road {
     silent: bool,
     /// Payload that has come from the server.
     came: u64,
-    /// What went elsewhere, with its headers, and in how many datagrams.
+    /// Bytes that went elsewhere, with their headers, and in how many datagrams.
     strayed: u64,
     strays: u64,
 }

@@ -108,7 +108,7 @@ fn timestamps_a_little_ahead_lock_another_out_for_minutes_and_no_longer() {
     assert!(scene.answers(TODAY));
 }
 
-/// As after a start without a battery-backed clock.
+/// The server started without a battery-backed clock.
 #[test]
 fn a_server_whose_clock_is_years_behind_serves_everybody() {
     let mut scene = Scene::new(0);

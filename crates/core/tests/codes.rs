@@ -29,7 +29,7 @@ fn profile(axes: &[(Axis, &str)]) -> Profile {
     profile
 }
 
-/// What the ends count of a transfer that is complete.
+/// The ends' statistics of a transfer that is complete.
 fn transfer<N: Network>(mut pair: Pair<N>) -> [ConnectionStats; 2] {
     pair.ends[0].unwritten = BYTES;
     while pair.ends[1].read < BYTES {

@@ -191,7 +191,7 @@ fn ids_that_contradict_or_reach_too_far_close() {
         rogue.closed().map(|reason| reason.code)
     };
     let violation = Some(CloseCode::PROTOCOL_VIOLATION);
-    // The same again, and ids as far ahead as there may be, late and early.
+    // Repeated ids, and ids as far ahead as there may be, late and early.
     assert_eq!(
         code(&[new_id(3, Rogue::id(3).0), new_id(16, 16), new_id(9, 9), new_id(16, 16)]),
         None

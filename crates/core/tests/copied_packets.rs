@@ -44,7 +44,7 @@ impl Network for Road {
     }
 }
 
-/// What an observer does.
+/// Copies of packets that an observer sends.
 #[derive(Clone, Copy, Debug)]
 struct Observer {
     every: Duration,
@@ -53,7 +53,7 @@ struct Observer {
     addresses: u64,
 }
 
-/// What happens to the path and who sends data on it.
+/// Events on the path, and the side that sends data.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     /// The side that sends data.

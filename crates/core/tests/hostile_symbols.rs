@@ -186,7 +186,7 @@ fn lies_that_decode_are_judged_as_symbols_are() {
     }
 }
 
-/// As a sender, a side whose peer acknowledges nothing sends a window, and then ever fewer probes, until it gives up.
+/// A sender whose peer acknowledges nothing sends a window, and then ever fewer probes, until it gives up.
 #[test]
 fn a_peer_that_never_acknowledges_is_given_up() {
     for profile in ["fmtcp", "anabranch"] {

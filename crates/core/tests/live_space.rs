@@ -20,7 +20,7 @@ const DELAY: Duration = Duration::from_millis(10);
 const BULK_AND_LIVE: &[TrafficClass] = &[TrafficClass::Bulk, TrafficClass::Live];
 const LIVE: SymbolSpace = SymbolSpace::Live;
 
-/// What was sent: source, repair or resend, and of which space.
+/// Symbols sent: source, repair or resend, and of which space.
 #[derive(Clone, Debug, Default)]
 struct Departures(Arc<Mutex<Vec<(&'static str, SymbolSpace)>>>);
 
@@ -170,7 +170,7 @@ fn no_live_symbol_is_told_as_the_last_of_a_block() {
     let connection = rogue.connection().unwrap();
     let stream = connection.open_stream(TrafficClass::Live).unwrap();
     connection.write(stream, &[7; 5_000]).unwrap();
-    // What is not acknowledged is sent again when its block is closed.
+    // Symbols that are not acknowledged are sent again when their block is closed.
     for _ in 0..10 {
         rogue.listen();
         rogue.advance(Duration::from_millis(100));

@@ -45,7 +45,7 @@ fn measure(open: u64, abuse: impl FnOnce(&mut Abuser)) {
     measure_as("anabranch", None, open, abuse);
 }
 
-/// As [`measure`], for another profile, and a peer that uses another code.
+/// Version of [`measure`] for another profile, and a peer that uses another code.
 fn measure_as(profile: &str, code: Option<&str>, open: u64, abuse: impl FnOnce(&mut Abuser)) {
     let mut theirs = TransportConfig::default().parameters(profile);
     theirs.codes = code.map(str::to_owned);
@@ -391,7 +391,7 @@ fn questions_without_end_whose_answers_are_not_acknowledged() {
     });
 }
 
-/// What a peer makes this side tell it, and never acknowledges, does not pile up: neither credit for its streams
+/// Control frames that a peer provokes, and never acknowledges, do not pile up: neither credit for its streams
 /// nor resets of streams that it opens and stops.
 #[test]
 fn control_frames_that_are_never_acknowledged() {
@@ -466,7 +466,7 @@ fn paths_without_end_at_addresses_without_end() {
     measure(0, |abuser| {
         let before = churn(abuser, 1..500);
         let growth = churn(abuser, 500..3000) - before;
-        // What the rogue itself notes of addresses and numbers grows as well.
+        // The rogue's own notes of addresses and numbers grow as well.
         println!("{growth} bytes more");
         assert!(growth < 2_000_000, "{growth} bytes more");
     });

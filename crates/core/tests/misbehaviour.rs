@@ -206,7 +206,7 @@ fn lies_about_rank_do_not_reach_beyond_what_was_sent() {
         rogue.advance(Duration::from_millis(100));
     }
     assert_eq!(rogue.closed(), None);
-    // What the liar claims to have is not sent again, and the rest of the stream goes on.
+    // Symbols that the liar claims to have are not sent again, and the rest of the stream goes on.
     let before = rogue.connection().unwrap().stats().sent.sources;
     assert_eq!(rogue.connection().unwrap().write(id, &[6; 5000]), Ok(5000));
     for _ in 0..10 {
@@ -225,7 +225,7 @@ fn path_ids_out_of_reach_are_dropped() {
     let stats = rogue.connection().unwrap().stats();
     // The rogue has no connection ids for these paths.
     assert_eq!((stats.paths.len(), stats.dropped.unopened), (1, 3));
-    // As many as allowed, and not one more, however they come.
+    // Paths open up to the limit, and not one more, however the packets come.
     for path in (1..=8).rev().chain(1..30) {
         rogue.send(path, &[0x01]);
     }

@@ -21,7 +21,7 @@ fn road(loss: f64, jitter: Duration) -> impl Network {
     road_of(7, loss, jitter)
 }
 
-/// As [`road`], with the losses of a seed.
+/// Version of [`road`] with the losses of a seed.
 fn road_of(seed: u64, loss: f64, jitter: Duration) -> impl Network {
     let mut rng = Rng::new(seed);
     let mut free = [[Time::ZERO; 2]; 2];

@@ -230,7 +230,7 @@ fn a_path_that_was_never_proven_hides_no_silence() {
         pair.round(STEP);
     }
     pair.network.loses = |_| true;
-    // What is on its way arrives.
+    // Packets on their way arrive.
     run(&mut pair, 100);
     let now = pair.now;
     pair.ends[1].connection().unwrap().ask_for_signs(now);
@@ -341,7 +341,7 @@ fn nothing_is_asked_of_a_peer_that_is_heard() {
     assert!(pair.network.handshakes.is_empty(), "{} messages", pair.network.handshakes.len());
 }
 
-/// What the peer sent before it was asked is no sign of life, however late it is read.
+/// Packets that the peer sent before it was asked are no sign of life, however late they are read.
 #[test]
 fn only_an_answer_is_a_sign_of_life() {
     let mut pair = pair();

@@ -56,7 +56,7 @@ fn transfer(flood: Option<(Forge, u16)>) -> (Time, Scene) {
     (done, scene)
 }
 
-/// What a limit of `rate` a second, and as many at once, allows during a flood, plus one that is just due.
+/// Most that a limit of `rate` a second, and as many at once, allows during a flood, plus one that is just due.
 fn most(rate: u64) -> u64 {
     rate + rate * (FLOOD / PER_MILLISECOND) / 1000 + 1
 }

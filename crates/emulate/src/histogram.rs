@@ -15,7 +15,7 @@ pub trait Steps {
 /// How often durations occurred, in constant memory.
 #[derive(Debug)]
 pub struct Histogram<S> {
-    /// One per step, and one for values beyond the last.
+    /// Counts, one per step, and one for values beyond the last.
     buckets: Box<[u64]>,
     count: u64,
     max: Duration,

@@ -19,7 +19,7 @@ pub(crate) struct Network {
     routes: Vec<Route>,
     /// Whether a route has several links. If so, all links advance in step, since the output of one enters the next.
     chained: bool,
-    /// What a link has just delivered, on its way to the next link or the route's end.
+    /// Packets that a link has just delivered, on their way to the next link or the route's end.
     moving: Vec<Delivery<Parcel>>,
     /// Buffers to use again; never more than were inside at once.
     spare: Vec<Vec<u8>>,
@@ -38,7 +38,7 @@ struct Hop {
 #[derive(Debug)]
 struct Route {
     links: Vec<usize>,
-    /// What has come out of the last link, in order of time.
+    /// Packets out of the last link, in order of time.
     due: VecDeque<Delivery<Parcel>>,
     stats: RouteStats,
 }
@@ -287,7 +287,7 @@ mod tests {
         network.arrive(route, Arrival { now, size: 1_000, ecn, bytes });
     }
 
-    /// What comes out by `now`: the route and the content.
+    /// Packets that come out by `now`: route and content.
     fn out(network: &mut Network, now: Time) -> Vec<(usize, u8)> {
         network.advance(now);
         let mut out = Vec::new();
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(out(&mut network, Time::from_nanos(17_998_999)), []);
         assert_eq!(out(&mut network, Time::from_nanos(17_999_000)), [(0, 1)]);
         assert_eq!(network.next_event(), Time::MAX);
-        // Each was taken out the moment it was due.
+        // Each packet was taken out the moment it was due.
         assert!(network.route_stats().iter().all(|route| route.lateness.max().is_zero()));
     }
 

@@ -2,7 +2,7 @@ use core::str::FromStr;
 
 use anabranch_sim::link::{LinkConfig, LinkConfigError};
 
-/// The two links of one emulated path.
+/// Forward and reverse link of one emulated path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathConfig {
     /// From the sender to the receiver. Its name is the path's.

@@ -40,7 +40,7 @@ pub enum RelayError {
     Link {
         /// The path's name.
         path: String,
-        /// What is wrong.
+        /// Mistake in the link's description.
         why: LinkConfigError,
     },
     /// A socket or the thread could not be made.

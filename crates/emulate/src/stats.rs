@@ -6,7 +6,7 @@ use crate::{Lateness, Waits};
 /// A snapshot of a relay.
 #[derive(Clone, Debug)]
 pub struct RelayStats {
-    /// When it was taken, since the relay started.
+    /// Time of the snapshot, since the relay started.
     pub now: Time,
     /// When the first datagram of any sender arrived: the start of the capacity integrals.
     pub first_datagram: Option<Time>,
@@ -37,9 +37,9 @@ pub struct PathStats {
 /// A snapshot of one direction of a link.
 #[derive(Clone, Debug)]
 pub struct LinkStats {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// What the link did.
+    /// Counters of the link.
     pub link: LinkCounters,
     /// The link's rate now; zero in a blackout.
     pub rate: Bitrate,

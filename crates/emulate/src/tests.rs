@@ -168,7 +168,7 @@ fn paths_reach_the_receiver_from_addresses_of_their_own() {
 fn losses_are_the_simulated_ones() {
     const COUNT: u32 = 3_000;
     let text = "name=lossy,rate=400mbit,delay=1ms,loss=20%,buffer=8MB";
-    // The same link in virtual time.
+    // The relay's link in virtual time.
     let config: LinkConfig = text.parse().expect("valid");
     let mut link = Link::new(&config, 1, "lossy.forward").expect("valid");
     let mut expected = Vec::new();

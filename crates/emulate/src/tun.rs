@@ -53,12 +53,12 @@ pub struct Emulator {
     paths: Vec<PathEnds>,
 }
 
-/// Which end of the links.
+/// End of the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Where paths begin.
     Client,
-    /// Where they end.
+    /// Where paths end.
     Server,
 }
 
@@ -67,9 +67,9 @@ pub enum Side {
 pub struct PathEnds {
     /// The path's name, which is that of its interfaces.
     pub name: String,
-    /// The client's addresses on it, at the start.
+    /// The client's addresses on the path, at the start.
     pub client: Addresses,
-    /// The server's.
+    /// The server's addresses on the path.
     pub server: Addresses,
 }
 
@@ -98,7 +98,7 @@ pub enum EmulatorError {
     Link {
         /// The link's name.
         link: String,
-        /// What is wrong.
+        /// Mistake in the link's description.
         why: LinkConfigError,
     },
     /// The system refuses to make network namespaces.
@@ -114,7 +114,7 @@ pub enum EmulatorError {
     Device {
         /// The interface's name.
         name: String,
-        /// What the system said.
+        /// Error of the system.
         why: io::Error,
     },
     /// Addresses, routes or threads could not be made.
@@ -218,7 +218,7 @@ impl Emulator {
     /// all others there end with it.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the program cannot be started.
     pub fn spawn(&self, side: Side, mut command: Command) -> io::Result<Child> {
         self.space(side).run(move |_| command.spawn())?
     }

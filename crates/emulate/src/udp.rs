@@ -21,7 +21,7 @@ pub(crate) struct UdpWires {
     egress: Egress,
 }
 
-/// What IPv4 and UDP add to a payload.
+/// Bytes that IPv4 and UDP headers add to a payload.
 const HEADER_BYTES: u32 = 28;
 
 impl UdpWires {
@@ -30,7 +30,7 @@ impl UdpWires {
         UdpWires { receiver, senders, ingress: Ingress::new(), egress: Egress::new() }
     }
 
-    /// Who is at the other end of a port, if anyone is known there.
+    /// Address at the other end of a port, if it is known.
     fn peer(&self, port: usize) -> Option<SocketAddr> {
         if port % 2 == 1 {
             return Some(self.receiver);

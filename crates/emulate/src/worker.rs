@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     thread: Joined,
 }
 
-/// What the thread and the handle share.
+/// State that the thread and the handle share.
 #[derive(Debug)]
 struct Shared {
     clock: Clock,

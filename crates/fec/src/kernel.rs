@@ -272,7 +272,7 @@ struct Job<'a, 'b> {
     outputs: &'a mut [&'b mut [u8]],
 }
 
-/// What a sum starts from.
+/// Initial values of the output sums.
 #[derive(Clone, Copy)]
 enum Start<'a> {
     Zero,

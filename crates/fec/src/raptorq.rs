@@ -120,7 +120,7 @@ impl Encoder {
     }
 }
 
-/// What has arrived of a block: numbers of sources and of repairs, each with its bytes.
+/// Symbols of a block that have arrived: numbers of sources and of repairs, each with its bytes.
 #[derive(Clone, Debug)]
 pub struct Held<S, R> {
     /// How many sources the block has.

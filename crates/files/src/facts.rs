@@ -6,13 +6,13 @@ use rustix::fs::{FileType, Stat, fstat};
 /// Metadata of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Whether it is a regular file.
+    /// Whether the entry is a regular file.
     pub is_file: bool,
-    /// Whether it is a directory.
+    /// Whether the entry is a directory.
     pub is_directory: bool,
     /// Length in bytes.
     pub len: u64,
-    /// When its bytes were last changed: seconds since 1970 and nanoseconds below a second.
+    /// When the bytes were last changed: seconds since 1970 and nanoseconds below a second.
     pub modified: (i64, u64),
     /// Device and inode number, which together identify a file.
     pub identity: (u64, u64),

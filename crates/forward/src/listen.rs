@@ -187,7 +187,7 @@ async fn listen_at(bind: &Place, leads: Leads) -> io::Result<Listener> {
 }
 
 impl Listener {
-    /// Where it listens.
+    /// Where the listener accepts connections.
     ///
     /// # Errors
     /// If the system does not tell.
@@ -205,12 +205,12 @@ impl Listener {
         self.run_until(link, pending()).await;
     }
 
-    /// The same listener, whose further connections lead to the target of `forward`.
+    /// Leads further connections to the target of `forward`.
     pub fn leading(self, forward: &Forward) -> Self {
         Listener { leads: Leads::To(forward.target.clone()), ..self }
     }
 
-    /// The same listener, whose further connections are those of SOCKS5 clients.
+    /// Takes further connections for those of SOCKS5 clients.
     pub fn for_socks(self, dynamic: &Dynamic) -> Self {
         Listener { leads: Leads::Asked(dynamic.bind.clone().into()), ..self }
     }

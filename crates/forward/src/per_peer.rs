@@ -1,4 +1,4 @@
-//! What the connections of each peer share.
+//! Values that the connections of each peer share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -13,18 +13,18 @@ use super::target::Target;
 /// Lowest port that needs no privileges; those below are for services of the system.
 const FIRST_UNPRIVILEGED: u16 = 1024;
 
-/// What a peer may have this side do; nothing by default.
+/// Permissions that this side gives a peer; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permits {
-    /// Where its forwards may lead.
+    /// Targets that the peer's forwards may lead to.
     pub connect: Vec<Permit>,
-    /// Where it may have this side listen.
+    /// Places where the peer may have this side listen.
     pub listen: Vec<Permit>,
-    /// Where its datagrams may be sent.
+    /// Targets that the peer's datagrams may be sent to.
     pub udp: Vec<Permit>,
 }
 
-/// What a peer may have this side do. It can be changed while connections are served; clones share it.
+/// Permissions that this side gives a peer. They can be changed while connections are served; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Grant(Arc<watch::Sender<Arc<Permits>>>);
 
@@ -40,7 +40,7 @@ impl Grant {
         self.0.send_replace(Arc::new(permits));
     }
 
-    /// What is permitted now.
+    /// The permissions now in force.
     pub fn permits(&self) -> Arc<Permits> {
         Arc::clone(&self.0.borrow())
     }
@@ -176,7 +176,7 @@ async fn addresses(
 }
 
 impl Permit {
-    /// Whether it could permit listening on this port.
+    /// Whether the permission can cover listening on this port.
     fn may_listen(&self, port: u16) -> bool {
         *self != Permit::Loopback || port == 0 || port >= FIRST_UNPRIVILEGED
     }
@@ -242,7 +242,7 @@ impl Permit {
         }
     }
 
-    /// The same permission, with relative paths of sockets taken from `directory`.
+    /// The permission, with relative paths of sockets taken from `directory`.
     pub fn below(self, directory: &Path) -> Self {
         match self {
             Permit::Socket(path) => Permit::Socket(path.below(directory)),
@@ -253,7 +253,7 @@ impl Permit {
 }
 
 impl fmt::Display for Permit {
-    /// As [`FromStr`] reads it.
+    /// Text of the permission that [`FromStr`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Permit::Loopback => f.write_str("loopback"),
@@ -286,7 +286,7 @@ fn is_localhost(host: &str) -> bool {
     host.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("localhost"))
 }
 
-/// Whether this is a loopback address, also an IPv4 one in IPv6 form.
+/// Whether `address` is a loopback address, also an IPv4 one in IPv6 form.
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }

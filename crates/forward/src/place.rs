@@ -73,7 +73,7 @@ impl SocketPath {
         &self.0
     }
 
-    /// The same socket, where a relative path is taken from `directory`.
+    /// Path of the socket, taken from `directory` if it is relative.
     pub fn below(&self, directory: &Path) -> Self {
         let joined = directory.join(&self.0);
         // A directory whose name is not valid UTF-8 cannot be written in a forward.
@@ -98,7 +98,7 @@ pub(super) fn is_socket(text: &str) -> bool {
     text.contains('/') || text.ends_with(".sock") || text.ends_with(".socket")
 }
 
-/// What a place was resolved to.
+/// Address that a place was resolved to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Address {
     Port(SocketAddr),
@@ -106,7 +106,7 @@ pub(super) enum Address {
 }
 
 impl Address {
-    /// Its port, 0 for a socket.
+    /// Port of the address, 0 for a socket.
     pub(super) fn port(&self) -> u16 {
         match self {
             Address::Port(address) => address.port(),
@@ -138,7 +138,7 @@ impl fmt::Display for Address {
 pub struct Forward {
     /// Where connections are accepted; at the loopback address unless another is given.
     pub bind: Place,
-    /// Where they lead, as the other side sees it.
+    /// Where the connections lead, as the other side sees it.
     pub target: Place,
 }
 

@@ -104,7 +104,7 @@ impl Service {
     }
 }
 
-/// What every task of one connection needs.
+/// State that every task of one connection needs.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) connection: Connection,
@@ -283,7 +283,7 @@ pub(super) async fn carry(
     carry_until(context, &target, carried, stream, pending()).await;
 }
 
-/// As [`carry`], but ends the connection when `over` is ready.
+/// Variant of [`carry`] that ends the connection when `over` is ready.
 async fn carry_until(
     context: &Context,
     target: &Place,

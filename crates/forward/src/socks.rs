@@ -27,7 +27,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time for a refused client to read why, and to close.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Why there is no request.
+/// Why a handshake gave no request.
 #[derive(Debug, thiserror::Error)]
 enum HandshakeError {
     #[error(transparent)]

@@ -29,7 +29,7 @@ where
     splice_until((read, write), (send, receive), pending()).await
 }
 
-/// As [`splice`], until `over` ends it with an error.
+/// Variant of [`splice`] that `over` ends with an error.
 pub(super) async fn splice_until<R, W>(
     (mut read, mut write): (R, W),
     (mut send, mut receive): (SendStream, RecvStream),

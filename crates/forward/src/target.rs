@@ -62,9 +62,9 @@ impl FromStr for Target {
 pub struct UdpForward {
     /// Where datagrams are received; the loopback address unless given.
     pub bind: Target,
-    /// Where they are sent, as the other side resolves it.
+    /// Where the datagrams are sent, as the other side resolves it.
     pub target: Target,
-    /// How they want to be treated, in both directions; like the bytes of TCP connections unless given.
+    /// How the datagrams want to be treated, in both directions; like the bytes of TCP connections unless given.
     pub class: TrafficClass,
 }
 
@@ -93,7 +93,7 @@ impl fmt::Display for Dynamic {
 pub struct ParseForwardError {
     /// The value given.
     pub given: String,
-    /// What is allowed.
+    /// The values that are allowed.
     pub allowed: &'static str,
 }
 

@@ -181,7 +181,7 @@ pub(super) async fn connected() -> (Endpoint, Endpoint, Connection, Connection) 
     connected_with(StreamLimits::default()).await
 }
 
-/// As [`connected`], where the near side grants the far side these streams.
+/// Variant of [`connected`] in which the near side grants the far side these streams.
 pub(super) async fn connected_with(
     streams: StreamLimits,
 ) -> (Endpoint, Endpoint, Connection, Connection) {

@@ -16,7 +16,7 @@ pub const MAX_TEXT: usize = 1024;
 
 const MAGIC: [u8; 4] = *b"abfw";
 
-/// What the opener of a stream asks for.
+/// Request of the side that opens a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Connect to this target and splice.
@@ -96,7 +96,7 @@ impl Reason {
     }
 }
 
-/// What is wrong with a message of the peer.
+/// Error in a message of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {

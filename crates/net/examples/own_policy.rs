@@ -65,7 +65,7 @@ impl Scheduler for InOrder {
         if before.any(|other| other.usable() && other.ready) {
             return Pull::Idle("an earlier path has room");
         }
-        // What is lost comes before what is new.
+        // Lost symbols come before new ones.
         let due = view.blocks.iter().find(|block| block.has_work());
         let work = match due {
             Some(block) => Work::Block(block.id),
@@ -115,7 +115,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let (mut send, mut back) = connection.open_bi(TrafficClass::Bulk).await?;
     send.write_all(&vec![7; 5 * MEGABYTE]).await?;
     send.finish()?;
-    // The other side finishes its half when it has read everything.
+    // The peer finishes its half of the stream when it has read everything.
     back.read_to_end(0).await?;
     for path in connection.stats().iter().flat_map(|stats| &stats.paths) {
         println!("path {}: {} bytes sent, {}", path.id.0, path.counters.sent_bytes, path.phase);

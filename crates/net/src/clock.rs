@@ -1,4 +1,4 @@
-//! The one place where clocks are read.
+//! The only module that reads clocks.
 
 use anabranch_types::Time;
 use std::time::{SystemTime, UNIX_EPOCH};

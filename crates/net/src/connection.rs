@@ -52,7 +52,7 @@ pub enum PathEvent {
 
 /// A connection over several paths. Clones are the same connection.
 ///
-/// It is closed when the last clone and the last of its streams are dropped; what was written and not
+/// The connection is closed when the last clone and the last of its streams are dropped; what was written and not
 /// delivered is then lost. [`SendStream::acked`] and [`Connection::drained`] wait for delivery.
 #[derive(Clone)]
 pub struct Connection(Arc<ConnectionRef>);

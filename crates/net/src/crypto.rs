@@ -1,7 +1,7 @@
 //! Real cryptography for the protocol core: Noise handshakes, AES-256-GCM packets, keys.
 //!
-//! The one suite of wire version 0 is `Noise_IKpsk2_25519_AESGCM_SHA256`, AES-256-GCM for packets, AES-256
-//! for header protection and HMAC-SHA256 for everything keyed (`docs/decisions/0005-aes-256-gcm-ring.md`).
+//! The only suite of wire version 0 is `Noise_IKpsk2_25519_AESGCM_SHA256`, AES-256-GCM for packets, AES-256 for
+//! header protection and HMAC-SHA256 for everything keyed (`docs/decisions/0005-aes-256-gcm-ring.md`).
 
 mod cookie;
 #[cfg(any(test, feature = "testing"))]

@@ -20,15 +20,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What an endpoint is made from.
+/// Configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its identity.
+    /// Identity of the endpoint.
     pub secret: SecretKey,
     /// Secrets shared with some peers beside the static keys: handshakes with these peers fail unless both sides have
     /// the same secret.
     pub preshared: BTreeMap<PublicKey, PresharedKey>,
-    /// Who may connect: nobody, unless changed.
+    /// Peers that may connect: nobody, unless changed.
     pub permitted: Permitted,
     /// Profile of its connections, those it accepts and those it opens.
     pub profile: Profile,

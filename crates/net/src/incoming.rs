@@ -56,12 +56,12 @@ impl Incoming {
         self.asked.peer
     }
 
-    /// Where its message came from.
+    /// Where the peer's message came from.
     pub fn remote_addr(&self) -> SocketAddr {
         self.asked.address.remote
     }
 
-    /// Where its message arrived; `None` if that socket was replaced since.
+    /// Where the peer's message arrived; `None` if that socket was replaced since.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.endpoint.shared().sockets.local_of(self.asked.address.socket)
     }
@@ -72,7 +72,7 @@ impl Incoming {
         self.asked.validated
     }
 
-    /// What [`accept`](Self::accept) makes the connection from, to be changed for
+    /// Configuration that [`accept`](Self::accept) makes the connection from, to be changed for
     /// [`accept_with`](Self::accept_with): the endpoint's profile and limits.
     pub fn config(&self) -> AcceptConfig {
         self.endpoint.shared().accept_config.clone()

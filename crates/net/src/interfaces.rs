@@ -13,15 +13,15 @@ pub use watch::Watch;
 /// A network interface with its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name, such as `wlan0`.
+    /// Name of the interface, such as `wlan0`.
     pub name: String,
     /// The system's number for it; another one after it has been unplugged and plugged in again.
     pub index: u32,
-    /// Its addresses, in the system's order.
+    /// Addresses of the interface, in the system's order.
     pub addresses: Vec<IpAddr>,
-    /// Whether it is switched on and has a carrier.
+    /// Whether the interface is switched on and has a carrier.
     pub running: bool,
-    /// Whether it leads back to this machine only.
+    /// Whether the interface leads back to this machine only.
     pub loopback: bool,
 }
 

@@ -61,7 +61,7 @@ pub use anabranch_core::endpoint::{
     AcceptConfig, AcceptError as AcceptRefused, ConnectError as ConnectRefused,
 };
 pub use anabranch_core::handshake::{Permitted, Schedule};
-/// What a connection decided and why, for an [observer](Connection::set_observer).
+/// Decisions of a connection and their reasons, for an [observer](Connection::set_observer).
 pub use anabranch_core::observe;
 pub use anabranch_core::path::{PathAddress, PathCounters, SocketId};
 pub use anabranch_core::profiles::Profile;

@@ -1,7 +1,7 @@
 //! The examples work: each is run as its readers run it.
 //!
-//! They are built with the tests of the package; `cargo test -p anabranch --test examples` alone needs
-//! `cargo build -p anabranch --examples` before.
+//! The examples are built with the tests of the package; `cargo test -p anabranch --test examples` alone needs `cargo
+//! build -p anabranch --examples` before.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -7,9 +7,9 @@ use crate::draw;
 /// Values that are not finite are left out: a line is broken there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it shows, in bold above it.
+    /// Subject of the figure, in bold above it.
     pub title: String,
-    /// How to read it, below it; may be empty.
+    /// How to read the figure, below it; may be empty.
     pub caption: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -30,11 +30,11 @@ pub struct Figure {
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What it measures, with its unit.
+    /// Quantity on the axis, with its unit.
     pub label: String,
     /// Whether equal distances are equal ratios; only values above zero can be shown then.
     pub log: bool,
-    /// Its ends; chosen to fit the data if none.
+    /// Ends of the axis; chosen to fit the data if none.
     pub range: Option<(f64, f64)>,
     /// Whether the axis includes zero whatever the data are; a logarithmic one does not.
     pub zero: bool,
@@ -57,13 +57,13 @@ pub enum Style {
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What it stands for.
+    /// Name of the line in the key.
     pub name: String,
-    /// Its points, from left to right.
+    /// Points of the line, from left to right.
     pub points: Vec<(f64, f64)>,
     /// Lower and upper bound at each point; empty if there are none.
     pub band: Vec<(f64, f64)>,
-    /// How it is drawn.
+    /// How the line is drawn.
     pub style: Style,
 }
 
@@ -106,7 +106,7 @@ impl Line {
 /// A layer of a stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// What it stands for.
+    /// Name of the layer in the key.
     pub name: String,
     /// Places, and how much is added there to the layers below; all layers need the same places.
     pub points: Vec<(f64, f64)>,
@@ -124,7 +124,7 @@ pub struct Bars {
 /// The bars of one look, one in each group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarSeries {
-    /// What they stand for.
+    /// Name of the bars in the key.
     pub name: String,
     /// For every category the value with its lower and upper bound (both the value if unknown).
     pub values: Vec<(f64, f64, f64)>,

@@ -28,9 +28,9 @@ const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"2\" paint-order=\"stroke\"
 /// A map, as one picture with several panels of the same scale.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
-    /// What it shows, in bold above it.
+    /// Subject of the map, in bold above it.
     pub title: String,
-    /// How to read it, below it; may be empty.
+    /// How to read the map, below it; may be empty.
     pub caption: String,
     /// The panels, in the order of reading.
     pub panels: Vec<Panel>,
@@ -204,7 +204,7 @@ fn is_drawable((x, y): &(f64, f64)) -> bool {
     x.abs() < 1e8 && y.abs() < 1e8
 }
 
-/// The two ends, shifted to the right as seen in the direction from the first to the second.
+/// Both ends of a line, shifted to the right as seen in the direction from the first to the second.
 fn beside(from: (f64, f64), to: (f64, f64)) -> ((f64, f64), (f64, f64)) {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = (dx * dx + dy * dy).sqrt().max(1e-9);

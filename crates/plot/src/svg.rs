@@ -14,7 +14,7 @@ pub(crate) struct Svg {
     body: String,
 }
 
-/// Which part of a text is at its place.
+/// Part of a text that is at the text's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,

@@ -105,7 +105,7 @@ fn main() {
             let mut scheduler =
                 scheduler::build(&"expected-arrival".parse().expect("a name")).expect("built in");
             let mut picks = Vec::with_capacity(4);
-            // As often as the paths ask: a window each round trip.
+            // Pulls as often as the paths ask: a window each round trip.
             let by_rate: Vec<u32> =
                 (0..paths).flat_map(|path| (0..8 / (path + 1)).map(move |_| path)).collect();
             for (which, asking) in

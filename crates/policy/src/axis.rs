@@ -10,17 +10,17 @@ use crate::registry::PolicyError;
 pub enum Axis {
     /// How much may be in flight on a path, and how fast it is sent.
     Congestion,
-    /// Which packets are lost.
+    /// Detection of lost packets.
     LossDetector,
     /// How likely losses are.
     LossEstimator,
-    /// Which symbol goes on which path.
+    /// Choice of a path for each symbol.
     Scheduler,
     /// How repairs are made of source symbols.
     Code,
     /// How many symbols a block has, and how many repairs.
     Redundancy,
-    /// What to do about losses and dead paths.
+    /// Reaction to losses and dead paths.
     Recovery,
     /// When and on which path to acknowledge.
     Ack,

@@ -1,4 +1,4 @@
-//! Which paths of a connection share a bottleneck.
+//! Finds out which paths of a connection share a bottleneck.
 //!
 //! Statistics of delays alone (RFC 8382) cannot distinguish one shared queue from two queues that behave alike, as
 //! those of two equal links do. So this is an experiment: each path's sending rate swings up and down by a few percent
@@ -82,7 +82,7 @@ impl Score {
     }
 }
 
-/// What is known of the path in one slot.
+/// Measurements of the path in one slot.
 #[derive(Clone, Debug)]
 struct Track {
     id: PathId,

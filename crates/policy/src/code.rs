@@ -49,7 +49,7 @@ pub enum CodeError {
     Underdetermined,
 }
 
-/// What a code allows and promises.
+/// Limits and guarantees of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeLimits {
     /// Most source symbols of a block, which are also the most that one repair combines; at least 1.
@@ -57,7 +57,7 @@ pub struct CodeLimits {
     /// Most symbols of a block, sources and repairs together; at least `sources`. A block of F sources
     /// has the keys from 0 to `symbols` − F − 1.
     pub symbols: u32,
-    /// Whether there are repairs at all; without, a lost symbol is sent again.
+    /// Whether the code has repairs; without, a lost symbol is sent again.
     pub repairs: bool,
     /// Any F distinct symbols of a block of F sources rebuild it (*maximum distance separable*). The
     /// sender then knows from acknowledgements alone that a block is recovered; of other codes only the

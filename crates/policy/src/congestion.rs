@@ -113,7 +113,7 @@ pub struct AckEvent {
     pub loss: LossView,
     /// The window was not filled when this flight was sent, so it must not grow.
     pub app_limited: bool,
-    /// Which of its siblings the path is; `None` for a connection of one path.
+    /// Identifier of the path among its siblings; `None` for a connection of one path.
     pub path: Option<PathId>,
 }
 
@@ -128,7 +128,7 @@ pub struct TimeoutEvent {
     pub consecutive: u32,
 }
 
-/// What a path's controller allows.
+/// Congestion controller of one path.
 ///
 /// Reads only what its events carry and what it returned itself. Windows are bytes, IP and UDP
 /// headers included; `packet_size` below is the size of a full packet in the same measure.

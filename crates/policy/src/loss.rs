@@ -19,7 +19,7 @@ use crate::view::{BlockId, LossView, RttView};
 pub struct InFlight {
     /// Packet number on its path.
     pub number: u64,
-    /// When it was sent.
+    /// When the packet was sent.
     pub sent: Time,
     /// When a packet sent after it was first acknowledged.
     pub overtaken: Time,
@@ -62,7 +62,7 @@ pub enum LossVerdict {
     Waiting,
 }
 
-/// Which packets in flight on one path are lost.
+/// Decides which packets in flight on one path are lost.
 pub trait LossDetector: Debug + Send {
     /// Judges one packet that is below the largest acknowledged one.
     fn judge(&self, packet: &InFlight, view: &DetectionView) -> LossVerdict;

@@ -59,7 +59,7 @@ pub enum RecoveryEvent {
     PathUp(PathId),
 }
 
-/// What to do about a [`RecoveryEvent`].
+/// Answer to a [`RecoveryEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryAction {
     /// Nothing beyond the bookkeeping.
@@ -78,13 +78,13 @@ pub enum RecoveryAction {
     /// Keep the oldest data assigned to the path, this many bytes, counting what is in flight before what is queued.
     /// Take back the rest; what has been sent of it may still arrive.
     TakeBack(PathId, u64),
-    /// As [`TakeBack`](Self::TakeBack), but what is in flight stays: only the queue is taken back.
+    /// Variant of [`TakeBack`](Self::TakeBack) in which what is in flight stays: only the queue is taken back.
     TakeBackQueued(PathId, u64),
 }
 
 /// Answers events with actions.
 pub trait RecoveryPolicy: Debug + Send {
-    /// What to do about `event`.
+    /// The action that answers `event`.
     fn on_event(&mut self, now: Time, event: RecoveryEvent, paths: &[PathView]) -> RecoveryAction;
 
     /// Lost symbols of closed blocks are replaced by the same symbol (true) or by fresh repairs (false).

@@ -26,7 +26,7 @@ pub struct BlockShape {
     pub symbol_size: u16,
 }
 
-/// What a redundancy policy may look at.
+/// State that a redundancy policy may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct RedundancyView<'a> {
     /// The current time.

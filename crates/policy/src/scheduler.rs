@@ -114,7 +114,7 @@ pub enum Pull {
     Idle(Reason),
 }
 
-/// What a scheduler is told.
+/// Event that a scheduler is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerEvent {
     /// An acknowledgement has newly acknowledged packets of the path. Once per acknowledgement and path.
@@ -150,7 +150,7 @@ pub enum SchedulerEvent {
     Wakeup,
 }
 
-/// What a scheduler can do outside a pull.
+/// Action of a scheduler outside a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerAction {
     /// Assign work to a path ahead of its window: it goes to the end of the path's queue. Nothing happens

@@ -46,7 +46,7 @@ impl TrafficClass {
     }
 }
 
-/// What a path can be used for.
+/// State of a path, which tells what may be sent on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathState {
     /// The peer's address is not proven yet: at most three times the received bytes may be sent.
@@ -154,7 +154,7 @@ pub struct PathView {
     /// The path's place in per-path tables such as [`BlockView::in_flight_on`], below [`MAX_PATHS`].
     /// Unlike the identifier, it is reused after a path has closed.
     pub slot: u8,
-    /// What the path can be used for.
+    /// State of the path.
     pub state: PathState,
     /// Used only when no other path is usable.
     pub backup: bool,
@@ -244,8 +244,8 @@ impl PathView {
         (self.cwnd / self.packet_size.max(1)).max(1)
     }
 
-    /// What the path sends in a round trip, as models of windows see it. A path whose pacer admits less than its
-    /// window sends so much less, and does not double it from round to round as in slow start.
+    /// Packets that the path sends in a round trip, as models of windows see it. A path whose pacer admits less than
+    /// its window sends so much less, and does not double it from round to round as in slow start.
     pub fn round(&self) -> Round {
         let size = self.packet_size.max(1);
         let ssthresh = if self.ssthresh == u64::MAX { u64::MAX } else { self.ssthresh / size };
@@ -284,7 +284,7 @@ impl PathView {
 /// lost and not asked for again. A loss, a take-back or a copy makes it due.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockView {
-    /// Which block.
+    /// Identifier of the block.
     pub id: BlockId,
     /// First source symbol.
     pub first: SymbolId,
@@ -465,9 +465,9 @@ pub struct SchedulerView<'a> {
     /// the others. An engine that keeps thousands (a block for each TCP segment) may leave some out, but never the
     /// oldest of all, the oldest that has work, or, in a pull, the oldest of which the asking path could take a copy.
     pub blocks: &'a [BlockView],
-    /// What the application has ready.
+    /// Data that the application has ready.
     pub fresh: FreshView,
-    /// What blocks would still need under hypothetical allocations.
+    /// Symbols that blocks would still need under hypothetical allocations.
     pub demand: Demand<'a>,
 }
 

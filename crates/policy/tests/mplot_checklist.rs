@@ -1,7 +1,7 @@
 //! MPLOT's paper line by line: the decisions of its policies, through their public traits.
 //!
-//! What the transport does with the decisions is checked in `crates/sim/tests/mplot_checklist.rs`. The
-//! table in `docs/protocols/mplot.md` names a test for every line.
+//! The transport's use of the decisions is checked in `crates/sim/tests/mplot_checklist.rs`. The table in
+//! `docs/protocols/mplot.md` names a test for every line.
 
 mod mplot {
     pub mod estimation;

@@ -6,7 +6,7 @@ use anabranch_sim::report::RunReport;
 use arrow_array::Float64Array;
 use arrow_buffer::{Buffer, ScalarBuffer};
 
-/// Which figures of a report.
+/// Figures of a report that an array holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     /// The times of the series of that index.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 #[pyclass(frozen, get_all, module = "anabranch")]
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
-    /// Its name.
+    /// Name of the profile.
     name: String,
     /// A one-line description.
     summary: String,
@@ -27,9 +27,9 @@ impl Profile {
 #[pyclass(frozen, get_all, module = "anabranch")]
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
-    /// What it decides about: "scheduler", "congestion" and so on.
+    /// Decision that the policy makes: "scheduler", "congestion" and so on.
     axis: &'static str,
-    /// Its name there.
+    /// Name of the policy on its axis.
     name: &'static str,
     /// One line on what it does.
     summary: &'static str,
@@ -50,11 +50,11 @@ impl Policy {
 #[pyclass(frozen, get_all, module = "anabranch")]
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyOption {
-    /// Its name.
+    /// Name of the option.
     key: &'static str,
-    /// What it does, with its unit.
+    /// Effect of the option, with its unit.
     help: &'static str,
-    /// Its value if none is given.
+    /// Value of the option if none is given.
     default: &'static str,
 }
 

@@ -16,8 +16,8 @@ use crate::table::{self, Rows, Table};
 
 /// A results directory for the runs of a scenario: the same that `anabranch sim run --out` makes.
 ///
-/// It is made if it is not there; runs that are kept there already count. Until it is closed nobody else can
-/// write there: use it in a `with` statement, or call `close()`.
+/// The directory is made if it is not there; runs that are kept there already count. Until it is closed nobody else
+/// can write there: use it in a `with` statement, or call `close()`.
 ///
 /// Raises `ResultsError` if the directory holds other files or results of another scenario or version, or if
 /// another program writes there.
@@ -149,7 +149,7 @@ impl Dataset {
         self.named(self.sweep.runs().collect())
     }
 
-    /// Which runs are not kept yet, of all or of `runs`.
+    /// Runs that are not kept yet, of all or of `runs`.
     #[pyo3(signature = (runs=None))]
     fn missing(&self, py: Python<'_>, runs: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Run>> {
         let Some(runs) = runs else { return self.missing_runs(py) };

@@ -48,9 +48,9 @@ pub(crate) struct Mistake {
     column: u32,
     /// The key concerned, such as `link.bottleneck.loss`; empty if none is.
     key: String,
-    /// What is wrong with what was given.
+    /// Text on what is wrong with what was given.
     given: String,
-    /// What would have been accepted; empty if that goes without saying.
+    /// The values that would have been accepted; empty if that goes without saying.
     allowed: String,
 }
 

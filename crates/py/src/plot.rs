@@ -26,7 +26,7 @@ pub(crate) struct Figure {
     /// The figure as SVG.
     #[pyo3(get)]
     svg: String,
-    /// What it shows.
+    /// Title of the figure: what it shows.
     #[pyo3(get)]
     title: String,
 }

@@ -31,7 +31,7 @@ pub(crate) fn _stop_policies(py: Python<'_>) {
 pub(crate) struct Classes(Vec<Py<PyAny>>);
 
 impl Classes {
-    /// Whether there are any.
+    /// Whether there are no classes.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 /// A sweep's keys with the values at a point.
 pub(crate) type Labels = Arc<Vec<(String, String)>>;
 
-/// What `__reduce__` returns: a function and its arguments.
+/// Result of `__reduce__`: a function and its arguments.
 pub(crate) type Reduced<'py, T> = PyResult<(Bound<'py, PyAny>, T)>;
 
 /// The parts of a pickled run: key, point, labels, seed and cost.
@@ -41,7 +41,7 @@ impl fmt::Display for Run {
 
 #[pymethods]
 impl Run {
-    /// Its identity, 32 hexadecimal digits: no run of another scenario, point, seed or version has it.
+    /// Identity of the run, 32 hexadecimal digits: no run of another scenario, point, seed or version has it.
     #[getter]
     fn id(&self) -> String {
         self.key.to_string()

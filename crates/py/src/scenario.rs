@@ -27,8 +27,8 @@ const MOST_SEEDS: i64 = 1_000_000;
 
 /// An experiment, read and found free of mistakes at every point of its sweep. It never changes.
 ///
-/// It is read from a file by `Scenario.load` or from text by `Scenario.parse`. It can be pickled with everything
-/// that it was read from, so that other machines need none of its files.
+/// A scenario is read from a file by `Scenario.load` or from text by `Scenario.parse`. It can be pickled with
+/// everything that it was read from, so that other machines need none of its files.
 #[pyclass(frozen, module = "anabranch")]
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario(Arc<Inner>);
@@ -227,7 +227,7 @@ impl Scenario {
         self.scenario().title()
     }
 
-    /// What it shows and why; may be empty.
+    /// Text on what the scenario shows and why; may be empty.
     #[getter]
     fn description(&self) -> &str {
         self.scenario().description()
@@ -269,7 +269,7 @@ impl Scenario {
         self.0.labels.iter().map(|labels| point(py, labels)).collect()
     }
 
-    /// Its runs: point by point, and seed by seed.
+    /// Runs of the scenario: point by point, and seed by seed.
     ///
     /// `seeds` are those it asks for if none are given; a number `n` stands for the seeds 1 to n.
     #[pyo3(signature = (seeds=None))]
@@ -284,8 +284,8 @@ impl Scenario {
 
     /// Makes a run. Python's other threads go on meanwhile, and Ctrl-C ends it with `KeyboardInterrupt`.
     ///
-    /// The same run gives the same report on every machine. Raises `ValueError` if it is a run of another
-    /// scenario or version, and `RunError` if it cannot be made. What a policy raises, it raises too.
+    /// A run gives the same report on every machine. Raises `ValueError` if it is a run of another scenario or
+    /// version, and `RunError` if it cannot be made. What a policy raises, it raises too.
     fn run(&self, py: Python<'_>, run: &Bound<'_, Run>) -> PyResult<Report> {
         let run = run.get().clone();
         self.check(&run)?;

@@ -13,13 +13,13 @@ const TABLE: &str = include_str!("../data/reproduction.tsv");
 /// Something a paper shows, and what a reproduction of it must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its identifier, such as `mplot-fig3`: the paper's name, a hyphen, the figure.
+    /// Identifier of the item, such as `mplot-fig3`: the paper's name, a hyphen, the figure or another label.
     pub id: &'static str,
-    /// How it is set up, in brief.
+    /// Setup of the experiment, in brief.
     pub scenario: &'static str,
-    /// What the paper states.
+    /// Result that the paper states.
     pub paper_says: &'static str,
-    /// What the reproduction must show.
+    /// Result that the reproduction must show.
     pub must_show: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub const PAPERS: [(&str, &str); 5] = [
 ];
 
 impl Item {
-    /// The paper it is from: one of [`PAPERS`].
+    /// The paper that the item is from: one of [`PAPERS`].
     pub fn paper(&self) -> &'static str {
         self.id.split_once('-').map_or(self.id, |(paper, _)| paper)
     }
@@ -90,9 +90,9 @@ pub fn of_paper(paper: &str) -> Result<Vec<&'static Item>, Unknown> {
 /// An unknown name, and known names like it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// What was asked for.
+    /// The unknown name.
     pub given: String,
-    /// What may have been meant.
+    /// Known names that may have been meant.
     pub nearest: Vec<String>,
 }
 

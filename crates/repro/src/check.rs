@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 /// An item that is computed.
 #[derive(Debug)]
 pub struct Formula {
-    /// Its identifier.
+    /// Identifier of the item, such as `late-fig1`.
     pub id: &'static str,
     title: &'static str,
     source: &'static str,

@@ -8,10 +8,10 @@ use anabranch_sim::scenario::Scenario;
 /// A scenario file of `scenarios/papers`.
 #[derive(Debug)]
 pub struct Experiment {
-    /// Its path below that directory, without the extension: `mplot/fig3`.
+    /// Path below `scenarios/papers`, without the extension: `mplot/fig3`.
     pub name: &'static str,
     text: &'static str,
-    /// The items that its claims, measures and figures are about.
+    /// Items that the scenario's claims, measures and figures are about.
     pub items: BTreeSet<String>,
 }
 
@@ -35,7 +35,7 @@ pub fn of_item(id: &str) -> impl Iterator<Item = &'static Experiment> {
 }
 
 impl Experiment {
-    /// Its path in the repository.
+    /// Path of the scenario file in the repository.
     pub fn file(&self) -> String {
         format!("scenarios/papers/{}.toml", self.name)
     }
@@ -43,7 +43,7 @@ impl Experiment {
     /// The scenario, shortened if `quick`.
     ///
     /// # Errors
-    /// The first mistake in it, with its place.
+    /// The first mistake in the scenario, with its place.
     pub fn scenario(&self, quick: bool) -> Result<Scenario, String> {
         let directory = self.name.rsplit_once('/').map_or("", |(directory, _)| directory);
         let mut beside = |path: &str| {

@@ -33,7 +33,7 @@ impl Figure {
         self.plotted().to_svg()
     }
 
-    /// As [`to_svg`](Self::to_svg), for narrow screens.
+    /// Version of [`to_svg`](Self::to_svg) for narrow screens.
     pub fn to_narrow_svg(&self) -> String {
         plot::Figure { size: NARROW, ..self.plotted() }.to_svg()
     }

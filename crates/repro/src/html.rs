@@ -17,7 +17,7 @@ const STYLE: &str = include_str!("page.css");
 pub struct Origin {
     /// The program's version.
     pub version: String,
-    /// The commit it was built from, if known.
+    /// The commit that the program was built from, if known.
     pub commit: String,
     /// Whether runs were shortened.
     pub quick: bool,
@@ -80,7 +80,7 @@ fn contents(page: &mut String, items: &[&ItemReport]) {
     page.push_str("</ul>");
 }
 
-/// What the item is, for somebody who does not know the paper.
+/// Title of the item, for somebody who does not know the paper.
 fn heading(item: &ItemReport) -> &str {
     let title = &item.outcome.published.title;
     match catalogue::find(&item.id) {
@@ -89,7 +89,7 @@ fn heading(item: &ItemReport) -> &str {
     }
 }
 
-/// Where it is published: as the item says, or as its identifier does: `mplot-fig11` is Figure 11.
+/// Where the item is published: as it says, or as its identifier does: `mplot-fig11` is Figure 11.
 fn source(item: &ItemReport) -> String {
     let source = &item.outcome.published.source;
     if !source.is_empty() {

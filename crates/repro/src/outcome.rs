@@ -44,24 +44,24 @@ pub struct Setting {
     pub file: String,
     /// Seeds of each point.
     pub seeds: usize,
-    /// Points of its sweep.
+    /// Points of the scenario's sweep.
     pub points: usize,
     /// Duration of a run, warm-up included, such as `300 s, of which the first 20 s are not measured`.
     pub duration: String,
-    /// What ran: groups of flows with their protocols and policies.
+    /// Groups of flows that ran, with their protocols and policies.
     pub flows: Vec<String>,
 }
 
 /// The findings about an item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// What the item is, in words.
+    /// Description of the item, in words.
     pub published: Published,
     /// Claims and measures, in the order in which they are shown.
     pub findings: Vec<Finding>,
     /// The item's figures.
     pub figures: Vec<Figure>,
-    /// How its scenarios were run; none for a formula.
+    /// How the item's scenarios were run; none for a formula.
     pub settings: Vec<Setting>,
 }
 

@@ -22,20 +22,20 @@ pub struct Report {
 pub struct ItemReport {
     /// The item's identifier.
     pub id: String,
-    /// Its paper.
+    /// Name of the item's paper, such as `mplot`.
     pub paper: String,
-    /// How it came out.
+    /// Verdict on the item.
     pub verdict: Verdict,
-    /// What was measured, by name.
+    /// Measured values, by name.
     pub measured: BTreeMap<String, Measure>,
     /// Bounds within which measured values must lie with their whole intervals.
     pub bounds: Vec<Bound>,
     /// Bounds of the ablations that explain a difference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ablations: Vec<Bound>,
-    /// What the paper states.
+    /// Result that the paper states.
     pub paper_says: String,
-    /// What a reader should know beside the figures.
+    /// Remarks for readers beside the figures.
     pub note: String,
     /// Everything that was found: for the page, not for JSON.
     #[serde(skip)]
@@ -219,7 +219,7 @@ impl Report {
     }
 }
 
-/// What the verdict rests on: the claims that do not hold, else the first ones; the note of an item
+/// Grounds of the verdict: the claims that do not hold, else the first ones; the note of an item
 /// without claims.
 fn first_line(item: &ItemReport) -> String {
     const MOST: usize = 4;

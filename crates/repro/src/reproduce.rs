@@ -122,7 +122,7 @@ pub fn reproduce(items: &[&Item], settings: &Settings<'_>) -> Result<Report, Fai
 /// A run that items need.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlannedRun {
-    /// Its key: 32 hexadecimal digits.
+    /// Key of the run: 32 hexadecimal digits.
     pub id: String,
     /// The experiment, such as `mplot/fig3`.
     pub experiment: &'static str,
@@ -130,7 +130,7 @@ pub struct PlannedRun {
     pub point: usize,
     /// The seed.
     pub seed: u64,
-    /// CPU time that it may take, s.
+    /// CPU time that the run may take, s.
     pub cost: f64,
 }
 
@@ -345,7 +345,7 @@ fn judge(item: &Item, evidence: &[Evidence]) -> ItemReport {
     if outcome.settings.is_empty() {
         outcome.remark("There is no scenario and no formula for it yet.");
     }
-    // What the paper claims comes before what explains a difference.
+    // Claims of the paper come before ablations, which explain a difference.
     outcome.findings.sort_by_key(|finding| finding.is_ablation);
     ItemReport::new(item, outcome)
 }

@@ -13,7 +13,7 @@ pub enum ResultsError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// What it holds.
+        /// Reason why the directory is not accepted.
         what: String,
     },
     /// Another process writes there.
@@ -27,7 +27,7 @@ pub enum ResultsError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Defect of the file.
         why: String,
     },
     /// Reading or writing failed.
@@ -35,9 +35,9 @@ pub enum ResultsError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried: "read", "write", ….
+        /// The operation attempted: "read", "write", ….
         action: &'static str,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
 }

@@ -54,7 +54,7 @@ impl Manifest {
         })
     }
 
-    /// As [`of`](Self::of); `None` if there is no manifest.
+    /// Version of [`of`](Self::of) that gives `None` if there is no manifest.
     pub(crate) fn read(directory: &Path) -> Result<Option<Self>, ResultsError> {
         let path = directory.join(Manifest::FILE);
         let text = match fs::read(&path) {

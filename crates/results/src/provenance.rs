@@ -7,10 +7,10 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commit that was built, in hexadecimal, or `unknown` outside a checkout.
 ///
-/// Uncommitted changes do not show in it.
+/// Uncommitted changes do not show in the commit's hash.
 pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
 
-/// What is needed to make the same results again.
+/// Everything needed to make the same results again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The scenario's name.
@@ -19,9 +19,9 @@ pub struct Provenance {
     pub hash: String,
     /// Settings made on the command line, `key=value`, in their order.
     pub settings: Vec<String>,
-    /// [`VERSION`] of the build that ran it.
+    /// [`VERSION`] of the build that ran the scenario.
     pub version: String,
-    /// [`COMMIT`] of the build that ran it.
+    /// [`COMMIT`] of the build that ran the scenario.
     pub commit: String,
     /// The scenario file, whole.
     pub text: String,

@@ -26,7 +26,7 @@ pub struct Summary {
 pub struct MissingRuns {
     /// The sweep's keys with their values.
     pub point: BTreeMap<String, String>,
-    /// The seeds without a run there.
+    /// The seeds without a run at the point.
     pub seeds: Vec<u64>,
 }
 
@@ -62,13 +62,13 @@ pub struct RunSummary {
 /// One figure over the seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricSummary {
-    /// Its subject.
+    /// Subject of the figure, such as `all` or `link.a`.
     pub subject: String,
-    /// What it measures.
+    /// Name of the metric, such as `goodput_mbps`.
     pub metric: String,
     /// Mean of the values that are finite.
     pub mean: Option<f64>,
-    /// Their sample standard deviation.
+    /// Sample standard deviation of the values that are finite.
     pub std: Option<f64>,
     /// Lower bound of the 95 % interval (Student's t); none for fewer than two values.
     pub lo: Option<f64>,
@@ -92,23 +92,23 @@ impl MetricSummary {
 pub struct ClaimSummary {
     /// Name of the claim.
     pub name: String,
-    /// The published result that it is about.
+    /// The published result that the claim is about.
     pub item: Option<String>,
-    /// The values of the sweep's keys that it is about.
+    /// The values of the sweep's keys that the claim is about.
     pub point: BTreeMap<String, String>,
     /// Least value accepted.
     pub min: Option<f64>,
     /// Largest value accepted.
     pub max: Option<f64>,
-    /// What the paper has.
+    /// The value in the paper, as text.
     pub paper: Option<String>,
-    /// The reading of the paper that it depends on.
+    /// The reading of the paper that the claim depends on.
     pub reading: Option<String>,
-    /// Whether it shows why other claims fail.
+    /// Whether the claim shows why other claims fail.
     pub ablation: bool,
     /// The mean over the seeds, or the statistic of their mean curve; none if nothing was measured.
     pub mean: Option<f64>,
-    /// Lower bound of its 95 % interval; none for a single seed.
+    /// Lower bound of the mean's 95 % interval; none for a single seed.
     pub lo: Option<f64>,
     /// Upper bound.
     pub hi: Option<f64>,

@@ -115,7 +115,7 @@ impl Sweep {
         &self.provenance
     }
 
-    /// The same scenario with its seeds and those of `others`: in its own order if `others` adds none, in the
+    /// This sweep with its seeds and those of `others`: in its own order if `others` adds none, in the
     /// scenario's order if the result has just the scenario's seeds, else rising.
     #[must_use]
     pub fn with_seeds(mut self, others: &[u64]) -> Self {
@@ -123,7 +123,7 @@ impl Sweep {
         self
     }
 
-    /// The seeds that [`with_seeds`](Self::with_seeds) gives it.
+    /// The seeds that [`with_seeds`](Self::with_seeds) gives the sweep.
     pub(crate) fn united(&self, others: &[u64]) -> Vec<u64> {
         let mut all: Vec<u64> = self.seeds.iter().chain(others).copied().collect();
         all.sort_unstable();

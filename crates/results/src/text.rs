@@ -11,7 +11,7 @@ pub const MAX_TEXT: u64 = 64 << 20;
 pub enum Unread {
     /// The operating system's reason.
     System(io::Error),
-    /// Its length, above [`MAX_TEXT`].
+    /// Length of the file, bytes; above [`MAX_TEXT`].
     TooLarge(u64),
     /// The first byte that is not UTF-8.
     NotText(usize),

@@ -92,7 +92,7 @@ fn acknowledgements_of_another_path_have_another_name() {
         { "frame_type": "path_ack", "path_id": 9, "acked_ranges": [[1, 1]] },
     ]);
     assert_eq!(received["data"]["frames"], expected);
-    // The same ranges are repeated among the events of the acknowledged path, where a viewer looks for them.
+    // Acknowledged ranges are repeated among the events of the acknowledged path, where a viewer looks for them.
     let texts = self::texts(&directory.path().join("run-path9.sqlog"));
     fields::check(&texts);
     let [_, told] = texts.as_slice() else { panic!("{texts:?}") };

@@ -79,7 +79,7 @@ pub struct Link<T> {
     least_mtu: u32,
 }
 
-/// What comes out of a link.
+/// An output of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkOutput<T> {
     /// A packet has arrived at the far end.
@@ -91,7 +91,7 @@ pub enum LinkOutput<T> {
 /// A packet at the far end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<T> {
-    /// When it arrived; at most the time the link was advanced to.
+    /// When the packet arrived; at most the time the link was advanced to.
     pub time: Time,
     /// The caller's handle.
     pub token: T,
@@ -117,7 +117,7 @@ pub struct Dropped<T> {
 pub enum DropCause {
     /// The buffer was full.
     QueueFull,
-    /// RED dropped it early, or CoDel late.
+    /// RED dropped the packet early, or CoDel late.
     QueueEarly,
     /// The link was dark.
     Blackout,
@@ -141,7 +141,7 @@ fn stream(name: &str) -> String {
 impl<T> Link<T> {
     /// A link as `config` describes it, idle at the epoch.
     ///
-    /// Its random draws are the substreams of `seed` called `link.<name>.…`, so links of different
+    /// Random draws of the link are the substreams of `seed` called `link.<name>.…`, so links of different
     /// names never disturb each other; two of the same name lose the same packets.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub struct Packet<T> {
     pub token: T,
     /// Bytes on the wire.
     pub size: u32,
-    /// The codepoint it carries, after any marking so far.
+    /// The ECN codepoint of the packet, after any marking so far.
     pub ecn: Ecn,
     /// When the packet arrived at the queue.
     pub arrived: Time,
@@ -39,7 +39,7 @@ pub struct Packet<T> {
 pub enum Refusal {
     /// The buffer had no room.
     Full,
-    /// RED dropped it.
+    /// RED dropped the packet.
     Early,
 }
 
@@ -55,13 +55,13 @@ pub enum Admission {
 /// How long a transmitter has been idle, and what it could have sent meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Time since its last packet left.
+    /// Time since the transmitter's last packet left.
     pub lasted: Duration,
     /// The rate of the transmitter.
     pub rate: Bitrate,
 }
 
-/// What a queue gives when the transmitter asks for a packet.
+/// Answer of a queue when the transmitter asks for a packet.
 #[derive(Clone, Debug)]
 pub enum Departure<T> {
     /// The packet is sent.

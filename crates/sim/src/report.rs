@@ -45,9 +45,9 @@ pub struct RunReport {
 /// The result of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowReport {
-    /// Its name in reports.
+    /// Name of the flow in reports.
     pub subject: String,
-    /// When it began.
+    /// When the flow began.
     pub start: Time,
     /// Application bytes delivered in order, each checked where the transport carries bytes.
     pub bytes: u64,
@@ -59,7 +59,7 @@ pub struct FlowReport {
     pub done: bool,
     /// Why the flow failed, if it did.
     pub failure: Option<FlowFailure>,
-    /// Its messages.
+    /// Messages of the flow.
     pub messages: MessageLog,
     /// The connection's figures at the sender, of flows between core endpoints.
     pub sender: Option<ConnectionStats>,
@@ -78,12 +78,12 @@ impl FlowReport {
     }
 }
 
-/// What happened on one link.
+/// Result of one link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkReport {
-    /// Its name; the opposite direction of `a` is `a.reverse`.
+    /// Name of the link; the opposite direction of `a` is `a.reverse`.
     pub name: String,
-    /// Its counters, from the epoch on.
+    /// Counters of the link, from the epoch on.
     pub counters: LinkCounters,
     /// Whether the link carries a flow's data, not only acknowledgements.
     pub carries_data: bool,
@@ -95,20 +95,20 @@ pub struct LinkReport {
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scalar {
-    /// Its subject.
+    /// Subject of the figure, such as `all` or `link.a`.
     pub subject: String,
-    /// What it measures.
+    /// Name of the metric, such as `goodput_mbps`.
     pub metric: String,
-    /// Its value, in the unit that the metric's name ends with.
+    /// Value of the figure, in the unit that the metric's name ends with.
     pub value: f64,
 }
 
 /// A figure over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Its subject.
+    /// Subject of the figure, such as `all` or `link.a`.
     pub subject: String,
-    /// What it measures.
+    /// Name of the metric, such as `goodput_mbps`.
     pub metric: String,
     /// Seconds of virtual time, rising; for a rate, the end of the interval that it is measured over.
     pub times: Vec<f64>,
@@ -133,9 +133,9 @@ impl Series {
 /// Many values of one figure, in the order in which they arose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
-    /// Its subject.
+    /// Subject of the figure, such as `all` or `link.a`.
     pub subject: String,
-    /// What it measures.
+    /// Name of the metric, such as `goodput_mbps`.
     pub metric: String,
     /// The values.
     pub values: Vec<f64>,

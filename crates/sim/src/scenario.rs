@@ -94,7 +94,7 @@ pub struct Scenario {
     wanted: Vec<(String, &'static str)>,
 }
 
-/// What holds for every point.
+/// Parts of a scenario that hold for every point.
 #[derive(Clone, Debug, Default)]
 struct Header {
     name: String,
@@ -206,7 +206,7 @@ impl Scenario {
         &self.header.title
     }
 
-    /// What the scenario shows and why; may be empty.
+    /// Description of what the scenario shows and why; may be empty.
     pub fn description(&self) -> &str {
         &self.header.description
     }

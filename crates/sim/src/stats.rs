@@ -18,9 +18,9 @@ pub use verdict::Verdict;
 pub struct Estimate {
     /// How many values there were.
     pub n: usize,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Their sample standard deviation (n − 1 in the denominator); 0 for a single value.
+    /// Sample standard deviation of the values (n − 1 in the denominator); 0 for a single value.
     pub std: f64,
     /// Bounds of the 95 % interval for the mean; `None` for a single value, which has no known spread.
     pub interval: Option<(f64, f64)>,

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use anabranch_policy::view::TrafficClass;
 use anabranch_types::{Bitrate, Rng, Time};
 
-/// What an application sends.
+/// Traffic of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
     /// One transfer without end.
@@ -22,7 +22,7 @@ pub enum Traffic {
     Transfers {
         /// Bytes of each; at least 1.
         size: u64,
-        /// The number of them.
+        /// Number of transfers.
         repeat: u64,
     },
     /// Transfers of one size that begin at random, whether the ones before are complete or not: the
@@ -56,7 +56,7 @@ pub struct Messages {
     pub interval: Duration,
     /// Bytes of each; at least [`Messages::LEAST`].
     pub size: u32,
-    /// How many there are, at most.
+    /// Maximum number of messages.
     pub count: u64,
     /// Traffic class, where the transport distinguishes classes.
     pub class: TrafficClass,
@@ -72,9 +72,9 @@ impl Messages {
 pub struct Transfer {
     /// Counted from 0.
     pub number: u64,
-    /// How long it is; `None` without end.
+    /// Bytes of the transfer; `None` without end.
     pub bytes: Option<u64>,
-    /// When the application wanted it.
+    /// When the application requested the transfer.
     pub opened: Time,
 }
 

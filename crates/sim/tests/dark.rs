@@ -33,11 +33,11 @@ struct Setting {
     dark: usize,
     /// Start and end of each dark time, ms.
     times: Vec<(u64, u64)>,
-    /// What the application writes, bits per second; 0: as much as it can.
+    /// Rate at which the application writes, bits per second; 0: as much as it can.
     offered: u64,
 }
 
-/// What happened in one dark time.
+/// Effects of one dark time.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     /// Longest time without a delivery.
@@ -177,7 +177,7 @@ impl Dice {
 
 /// Start and end of the dark time in the paper's figure, ms.
 const FIGURE: (u64, u64) = (25_000, 50_000);
-/// The two paths of the paper's figure.
+/// Links of the two paths in the paper's figure.
 const PAPER: [&str; 2] = ["rate=2mbit,delay=200ms", "rate=5mbit,delay=50ms"];
 
 /// The links, which one is dark, and when.
@@ -196,7 +196,7 @@ const TABLE: &[Row] = &[
     (["rate=500kbit,delay=10ms", "rate=50mbit,delay=400ms"], 1, &[(10_000, 35_000)]),
     (["rate=500kbit,delay=400ms", "rate=50mbit,delay=10ms"], 0, &[(10_000, 35_000)]),
     (["rate=500kbit,delay=400ms", "rate=50mbit,delay=10ms"], 1, &[(10_000, 35_000)]),
-    // The other path is slow from before the dark time until near its end.
+    // The path that stays up is slow from before the dark time until near its end.
     (
         ["rate=5mbit/500kbit@4s/5mbit@30s,delay=50ms", "rate=5mbit,delay=50ms"],
         1,

@@ -378,8 +378,8 @@ fn nothing_is_believed_when_sliding_symbols_share_packets() {
     go_all(true, SHORT_SLIDING);
 }
 
-/// These networks hold a packet back until the next one comes. That made samples of the round-trip time as long as the
-/// time between two probes, the probe timeout grew with them, and connections ended by the idle timeout.
+/// Networks that hold a packet back until the next one comes made samples of the round-trip time as long as the
+/// time between two probes; the probe timeout grew with them, and connections ended by the idle timeout.
 #[test]
 fn held_packets_do_not_end_connections() {
     let with_codes: [(Axes, &[u64]); 4] = [

@@ -33,7 +33,7 @@ fn flows_of_a_host_share_its_endpoints() {
     let (shared, elapsed) = run(Some("host"));
     assert!(elapsed > Duration::from_secs(40), "{elapsed:?}");
     assert_eq!(run(Some("host")).0, shared);
-    // The same data arrives, but a shared endpoint has one set of connection numbers and random draws.
+    // Delivered data is the same, but a shared endpoint has one set of connection numbers and random draws.
     assert_ne!(run(None).0, shared);
 }
 

@@ -1,6 +1,6 @@
 //! MPLOT's paper line by line: how a connection handles blocks, numbers and acknowledgements.
 //!
-//! What its policies decide is checked in `crates/policy/tests/mplot_checklist.rs`. The table in
+//! Decisions of MPLOT's policies are checked in `crates/policy/tests/mplot_checklist.rs`. The table in
 //! `docs/protocols/mplot.md` names a test for every line.
 
 mod support;

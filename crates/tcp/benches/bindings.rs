@@ -47,12 +47,12 @@ fn full(outstanding: u64) -> MetaSender {
     pipes(outstanding, outstanding / 2)
 }
 
-/// As [`full`], but the second pipe has room for as many again.
+/// Variant of [`full`] whose second pipe has room for as many again.
 fn roomy(outstanding: u64) -> MetaSender {
     pipes(outstanding, outstanding)
 }
 
-/// As [`full`], with a window of `second` segments in the second pipe.
+/// Variant of [`full`] with a window of `second` segments in the second pipe.
 fn pipes(outstanding: u64, second: u64) -> MetaSender {
     let subflow = Config { mss: MSS as u32, handshake: false, ..Config::default() };
     let unbounded = 1 << 40;

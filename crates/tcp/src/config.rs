@@ -191,8 +191,8 @@ impl From<&Config> for Arc<Config> {
 }
 
 impl Config {
-    /// As a present-day Linux sends: PRR, RACK-TLP, spurious cuts undone, an acknowledgement for every second segment or
-    /// after 40 ms, rate samples for its pacing controllers.
+    /// Configuration of a present-day Linux: PRR, RACK-TLP, spurious cuts undone, an acknowledgement for every second
+    /// segment or after 40 ms, rate samples for its pacing controllers.
     pub fn linux() -> Self {
         Config {
             prr: true,
@@ -204,9 +204,9 @@ impl Config {
         }
     }
 
-    /// As ns-2's `Agent/TCP/Sack1` with the parameters of the reference data: 1000 B payload in
-    /// 1040 B packets (1050 with timestamps), limited transmit, no SYN exchange before data, first
-    /// timeout 3 s, a clock of 10 ms (1 ms with timestamps).
+    /// Configuration of ns-2's `Agent/TCP/Sack1` with the parameters of the reference data: 1000 B payload in 1040 B
+    /// packets (1050 with timestamps), limited transmit, no SYN exchange before data, first timeout 3 s, a clock of
+    /// 10 ms (1 ms with timestamps).
     pub fn ns2_sack1(timestamps: bool) -> Self {
         let granularity = Duration::from_millis(if timestamps { 1 } else { 10 });
         Config {
@@ -224,7 +224,7 @@ impl Config {
         }
     }
 
-    /// As ns-2's `Agent/TCP/Newreno` with the same parameters.
+    /// Configuration of ns-2's `Agent/TCP/Newreno` with the parameters of the reference data.
     pub fn ns2_newreno() -> Self {
         Config { recovery: LossRecovery::NewReno, ..Config::ns2_sack1(false) }
     }

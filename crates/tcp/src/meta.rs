@@ -72,7 +72,7 @@ pub struct MetaConfig {
     pub read_at_once: bool,
     /// The scheduler, one of `anabranch_policy::scheduler`.
     pub scheduler: PolicySpec,
-    /// What timeouts, shrunk windows and dead subflows do, one of `anabranch_policy::recovery`.
+    /// Policy for timeouts, shrunk windows and dead subflows, one of `anabranch_policy::recovery`.
     pub recovery: PolicySpec,
     /// The estimator of each subflow's loss, one of `anabranch_policy::loss`. Only schedulers read the estimate.
     pub loss: PolicySpec,

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prr {
     ssthresh: u64,
-    /// What was in flight when recovery began (RecoverFS).
+    /// Bytes in flight when recovery began (RecoverFS).
     flight: u64,
     delivered: u64,
     out: u64,

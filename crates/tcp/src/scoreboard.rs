@@ -13,16 +13,16 @@ use std::collections::VecDeque;
 use crate::ranges::Ranges;
 use slot::{EVER_RESENT, FIN, LOST, NOTICED, RESENT, SACKED, Slot};
 
-/// What an acknowledgement newly reported.
+/// Segments that an acknowledgement newly reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) bytes: u64,
     pub(crate) segments: u32,
-    /// When the newest of them was sent, and where it ends.
+    /// When the newest of the segments was sent, and where it ends.
     pub(crate) newest_sent: Option<(Time, u64)>,
-    /// Whether that one had been retransmitted.
+    /// Whether the newest segment had been retransmitted.
     pub(crate) newest_resent: bool,
-    /// Absolute index of that slot, for tables beside the board.
+    /// Absolute index of the newest segment's slot, for tables beside the board.
     pub(crate) newest_index: u64,
 }
 

@@ -51,13 +51,13 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// These bits and those of `other`.
+    /// Union of these bits and those of `other`.
     #[must_use]
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// These bits without those of `other`.
+    /// Bits that are set here and not in `other`.
     #[must_use]
     pub const fn without(self, other: Flags) -> Flags {
         Flags(self.0 & !other.0)
@@ -89,7 +89,7 @@ pub struct SackBlocks {
     blocks: [(u32, u32); MAX_SACK_BLOCKS],
 }
 
-/// What the first block is.
+/// Kind of the first block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum First {
     /// A range above the acknowledgement.
@@ -161,7 +161,7 @@ impl SackBlocks {
         usize::from(self.count)
     }
 
-    /// Whether there is none.
+    /// Whether there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -257,7 +257,7 @@ impl Segment {
     }
 }
 
-/// What every segment has, in three quarters of a cache line: for tables of segments in flight.
+/// Fields that every segment has, in three quarters of a cache line: for tables of segments in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct BareSegment {
     seq: u64,
@@ -308,18 +308,18 @@ impl BareSegment {
 pub struct WireFormat {
     /// IP and TCP headers without options (40 in ns-2, 20 + 20 in IPv4).
     pub header_bytes: u32,
-    /// What the timestamps option adds (12; ns-2 counts 10). Not added to a SYN.
+    /// Bytes of the timestamps option (12; ns-2 counts 10). Not added to a SYN.
     pub timestamp_bytes: u32,
-    /// What each SACK block adds (8), in addition to 4 for the option; 0 counts neither, as ns-2 does.
+    /// Bytes of each SACK block (8), in addition to 4 for the option; 0 counts neither, as ns-2 does.
     pub sack_block_bytes: u32,
-    /// What a data sequence mapping adds (20 for MPTCP's with 64-bit numbers, RFC 8684 §3.3).
+    /// Bytes of a data sequence mapping (20 for MPTCP's with 64-bit numbers, RFC 8684 §3.3).
     pub mapping_bytes: u32,
     /// Whether every segment has `mapping_bytes`, not only those with a mapping or a data acknowledgement: they are a
     /// header, not an option.
     pub every_segment: bool,
-    /// What a SYN with [`Flags::MULTIPATH`] and its answer add. MPTCP's MP_CAPABLE and MP_JOIN are not counted.
+    /// Bytes added to a SYN with [`Flags::MULTIPATH`] and its answer. MPTCP's MP_CAPABLE and MP_JOIN are not counted.
     pub opening_bytes: u32,
-    /// What a SYN with [`Flags::MULTIPATH`], or its answer, adds for each subflow that it names.
+    /// Bytes added to a SYN with [`Flags::MULTIPATH`], or to its answer, for each subflow that it names.
     pub address_bytes: u32,
 }
 

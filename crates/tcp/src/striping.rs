@@ -32,7 +32,7 @@ pub use sender::StripingSender;
 /// An application that stripes: what it knows, and its buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StripingConfig {
-    /// Which socket a packet is written to.
+    /// Choice of the socket that a packet is written to.
     pub striping: Striping,
     /// Most bytes that the receiving application holds of packets beyond the next one in sequence. With 0 it
     /// reads packets in sequence only.
@@ -44,7 +44,7 @@ pub struct StripingConfig {
     pub buffers: Vec<SocketBuffers>,
 }
 
-/// Which socket a packet is written to.
+/// Choice of the socket that a packet is written to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Striping {
     /// The unaware application: it writes to a socket until its send buffer is full, then to the next.
@@ -73,8 +73,8 @@ pub enum RateSource {
     /// Told from outside: the rates of all paths at each multiple of the interval, the last for ever. Without any, all
     /// paths are alike.
     Told(Arc<Vec<Vec<Bitrate>>>),
-    /// What each socket's peer acknowledged since the last estimate, over the time since. As every socket waits for the
-    /// others' turns, this confirms whatever ratio there was.
+    /// Bytes that each socket's peer acknowledged since the last estimate, over the time since. As every socket waits
+    /// for the others' turns, this confirms whatever ratio there was.
     Acknowledged,
     /// Each socket's congestion window over its smoothed round-trip time.
     Window,

@@ -1,4 +1,4 @@
-//! What the two ends of a transfer say to each other, and how it is written.
+//! Frames that the two ends of a transfer exchange, and how they are written.
 //!
 //! Every frame is a type (1 byte), a length (4 bytes, big-endian) and this many bytes of payload.
 
@@ -25,7 +25,7 @@ pub const MAX_TEXT: usize = 1024;
 const MAGIC: [u8; 4] = *b"abtf";
 const DATA: u8 = 0x08;
 
-/// Which end of a transfer.
+/// Role of an end of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Has files.
@@ -35,7 +35,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The other end.
+    /// The opposite end's role.
     pub fn opposite(self) -> Role {
         match self {
             Role::Offers => Role::Takes,
@@ -47,7 +47,7 @@ impl Role {
 /// The first bytes in either direction; their layout is the same in all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preface {
-    /// Which end its sender is.
+    /// Role of the sender.
     pub role: Role,
 }
 
@@ -79,7 +79,7 @@ impl Preface {
     }
 }
 
-/// What is wrong with the bytes that the peer sent.
+/// Error in the bytes that the peer sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -110,7 +110,7 @@ pub enum FrameError {
     Target(NameError),
 }
 
-/// What follows on a stream.
+/// Header on a stream, which tells what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// This many bytes of the current file, at least one.
@@ -167,14 +167,14 @@ pub enum Frame {
     Check {
         /// The entry's index.
         index: u32,
-        /// At least 1; at most the file's size.
+        /// Bytes from the start, 1 to the file's size.
         offset: u64,
     },
     /// Offerer: the answer to a [`Frame::Check`].
     Sum {
         /// The entry's index.
         index: u32,
-        /// As in the check.
+        /// Offset of the [`Frame::Check`].
         offset: u64,
         /// SHA-256 of the bytes before `offset`.
         sum: [u8; 32],
@@ -183,7 +183,7 @@ pub enum Frame {
     File {
         /// The entry's index.
         index: u32,
-        /// As in the [`Frame::Fetch`].
+        /// Offset of the [`Frame::Fetch`].
         offset: u64,
     },
     /// Offerer: the file has ended.
@@ -226,7 +226,7 @@ pub enum Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Code {
-    /// The other side broke the protocol.
+    /// The side that is sent this code broke the protocol.
     Protocol,
     /// A file that was offered cannot be read.
     Unreadable,
@@ -238,9 +238,9 @@ pub enum Code {
     Storage,
     /// The taker has another file of this name.
     Exists,
-    /// What the taker had stored was changed by somebody else.
+    /// The taker's stored data was changed by somebody else.
     TargetChanged,
-    /// What arrived has another SHA-256 than what was sent.
+    /// The data that arrived has another SHA-256 than what was sent.
     Checksum,
     /// The taker was promised another offer, or is busy with one.
     Refused,
@@ -261,7 +261,7 @@ const CODES: [(Code, u16); 9] = [
 ];
 
 impl Code {
-    /// Its number.
+    /// Number of the code on the wire.
     pub fn number(self) -> u16 {
         match self {
             Code::Other(number) => number,

@@ -12,14 +12,14 @@ pub const MAX_ENTRIES: usize = 1_000_000;
 /// Largest cost of an offer, which limits the memory that a peer can make the receiver use: the
 /// bytes of all names and targets, and [`ENTRY_COST`] for each entry.
 pub const MAX_COST: usize = 32 << 20;
-/// What an entry costs beside the bytes of its name and target: its record, and its place in the order of names.
+/// Cost of an entry beside the bytes of its name and target: its record, and its place in the order of names.
 pub const ENTRY_COST: usize = size_of::<Record>() + size_of::<u32>();
 /// Parts of paths that are looked up, at most, to see where the links of an offer lead.
 pub const MAX_STEPS: usize = 4_000_000;
 /// The bits of permissions that an entry can have.
 pub const MODE: u16 = 0o777;
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file of known size, which can be fetched from any offset.
@@ -44,22 +44,22 @@ pub struct Modified {
 /// One thing on offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it belongs.
+    /// Where the entry belongs.
     pub name: Name,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind,
     /// The nine bits of its permissions, as on Unix: read, write, execute for owner, group and others.
     pub mode: u16,
     /// Bytes; 0 for what is not a [`Kind::File`].
     pub size: u64,
-    /// When it was last changed; zero for a [`Kind::Stream`] or [`Kind::Link`].
+    /// When the entry was last changed; zero for a [`Kind::Stream`] or [`Kind::Link`].
     pub modified: Modified,
     /// Where a [`Kind::Link`] leads; nothing else has one.
     pub target: Option<Target>,
 }
 
 impl Entry {
-    /// Whether it is a file or a stream that somebody may execute.
+    /// Whether the entry is a file or a stream that somebody may execute.
     pub fn is_executable(&self) -> bool {
         self.kind.has_bytes() && self.mode & 0o111 != 0
     }
@@ -118,7 +118,7 @@ impl Entry {
 }
 
 impl Kind {
-    /// Whether there is something to fetch.
+    /// Whether an entry of this kind has bytes to fetch.
     pub fn has_bytes(self) -> bool {
         matches!(self, Kind::File | Kind::Stream)
     }
@@ -244,12 +244,12 @@ impl Manifest {
         self.records.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// What it costs to keep, as [`MAX_COST`] bounds it.
+    /// Cost of keeping the manifest, as [`MAX_COST`] bounds it.
     pub fn cost(&self) -> usize {
         self.names.len() + self.records.len() * ENTRY_COST
     }

@@ -73,7 +73,7 @@ impl Name {
         self.0.match_indices('/').filter_map(|(at, _)| self.0.get(..at))
     }
 
-    /// Whether it is `wanted` or below it.
+    /// Whether the name is `wanted` or below it.
     pub fn is_within(&self, wanted: &str) -> bool {
         let rest = self.0.strip_prefix(wanted);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -84,7 +84,7 @@ impl<'a> Order<'a> {
         Ok(way <= 1 + MAX_OVER)
     }
 
-    /// What the link of this position and name leads to, if it stays below the top.
+    /// Path that the link of this position and name leads to, if it stays below the top.
     fn target(&self, link: usize, name: &str) -> Option<String> {
         self.offer.target(link)?.seen_from(name)
     }

@@ -36,7 +36,7 @@ pub struct Ticket {
     pub role: Role,
     /// The maker's public key.
     pub peer: PublicKey,
-    /// When it expires, seconds since 1970 by the maker's clock. The maker enforces it.
+    /// When the ticket expires, seconds since 1970 by the maker's clock. The maker enforces it.
     pub expires: u64,
     /// Where the maker listens, best first; at least one, at most [`MAX_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,

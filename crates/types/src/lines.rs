@@ -47,7 +47,7 @@ impl Lines {
         if self.left_out == 1 { Verdict::FirstLeftOut } else { Verdict::LeftOut }
     }
 
-    /// Whether its minute is over.
+    /// Whether the minute of these lines is over.
     pub fn is_over(&self, now: Time) -> bool {
         now.since(self.began) >= MINUTE
     }

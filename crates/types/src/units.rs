@@ -139,7 +139,7 @@ impl Probability {
         self.0
     }
 
-    /// One minus this.
+    /// One minus this probability.
     pub fn complement(self) -> Self {
         Probability(1.0 - self.0)
     }
@@ -154,7 +154,7 @@ impl fmt::Display for Probability {
 /// Why a value with a unit could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseUnitError {
-    /// What was being read: "rate", "size", "duration", "probability".
+    /// Kind of value being read: "rate", "size", "duration", "probability".
     pub what: &'static str,
     /// The text that was given.
     pub given: String,

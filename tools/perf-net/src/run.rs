@@ -23,7 +23,7 @@ const PACED_PIECE: usize = (PACED / 500) as usize;
 /// UDP payload of the rows with large packets, bytes: Ethernet's jumbo frames over IPv6.
 const JUMBO: u16 = 8952;
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Debug)]
 pub struct Options {
     /// Bytes of each transfer.
@@ -57,15 +57,15 @@ pub enum Stack {
 /// How the bytes are moved. Rows are compared within one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// As fast as the stack can.
+    /// Full speed of the stack.
     Bulk,
-    /// As fast as the stack can, in packets of [`JUMBO`] bytes.
+    /// Full speed of the stack, in packets of [`JUMBO`] bytes.
     Jumbo,
     /// An application that writes at a fixed rate.
     Paced,
 }
 
-/// What one row measures.
+/// Stack and load that one row measures.
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub stack: Stack,

@@ -17,7 +17,7 @@ use crate::{Digest, engine};
 /// One computation.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Its name, without spaces.
+    /// Name of the case, without spaces.
     pub name: &'static str,
     /// Computes its digest.
     pub run: fn() -> u64,

@@ -1,7 +1,7 @@
 //! Integer digests of deterministic computations.
 //!
-//! The same cases run natively, unoptimised and optimised, and as wasm in an interpreter; CI
-//! compares the digests. To add a computation, add a [`Case`] to `cases.rs`.
+//! Each case runs natively, unoptimised and optimised, and as wasm in an interpreter; CI compares the digests. To add
+//! a computation, add a [`Case`] to `cases.rs`.
 
 mod cases;
 mod digest;

@@ -5,7 +5,7 @@ use super::mask::{Literals, is_word, line_of, mask, words};
 /// A function with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
     /// The line of its `fn`, counted from 1.
     pub line: usize,

@@ -1,4 +1,4 @@
-//! Which crate may import which: the arrows of the architecture, followed transitively.
+//! Imports allowed between crates: the arrows of the architecture, followed transitively.
 
 use std::collections::{BTreeMap, BTreeSet};
 

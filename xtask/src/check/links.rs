@@ -22,7 +22,7 @@ pub fn check(pages: &[SourceFile], exists: &dyn Fn(&str) -> bool) -> Vec<Finding
     findings
 }
 
-/// What is wrong with a link of the page `from`.
+/// Fault of a link of the page `from`, if any.
 fn fault(
     from: &str,
     link: &str,

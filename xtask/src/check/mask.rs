@@ -1,6 +1,6 @@
 //! Blanks the parts of Rust source that are not code.
 
-/// What to do with the text of string and character literals.
+/// Treatment of the text of string and character literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Literals {
     /// Leave it as it is.

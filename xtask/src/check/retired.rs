@@ -72,7 +72,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     for file in files.iter().filter(|file| !TOLD.contains(&file.path.as_str())) {
         let here: Vec<&Retired> = RETIRED.iter().filter(|word| word.is_in(&file.path)).collect();
         for (line, text) in file.text.lines().enumerate() {
-            // What follows a hyphen is half of a term, such as `sliding-window`.
+            // A word that follows a hyphen is half of a term, such as `sliding-window`.
             let halves =
                 |at: &usize| at.checked_sub(1).is_some_and(|at| text.as_bytes()[at] == b'-');
             for (_, word) in words(text).filter(|(at, _)| !halves(at)) {

@@ -10,7 +10,7 @@ pub const FILE_LIMIT: usize = 500;
 /// Lines past which a function breaks the rule.
 pub const FUNCTION_LIMIT: usize = 60;
 
-/// What the size rule says about a set of files.
+/// Findings of the size rule in a set of files.
 #[derive(Debug, Default)]
 pub struct Sizes {
     /// Places past a limit.

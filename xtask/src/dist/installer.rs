@@ -8,7 +8,7 @@ use super::packages::Content;
 use super::{failed, tools};
 use crate::process;
 
-/// What comes before the archive.
+/// Script that precedes the archive.
 const SCRIPT: &str = include_str!("../../../packaging/installer.sh");
 
 /// Makes the installer in `out`.

@@ -9,7 +9,7 @@ use std::process::Command;
 use super::{copy, failed, tools, write};
 use crate::process;
 
-/// What is packed.
+/// Content of a package.
 #[derive(Clone, Copy, Debug)]
 pub struct Content<'a> {
     /// The directory laid out as below `/usr`.

@@ -66,7 +66,7 @@ fn a_deb_is_made_unpacked_and_run() {
     let root = place.0.join("installed");
     output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&root));
     runs(&root);
-    // The same content gives the same bytes.
+    // Equal content gives equal bytes.
     let first = fs::read(&package).unwrap();
     packages::deb(place.content(&tree), &place.0).unwrap();
     assert!(fs::read(&package).unwrap() == first, "the package is not reproducible");
@@ -113,7 +113,7 @@ fn an_installer_installs_renews_and_removes() {
         command.arg(&made).arg(format!("--prefix={}", root.join("usr").display())).args(args);
         command
     };
-    // What was there before stays, and an earlier version's files go.
+    // Files that were there before stay, and an earlier version's files go.
     let (own, old) = (root.join("usr/share/doc/own"), "share/doc/anabranch/OLD");
     fs::create_dir_all(root.join("usr/share/doc/anabranch")).unwrap();
     fs::write(&own, "").unwrap();

@@ -85,7 +85,7 @@ async fn give_up(endpoint: &Endpoint, to: &str) -> Failure {
 /// Asks the server at the other end of `connection`, takes part, and reports.
 ///
 /// # Errors
-/// When it refuses, or the connection fails.
+/// When the server refuses, or the connection fails.
 pub(super) async fn measure(args: &ClientArgs, connection: &Connection) -> Result<(), Failure> {
     let request = request(args);
     let Measured { report, interrupted } =
@@ -103,14 +103,14 @@ pub(super) async fn measure(args: &ClientArgs, connection: &Connection) -> Resul
     Ok(())
 }
 
-/// What was measured.
+/// Result of a measurement.
 struct Measured {
     report: Report,
     /// The measurement was interrupted, and the other side was not asked for its figures.
     interrupted: bool,
 }
 
-/// What `args` ask of the server.
+/// The request to the server that `args` describe.
 fn request(args: &ClientArgs) -> Request {
     let time = match args.bytes {
         // The measurement ends after that many bytes.
@@ -177,7 +177,7 @@ async fn open(connection: &Connection, class: TrafficClass) -> Result<Halves, st
     connection.open_bi(class).await.map_err(std::io::Error::from)
 }
 
-/// The other side's figures, as far as this side knows them.
+/// The server's figures, as far as this side knows them.
 fn seen_from_here(ours: &Figures) -> Figures {
     Figures {
         sent: ours.received.clone(),

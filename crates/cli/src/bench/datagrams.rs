@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::inbox::{HEAD, Inbox, head};
 use super::traffic::{Budget, Done, Meter};
 
-/// What one side has sent and seen.
+/// Datagrams sent and received by one side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     sent: Arc<AtomicU64>,
@@ -27,7 +27,7 @@ impl Counts {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// What has been received.
+    /// Counters of the datagrams received.
     pub(super) fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }

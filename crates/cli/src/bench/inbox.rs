@@ -16,10 +16,10 @@ pub(super) fn head(number: u64, sent: Duration) -> [u8; HEAD] {
     head
 }
 
-/// What has been received.
+/// Counters of the datagrams received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inbox {
-    /// One more than the highest number.
+    /// Highest datagram number received, plus one.
     next: u64,
     received: u64,
     out_of_order: u64,
@@ -29,7 +29,7 @@ pub(super) struct Inbox {
     transit: Option<i64>,
     /// Numbers below are not counted any more.
     from: u64,
-    /// How many the sender has sent, once it says so.
+    /// Datagrams that the sender has sent, once it says so.
     sent: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ impl Inbox {
         self.sent = Some(sent);
     }
 
-    /// Whether all that were sent are here.
+    /// Whether all datagrams sent have arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.sent.is_some_and(|sent| self.received >= sent.saturating_sub(self.from))
     }
@@ -83,7 +83,7 @@ impl Inbox {
         (self.from, self.received, self.out_of_order) = (self.next, 0, 0);
     }
 
-    /// What was seen since the beginning or [`Inbox::omit`].
+    /// Figures since the beginning or [`Inbox::omit`].
     pub(super) fn seen(&self) -> Seen {
         let sent = self.sent.unwrap_or(self.next).max(self.next);
         let lost = sent.saturating_sub(self.from).saturating_sub(self.received);
@@ -93,7 +93,7 @@ impl Inbox {
 }
 
 impl Seen {
-    /// What came after `before`; a datagram that was counted as lost and came late reduces the losses.
+    /// Figures since `before`; a datagram that was counted as lost and came late reduces the losses.
     pub(super) fn since(&self, before: &Seen) -> Seen {
         Seen {
             received: self.received.saturating_sub(before.received),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::inbox::Seen;
 
-/// One interval.
+/// Figures of one interval.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Interval {
     pub(super) streams: Vec<Span>,
@@ -20,7 +20,7 @@ pub(super) struct Interval {
     path_totals: BTreeMap<String, PathTotals>,
 }
 
-/// What this side has carried so far.
+/// Data carried by this side so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
     /// Bytes sent and received of each stream.
@@ -62,14 +62,14 @@ pub(super) struct Reception {
     pub(super) jitter_ms: f64,
 }
 
-/// What a path carried over a time; bytes are those on the wire.
+/// Figures of a path over a time; bytes are those on the wire.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct PathSpan {
-    /// Its interface, or the name that it was given.
+    /// The path's interface, or the name that it was given.
     pub(super) path: String,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
-    /// Its share of what the streams carried; the shares of all paths add up to the whole.
+    /// The path's share of the streams' rate; the shares of all paths add up to the whole.
     pub(super) bits_per_second: f64,
     /// Rate on the wire, with headers, repairs and what was lost.
     pub(super) wire_bits_per_second: f64,
@@ -96,7 +96,7 @@ impl Span {
         Span { start, end, seconds, bytes, bits_per_second: rate, ..Span::default() }
     }
 
-    /// The same span with these figures of datagrams.
+    /// Adds figures of datagrams to the span.
     pub(super) fn with(self, datagrams: Option<Datagrams>) -> Self {
         Span { datagrams, ..self }
     }
@@ -152,7 +152,7 @@ impl Interval {
         }
     }
 
-    /// The same interval, left out of the results.
+    /// Marks the interval as left out of the results.
     pub(super) fn omitted(self) -> Self {
         let omitted = |span: Span| Span { omitted: true, ..span };
         Interval {
@@ -163,7 +163,7 @@ impl Interval {
         }
     }
 
-    /// What each path carried since this interval, over this many seconds.
+    /// Figures of each path since this interval, over this many seconds.
     pub(super) fn paths_since(&self, paths: &[NamedPath], seconds: f64) -> Vec<PathSpan> {
         let before = |path: &NamedPath| self.path_totals.get(&path.name).copied();
         let spans =
@@ -172,7 +172,7 @@ impl Interval {
     }
 }
 
-/// What was sent and seen after `before`.
+/// Datagrams sent and received after `before`.
 fn datagrams(now: &Totals, before: &Totals) -> (Option<Datagrams>, Option<Datagrams>) {
     let Some((sent, seen)) = &now.datagrams else { return (None, None) };
     let (sent_before, seen_before) = before.datagrams.unwrap_or_default();

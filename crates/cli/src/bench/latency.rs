@@ -132,11 +132,11 @@ pub(super) async fn echo((mut send, mut receive): (SendStream, RecvStream)) {
             return;
         }
     }
-    // The other side has ended, or the connection has.
+    // The client has ended, or the connection has.
     let _ = send.finish();
 }
 
-/// Both measurements.
+/// Round-trip times over the idle and the loaded connection.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Latency {
     message_bytes: usize,

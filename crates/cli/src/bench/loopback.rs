@@ -1,4 +1,4 @@
-//! Both sides in this process, each with a thread and a runtime of its own.
+//! Runs client and server in this process, each with a thread and a runtime of its own.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;

@@ -25,10 +25,10 @@ pub const MAX_TIME: Duration = Duration::from_secs(3600);
 /// Longest message, bytes: the figures of [`MAX_STREAMS`] streams fit.
 const MAX_MESSAGE: u32 = 64 << 10;
 
-/// What the client wants.
+/// The client's request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// At most [`VERSION`].
+    /// Version of the exchange, at most [`VERSION`].
     pub version: u32,
     /// Senders stop after this many seconds, if not after this many bytes.
     pub seconds: f64,
@@ -78,7 +78,7 @@ mod peer_text {
     }
 }
 
-/// One side's figures.
+/// Figures of one side of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Bytes given to each stream.

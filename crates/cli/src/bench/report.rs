@@ -21,7 +21,7 @@ pub(super) struct Report {
     pub(super) end: End,
 }
 
-/// What was measured.
+/// Conditions of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Start {
     pub(super) version: String,
@@ -32,7 +32,7 @@ pub(super) struct Start {
     pub(super) test_start: TestStart,
 }
 
-/// When it was measured.
+/// Time of the report.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Timestamp {
     /// Universal time (RFC 3339).
@@ -49,7 +49,7 @@ pub(super) struct Connected {
     pub(super) remote: SocketAddr,
 }
 
-/// What was asked for.
+/// Parameters of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TestStart {
     pub(super) protocol: &'static str,
@@ -75,16 +75,16 @@ pub(super) struct TestStart {
 pub(super) struct End {
     pub(super) streams: Vec<StreamEnd>,
     pub(super) paths: Vec<PathSpan>,
-    /// From this side to the other: as written here, and as read there.
+    /// Direction from this side to the other: as written here, and as read there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) upload: Option<Direction>,
-    /// From the other side to this.
+    /// Direction from the other side to this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) download: Option<Direction>,
-    /// As in iperf3: the direction from client to server, or the only one that was measured.
+    /// iperf3's sums: the direction from client to server, or the only one that was measured.
     pub(super) sum_sent: Span,
     pub(super) sum_received: Span,
-    /// How datagrams were received in that direction.
+    /// How datagrams were received in the direction of `sum_sent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sum: Option<Span>,
     /// How long small messages took, if that was asked.
@@ -94,7 +94,7 @@ pub(super) struct End {
     pub(super) cpu_seconds_per_gb: Option<CpuShare>,
 }
 
-/// Both ends of a stream.
+/// Figures of both ends of a stream.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct StreamEnd {
     pub(super) sender: Span,
@@ -104,7 +104,7 @@ pub(super) struct StreamEnd {
     pub(super) udp: Option<Span>,
 }
 
-/// One direction.
+/// Figures of one direction.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Direction {
     pub(super) sent: Span,
@@ -121,7 +121,7 @@ pub(super) struct CpuShare {
     pub(super) remote: f64,
 }
 
-/// What was measured, to be put in order.
+/// Figures of a measurement, from which the report is made.
 #[derive(Debug)]
 pub(super) struct Measurement {
     pub(super) intervals: Vec<Interval>,

@@ -18,7 +18,7 @@ pub(super) fn columns() -> usize {
     })
 }
 
-/// One interval: a line, or more where `width` columns are too few.
+/// Text of one interval: a line, or more where `width` columns are too few.
 pub(super) fn line(interval: &Interval, width: usize) -> String {
     let sum = &interval.sum;
     let mut parts = vec![format!("{:5.1}-{:<5.1} s", sum.start, sum.end)];

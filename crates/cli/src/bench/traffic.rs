@@ -58,7 +58,7 @@ struct Mark {
     datagrams_sent: u64,
 }
 
-/// What a task did, and for how long.
+/// Direction of a task that has ended, and how long it took.
 #[derive(Debug)]
 pub(super) enum Done {
     Sent(Duration),
@@ -143,7 +143,7 @@ impl Traffic {
         };
     }
 
-    /// What each stream has carried so far: sent, received.
+    /// Bytes that each stream has carried so far: sent, received.
     pub(super) fn totals(&self) -> Vec<(u64, u64)> {
         let load = |meter: &Arc<Meter>| {
             (meter.sent.load(Ordering::Relaxed), meter.received.load(Ordering::Relaxed))
@@ -156,7 +156,7 @@ impl Traffic {
         (self.datagrams.sent(), self.datagrams.inbox().seen())
     }
 
-    /// When it began.
+    /// When the traffic began.
     pub(super) fn started(&self) -> Instant {
         self.started
     }

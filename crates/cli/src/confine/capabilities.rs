@@ -12,8 +12,8 @@ use super::Needs;
 /// Drops all capabilities that are not needed, in this thread and in those that it starts.
 pub(super) fn keep(needs: &Needs) -> io::Result<()> {
     let kept = kept(needs);
-    // These two may fail: only root may lower the bounding set, and old kernels have no ambient set. Both matter only to
-    // programs that the process starts, and it starts none.
+    // The next two calls may fail: only root may lower the bounding set, and old kernels have no ambient set. Both
+    // matter only to programs that the process starts, and it starts none.
     for capability in CapabilitySet::all().difference(kept).iter() {
         let _ = remove_capability_from_bounding_set(capability);
     }

@@ -10,7 +10,7 @@ use landlock::{
 
 use super::{Kernel, Needs};
 
-/// What is asked of the kernel; an older one does as much of it as it can.
+/// Landlock version asked for; an older kernel applies as much of it as it can.
 const VERSION: ABI = ABI::V6;
 const _: () = assert!(VERSION as u8 == Kernel::NEWEST);
 
@@ -89,7 +89,7 @@ fn allow<'a>(
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     for path in paths {
-        // What does not exist is not needed.
+        // A path that does not exist is not needed.
         let Ok(fd) = PathFd::new(path) else { continue };
         // A file has fewer kinds of access than a directory.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(VERSION) };

@@ -57,7 +57,7 @@ fn refused(what: &str, error: &dyn Display) -> Failure {
     ))
 }
 
-/// What to do about `error`, if `path` cannot be read because this process is confined, and not because of the
+/// Advice about `error`, if `path` cannot be read because this process is confined, and not because of the
 /// permissions of the file; else nothing.
 pub fn explain(path: &Path, error: &io::Error) -> &'static str {
     // access(2) judges by the permissions alone.
@@ -71,7 +71,7 @@ pub fn explain(path: &Path, error: &io::Error) -> &'static str {
     }
 }
 
-/// What this kernel can do.
+/// Features of this kernel that can confine a command.
 pub fn kernel() -> Option<Kernel> {
     let seccomp = Path::new("/proc/sys/kernel/seccomp").is_dir();
     Some(Kernel { landlock: files::version(), seccomp })

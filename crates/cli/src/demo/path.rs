@@ -9,9 +9,9 @@ use anabranch_policy::PolicySpec;
 /// A path as it is given to the demo.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DemoPath {
-    /// Its links.
+    /// The path's links, forward and reverse.
     pub links: PathConfig,
-    /// Congestion control on it, if not the profile's choice.
+    /// Congestion control on the path, if not the profile's choice.
     pub congestion: Option<PolicySpec>,
 }
 

@@ -35,9 +35,9 @@ const MARKS_ONLY: &str = "ecn-reno";
 /// When the sender stops.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Goal {
-    /// After this long.
+    /// After a time.
     Time(Duration),
-    /// After this many bytes.
+    /// After a number of bytes.
     Size(u64),
     /// At the end of a file.
     File(PathBuf),
@@ -89,7 +89,7 @@ impl Plan {
         })
     }
 
-    /// What the user should know before the demo starts, if anything.
+    /// Warning if congestion control needs ECN marks and its path makes none.
     pub(super) fn warning(&self) -> Option<String> {
         let overflows = |(number, path): &(usize, &PathConfig)| {
             needs_marks(self.profile.congestion_of(PathId(*number as u32))) && !marks(&path.forward)
@@ -105,7 +105,7 @@ impl Plan {
     pub(super) fn profile_alone(&self, number: usize) -> Profile {
         let own = self.profile.congestion_of(PathId(number as u32)).clone();
         let mut profile = self.profile.clone();
-        // It was checked when it was given.
+        // The policy was checked when it was given.
         let _ = profile.set_path_congestion(PathId(0), own);
         profile
     }

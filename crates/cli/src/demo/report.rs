@@ -31,7 +31,7 @@ pub(super) struct Report {
     pub(super) sha256_ok: bool,
     #[serde(serialize_with = "rounded")]
     pub(super) goodput_mbps: f64,
-    /// What the links could have delivered: the time average of Σ rate·(1 − loss).
+    /// Erasure capacity of the links: the time average of Σ rate·(1 − loss).
     #[serde(serialize_with = "rounded")]
     pub(super) erasure_capacity_mbps: f64,
     /// Application bits over what the links could have delivered.
@@ -40,7 +40,7 @@ pub(super) struct Report {
     /// The fastest path alone; 0 if none alone carries anything.
     #[serde(serialize_with = "rounded")]
     pub(super) best_single_path_mbps: f64,
-    /// The same demo in virtual time; 0 if nothing got through.
+    /// Goodput of the demo in virtual time; 0 if nothing got through.
     #[serde(serialize_with = "rounded")]
     pub(super) simulated_mbps: f64,
     /// Lateness of the worst emulated link, 99th percentile and maximum: what a busy machine adds to its
@@ -83,7 +83,7 @@ pub(super) struct PathReport {
     pub(super) ecn_marks: u64,
     /// Packets that found the link's queue full.
     pub(super) queue_drops: u64,
-    /// What came out of the link, headers included.
+    /// Rate at the link's output, headers included.
     #[serde(serialize_with = "rounded")]
     pub(super) mbps: f64,
 }

@@ -9,7 +9,7 @@ use crate::rows::{BAR, bar};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) name: String,
-    /// What arrived at the far end, headers included, and what the link carries at most.
+    /// Rate at the far end, headers included, and the link's rate.
     pub(super) mbps: f64,
     pub(super) rate_mbps: f64,
     /// Smoothed round-trip time, once there is one.

@@ -41,7 +41,7 @@ pub(super) struct Outcome {
     /// From the first handshake datagram to the last byte delivered, on the relay's clock.
     pub(super) first: Time,
     pub(super) last: Time,
-    /// What the links could have delivered in that time, bits.
+    /// Erasure capacity of the links from `first` to `last`, bits.
     pub(super) capacity_bits: f64,
     /// The sender's and the links' figures at the end, and the paths' addresses at the relay.
     pub(super) stats: ConnectionStats,
@@ -58,7 +58,7 @@ impl Outcome {
     }
 }
 
-/// Both ends and the links between them.
+/// Sender, receiver and the links between them.
 struct Setup {
     relay: Arc<Relay>,
     sender: Endpoint,
@@ -87,7 +87,7 @@ impl Setup {
     }
 }
 
-/// What the receiver read.
+/// Data that the receiver read.
 struct Received {
     bytes: u64,
     digest: Digest,
@@ -98,7 +98,7 @@ struct Received {
 /// Runs the transfer, showing it on `screen`.
 ///
 /// # Errors
-/// When it does not reach its end; a wrong SHA-256 is not an error here.
+/// When the transfer does not reach its end; a wrong SHA-256 is not an error here.
 pub(super) async fn run(
     plan: &Plan,
     source: Source,
@@ -257,7 +257,7 @@ fn lost(arrived: &AtomicU64, error: &io::Error) -> Failure {
     stopped(arrived.load(Ordering::Relaxed), why)
 }
 
-/// What the sending side has beside the data.
+/// State of the sending side beside the data.
 struct Sender {
     connection: Connection,
     goal: Goal,

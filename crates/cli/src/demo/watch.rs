@@ -24,7 +24,7 @@ pub(super) struct Watch {
     connection: Connection,
     arrived: Arc<AtomicU64>,
     size: Option<u64>,
-    /// What was seen in the last [`SPAN`], oldest first.
+    /// Readings of the last [`SPAN`], oldest first.
     past: VecDeque<Glance>,
 }
 

@@ -1,4 +1,4 @@
-//! What `doctor` found on the machine and the links, not yet judged.
+//! Facts that `doctor` found on the machine and the links, not yet judged.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,30 +12,30 @@ use crate::confine::Kernel;
 pub struct Facts {
     /// This machine.
     pub machine: Machine,
-    /// Its interfaces with an address, loopback left out.
+    /// This machine's interfaces with an address, loopback left out.
     pub interfaces: Vec<Interface>,
     /// The peer, if one was named.
     pub peer: Option<Peer>,
 }
 
-/// What concerns all links.
+/// Facts that concern all links.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The program runs as root.
     pub root: bool,
-    /// What the kernel can do to confine commands; `None` where nothing is known of it.
+    /// Kernel features that can confine commands; `None` where nothing is known of them.
     pub kernel: Option<Kernel>,
     /// The user has turned confinement off.
     pub unconfined: bool,
     /// The clock shows a time at which this program existed.
     pub clock_is_set: bool,
-    /// What a UDP socket can do; `None` if none could be made.
+    /// Capabilities of a UDP socket; `None` if none could be made.
     pub socket: Option<Socket>,
     /// Some interface has an IPv6 address and a route.
     pub ipv6: bool,
 }
 
-/// What a UDP socket can do.
+/// Capabilities of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Socket {
     /// Most datagrams sent with one call; 1 without segmentation offload.
@@ -53,13 +53,13 @@ pub struct Socket {
 /// A network interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its addresses.
+    /// Addresses of the interface.
     pub addresses: Vec<IpAddr>,
-    /// It is switched on and has a carrier.
+    /// The interface is switched on and has a carrier.
     pub running: bool,
-    /// Result of binding a socket to it.
+    /// Result of binding a socket to the interface.
     pub binding: Binding,
     /// The reverse-path filter in force for IPv4: 0 none, 1 strict, 2 loose (RFC 3704); `None` if the
     /// system does not tell.
@@ -72,11 +72,11 @@ pub struct Interface {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binding {
-    /// It works.
+    /// Binding works.
     Works,
-    /// It is not permitted.
+    /// Binding is not permitted.
     Denied,
-    /// It was not tried or failed for another reason.
+    /// Binding was not tried or failed for another reason.
     Unknown,
 }
 
@@ -115,9 +115,9 @@ pub struct Path {
     pub local: IpAddr,
     /// The peer's address.
     pub remote: SocketAddr,
-    /// Result of trying it.
+    /// Result of trying the link.
     pub outcome: Outcome,
-    /// What was measured, if there was an answer.
+    /// Measurements, if the peer answered.
     pub measured: Option<Measured>,
 }
 
@@ -144,31 +144,31 @@ pub struct Measured {
     pub rtt_median_ms: Option<f64>,
     /// Packets to the peer whose fate is known.
     pub sent: u64,
-    /// Of these, lost.
+    /// Packets to the peer that were lost.
     pub lost: u64,
     /// Packets that the peer sent, as far as their numbers tell.
     pub peer_sent: u64,
-    /// Of these, lost.
+    /// Packets from the peer that were lost.
     pub peer_lost: u64,
     /// Packets to the peer marked as ECN-capable and acknowledged, at most.
     pub ecn_sent: u64,
-    /// Of the ECN-capable ones, arrived with the mark.
+    /// ECN-capable packets that arrived with the mark.
     pub ecn_arrived: u64,
-    /// Of the ECN-capable ones, arrived with Congestion Experienced.
+    /// ECN-capable packets that arrived with Congestion Experienced.
     pub ecn_ce: u64,
     /// The longest IP packets that were shown to pass to the peer, bytes.
     pub mtu: u32,
     /// The longest IP packets that the settings of the peer and of this program allow, bytes.
     pub mtu_limit: u32,
-    /// What filling the link showed, if that was asked for.
+    /// Results of filling the link, if that was asked for.
     pub load: Option<Load>,
-    /// Why it could not be filled, if that was asked for.
+    /// Why the link could not be filled, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_failed: Option<String>,
     /// The recording in short, if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// Why it could not be recorded, if that was asked for.
+    /// Why the link could not be recorded, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_failed: Option<String>,
 }

@@ -14,7 +14,7 @@ use super::facts::Facts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// As it should be.
+    /// Works as it should.
     Ok,
     /// Works, though not as well as it could; or worth knowing.
     Note,
@@ -22,18 +22,18 @@ pub enum Severity {
     Problem,
 }
 
-/// One thing that was judged.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// How bad the finding is.
     pub severity: Severity,
-    /// What was looked at: a fixed word for programs.
+    /// Name of the check: a fixed word for programs.
     pub check: &'static str,
-    /// What it is about: `machine`, `peer`, or a link's name.
+    /// Subject of the check: `machine`, `peer`, or a link's name.
     pub subject: String,
-    /// What was found, in one line.
+    /// Result of the check, in one line.
     pub what: String,
-    /// What to do about it, in one line, if there is something.
+    /// Advice to the user, in one line, if there is any.
     #[serde(rename = "do")]
     pub advice: Option<String>,
 }

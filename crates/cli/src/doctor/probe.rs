@@ -280,7 +280,7 @@ async fn measure(connection: &Connection, pings: u16) -> Option<Measured> {
     })
 }
 
-/// The one path of a connection.
+/// Statistics of a connection's only path.
 pub(super) fn only_path(connection: &Connection) -> Option<PathStats> {
     connection.stats()?.paths.first().copied()
 }

@@ -14,7 +14,7 @@ const WIDTH: usize = 100;
 /// Where the text of a finding begins.
 const INDENT: usize = 26;
 
-/// What `--json` prints. Fields are added in later versions; none changes its meaning.
+/// Output of `--json`. Fields are added in later versions; none changes its meaning.
 #[derive(Serialize)]
 struct Report<'a> {
     verdict: Severity,

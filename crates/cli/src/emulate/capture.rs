@@ -41,7 +41,7 @@ impl Capturing {
     /// Begins a file for the link called `link`; the tap goes to the emulator.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub(super) fn begin(
         link: &str,
         file: &Path,

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use super::args::EmulateArgs;
 use crate::failure::Failure;
 
-/// What runs at the sides.
+/// Programs that run at the two sides.
 pub(super) struct Commands {
     client: Option<Child>,
     server: Option<Child>,

@@ -78,7 +78,7 @@ struct LinkReport {
     queue_p95_ms: f64,
 }
 
-/// What was run.
+/// A run of `emulate` to report on.
 pub(super) struct Run<'a> {
     pub(super) scenario: Option<String>,
     pub(super) seed: u64,

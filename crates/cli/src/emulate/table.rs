@@ -20,11 +20,11 @@ const REVERSE: &str = ".reverse";
 pub(super) struct Watch {
     rows: Vec<Pair>,
     width: usize,
-    /// What was seen in the last [`SPAN`], oldest first.
+    /// Readings of the last [`SPAN`], oldest first.
     past: VecDeque<(Time, Vec<LinkCounters>)>,
 }
 
-/// The two directions of a link, by their numbers.
+/// Numbers of a link's two directions.
 #[derive(Clone)]
 struct Pair {
     name: String,
@@ -43,7 +43,7 @@ pub(super) struct Row {
 /// One direction of a link over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Way {
-    /// What arrived, and what the link carries at most now, Mb/s.
+    /// Rate that arrived, and the link's rate now, Mb/s.
     pub(super) mbps: f64,
     pub(super) rate_mbps: f64,
     /// Time until what is queued now has left.

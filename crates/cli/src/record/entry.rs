@@ -8,7 +8,7 @@ use anabranch_results::trace::Symbol;
 use anabranch_types::Time;
 use serde::{Deserialize, Serialize};
 
-/// What [`Header::kind`] says in every recording.
+/// Value of [`Header::kind`] in every recording.
 pub const KIND: &str = "anabranch-recording";
 /// The version of the format described here; raised when a reader of the old one would misread it.
 pub const FORMAT: u32 = 2;
@@ -35,7 +35,7 @@ pub struct Header {
 pub struct Line {
     /// Nanoseconds since the sender's endpoint started.
     pub t: u64,
-    /// What happened.
+    /// The event or decision.
     #[serde(flatten)]
     pub entry: Entry,
 }
@@ -43,7 +43,7 @@ pub struct Line {
 /// A name given by a policy or the core.
 pub type Word = Cow<'static, str>;
 
-/// One thing that happened or was decided; the fields are those of [`Observation`].
+/// An event or decision; the fields are those of [`Observation`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Entry {
@@ -95,7 +95,7 @@ impl Line {
 }
 
 impl Entry {
-    /// What a recording says of an observation; `None` if it is about single packets.
+    /// The entry for an observation; `None` if it is about single packets.
     fn of(observation: &Observation) -> Option<Self> {
         Some(match *observation {
             Observation::Scheduled { path, what, symbol, reason } => {

@@ -66,7 +66,7 @@ impl Recorder {
     /// Completes the recording.
     ///
     /// # Errors
-    /// When something could not be written; then no file is left.
+    /// When the recording could not be written; then no file is left.
     pub fn finish(self) -> Result<(), Failure> {
         let missed = self.missed.load(Ordering::Relaxed);
         // A thread that failed does not listen any more; joining it tells why.

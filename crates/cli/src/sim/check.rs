@@ -10,7 +10,7 @@ use super::load;
 use crate::failure::Failure;
 use crate::{format, output};
 
-/// What would run.
+/// Summary of the runs that a scenario describes.
 #[derive(Serialize)]
 struct Outlook {
     name: String,
@@ -38,7 +38,7 @@ struct Answer<'a> {
 /// Checks a scenario, or prints the schema of all.
 ///
 /// # Errors
-/// As [`super::run`].
+/// The errors of [`super::run`].
 pub(super) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let Some(file) = args.file.as_deref().filter(|_| !args.schema) else {
         return output::print(&(Scenario::json_schema().trim_end().to_owned() + "\n"));

@@ -21,7 +21,7 @@ const SIMILAR: [&str; 8] = [
     "FreeSans",
 ];
 
-/// What a figure is written as.
+/// File format of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Lines and texts, for pages and for changes by hand
@@ -81,7 +81,7 @@ impl Drawing {
     /// A figure as it is written in `format`.
     ///
     /// # Errors
-    /// In words, if it cannot be drawn.
+    /// The reason in words, if the figure cannot be drawn.
     pub(super) fn draw(&self, svg: &str, format: Format) -> Result<Vec<u8>, String> {
         match format {
             Format::Svg => Ok(svg.as_bytes().to_vec()),

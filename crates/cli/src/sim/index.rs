@@ -19,9 +19,9 @@ padding:.5rem}img{width:100%;height:auto}figcaption{font-size:.85rem;overflow-wr
 #[derive(Debug, PartialEq)]
 struct Shown {
     file: String,
-    /// Its title, escaped as in the SVG.
+    /// Title of the figure, escaped as in the SVG.
     title: String,
-    /// The same figure in other formats.
+    /// Files of the figure in other formats.
     others: Vec<String>,
 }
 

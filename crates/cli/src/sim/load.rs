@@ -46,7 +46,7 @@ fn with_files<R>(
     Ok(load(&text, &file.display().to_string(), &mut beside))
 }
 
-/// As [`load`], shortened if `quick`; mistakes become a failure by [`refuse`].
+/// Loads a scenario, shortened if `quick`; mistakes become a failure by [`refuse`].
 fn load_right(file: &Path, settings: &[String], quick: bool) -> Result<Scenario, Failure> {
     let scenario = load(file, settings)?.map_err(|mistakes| refuse(&mistakes))?;
     if quick { scenario.quick().map_err(|mistakes| refuse(&mistakes)) } else { Ok(scenario) }

@@ -15,7 +15,7 @@ const NAMED_POINTS: usize = 5;
 /// Takes over the runs kept in any of the directories, and writes tables and a summary of them.
 ///
 /// # Errors
-/// As [`super::run`]; runs that are missing are a failure.
+/// The errors of [`super::run`]; runs that are missing are a failure.
 pub(super) fn merge(args: &MergeArgs) -> Result<(), Failure> {
     let (first, others) = args
         .directories

@@ -46,7 +46,7 @@ struct PlannedRun {
 /// Prints the runs, or how much there is to do.
 ///
 /// # Errors
-/// As [`super::run`].
+/// The errors of [`super::run`].
 pub(super) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     let sweep = load_sweep(&args.scenario)?;
     if args.json {

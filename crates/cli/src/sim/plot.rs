@@ -18,7 +18,7 @@ use crate::{format, output};
 /// Draws what `args` ask for.
 ///
 /// # Errors
-/// As [`super::run`].
+/// The errors of [`super::run`].
 pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let provenance = Manifest::of(&args.directory).map_err(failure)?.provenance;
     // The page shows the SVG.
@@ -106,7 +106,7 @@ fn own(directory: &Path) -> Result<Vec<(String, Figure)>, Failure> {
     Ok(named.collect())
 }
 
-/// What a table holds of the metrics wanted.
+/// Reads a table's rows of the metrics wanted.
 fn read(
     directory: &Path,
     name: &str,
@@ -136,7 +136,7 @@ fn unknown(directory: &Path, metric: &str) -> Failure {
                 known.push(row.metric.to_owned());
             }
         };
-        // What cannot be read now was reported above.
+        // A table that cannot be read was reported by `read`.
         let _ = tables::read(directory, name, &mut visit);
     }
     known.sort();

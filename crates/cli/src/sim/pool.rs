@@ -12,7 +12,7 @@ use anabranch_sim::scenario::{RunError, RunOptions, Scenario};
 use super::traces::{Tracer, Traces};
 use crate::failure::Failure;
 
-/// What to run, and how.
+/// Runs to make, and how.
 pub(super) struct Work<'a> {
     pub(super) scenario: &'a Scenario,
     /// Runs that are not finished yet.

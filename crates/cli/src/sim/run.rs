@@ -19,7 +19,7 @@ use crate::{format, interrupt, output};
 /// Runs what is not finished yet and reports all of it.
 ///
 /// # Errors
-/// As [`super::run`]; a claim of the scenario that fails is a failure.
+/// The errors of [`super::run`]; a claim of the scenario that fails is a failure.
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let sweep = load_sweep(&args.scenario)?;
     let chosen = selected(args, &sweep)?;
@@ -70,7 +70,7 @@ pub(super) fn show(
 /// Whether every claim holds or is open.
 ///
 /// # Errors
-/// When one fails.
+/// When a claim fails.
 pub(super) fn held(summary: &Summary) -> Result<(), Failure> {
     let judged = |word: &str| summary.claims.iter().filter(|c| c.verdict == Some(word)).count();
     let failed = judged("fails");
@@ -82,7 +82,7 @@ pub(super) fn held(summary: &Summary) -> Result<(), Failure> {
     Err(Failure::failed(format!("{failed} of {all} of the scenario {verb}")))
 }
 
-/// What a part of the runs prints as JSON.
+/// JSON output of a part of the runs.
 #[derive(Serialize)]
 struct Part<'a> {
     scenario: &'a str,

@@ -14,7 +14,7 @@ pub struct Seeds {
 const MOST: u64 = 10_000_000;
 
 impl Seeds {
-    /// Each of them.
+    /// Every seed, in ascending order.
     pub(super) fn all(self) -> Vec<u64> {
         RangeInclusive::new(self.first, self.last).collect()
     }

@@ -26,7 +26,7 @@ pub(super) fn selected(args: &RunArgs, sweep: &Sweep) -> Result<Vec<RunId>, Fail
     }
 }
 
-/// What `sim plan --json` prints, as far as it matters here.
+/// Output of `sim plan --json`, as far as it matters here.
 #[derive(Deserialize)]
 struct Plan {
     runs: Vec<Listed>,

@@ -13,7 +13,7 @@ use anabranch_sim::scenario::{DecisionObservers, Plan, Point, Protocol, RunOptio
 use super::run::failure;
 use crate::failure::Failure;
 
-/// Which traces are wanted, and where.
+/// Traces to write, and where.
 #[derive(Debug)]
 pub(super) struct Traces {
     directory: PathBuf,
@@ -44,7 +44,7 @@ impl Traces {
     /// Traces in the directory `traces` of the results.
     ///
     /// # Errors
-    /// When that cannot be made.
+    /// When the directory cannot be made.
     pub(super) fn new(results: &Path, pcapng: bool, qlog: bool) -> Result<Self, Failure> {
         let directory = results.join("traces");
         if pcapng || qlog {
@@ -131,7 +131,7 @@ impl Tracer {
     /// Completes the traces.
     ///
     /// # Errors
-    /// When something could not be written.
+    /// When a trace could not be written.
     pub(super) fn finish(self) -> Result<(), Failure> {
         for qlog in self.qlogs.iter().flat_map(|qlogs| qlogs.begun.take()) {
             qlog.finish().map_err(failure)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Path, Peer, State};
 use crate::format;
 
-/// What runs as of `now`, with the rates since `before`, this many seconds ago.
+/// State of the running commands as of `now`, with the rates since `before`, `seconds` earlier.
 pub(super) fn text(before: &[State], now: &[State], seconds: f64) -> String {
     let mut text = String::new();
     for state in now {

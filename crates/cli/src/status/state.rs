@@ -25,7 +25,7 @@ pub struct State {
 /// A peer of the settings, or a connection with one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Its name in the configuration.
+    /// The peer's name in the configuration.
     pub name: Option<String>,
     pub public_key: String,
     /// The connection's number; none while there is no connection.
@@ -66,7 +66,7 @@ pub struct Forwards {
 }
 
 impl State {
-    /// The same state, with all text escaped so that it may be shown.
+    /// The state with all text escaped, so that it may be shown.
     pub fn escaped(self) -> Self {
         let plain = |text: String| escaped(&text).to_string();
         let path = |path: Path| Path { name: plain(path.name), state: plain(path.state), ..path };

@@ -65,7 +65,7 @@ impl Telling {
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        // If this fails, the next `status` removes the socket.
+        // If removal fails, the next `status` removes the socket.
         let _ = std::fs::remove_file(&self.path);
     }
 }

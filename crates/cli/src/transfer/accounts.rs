@@ -9,14 +9,14 @@ use anabranch_transfer::manifest::MAX_COST;
 
 use super::error::TransferError;
 
-/// What the offers of one peer may cost at a time, however many transfers it has: as much as the largest one.
+/// Highest cost of one peer's offers at a time, however many transfers it has: that of the largest offer.
 const MOST: usize = MAX_COST;
 
 /// The accounts of all peers. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Accounts(Arc<Mutex<BTreeMap<[u8; 32], usize>>>);
 
-/// What one offer costs, for as long as it is kept.
+/// Cost of one offer, charged until this is dropped.
 #[derive(Debug)]
 pub(super) struct Account {
     all: Accounts,

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long the last words to a peer may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What the peer said.
+/// Input from the peer.
 #[derive(Debug)]
 pub(super) enum Incoming {
     /// Bytes of the current file, as many as had arrived.
@@ -150,7 +150,7 @@ impl Writer {
     /// Tells the peer why the transfer ends here, if it does not know.
     pub(super) async fn fail(&mut self, error: &TransferError) {
         if let Some((code, text)) = error.for_peer() {
-            // What cannot be sent in time is left out.
+            // A message that cannot be sent in time is left out.
             let said =
                 timeout(FAREWELL, self.frame(&Frame::Failed { code, text: text.into() })).await;
             if said.is_ok() {

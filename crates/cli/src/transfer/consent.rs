@@ -1,4 +1,4 @@
-//! What the receiver allows: by options, or by a word on the terminal.
+//! Consent of the receiver: by options, or by a word on the terminal.
 //!
 //! On a terminal a person sees what is offered and says yes or no, unless `--yes` was given. Without a terminal,
 //! running the command is the consent to plain files: whoever ran it has made a ticket, allowed a key or named a
@@ -21,7 +21,7 @@ const LISTED: usize = 20;
 /// Names that a sentence lists.
 const NAMED: usize = 3;
 
-/// What the options allow.
+/// Permissions that the options give.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rules {
     /// `--yes`: take what is offered without a question, and let executables be executable.
@@ -32,7 +32,7 @@ pub(super) struct Rules {
     pub(super) overwrite: bool,
 }
 
-/// What is allowed of one offer.
+/// Permissions granted for one offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Grant {
     /// Files that differ are replaced.
@@ -41,7 +41,7 @@ pub(super) struct Grant {
     pub(super) executable: bool,
 }
 
-/// What is to be done with an offer.
+/// Decision about an offer.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// Take it, and tell the person this, if anything.
@@ -50,7 +50,7 @@ pub(super) enum Verdict {
     Ask,
 }
 
-/// What an offer would do here.
+/// Summary of an offer, compared with the files that exist here.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     amounts: Amounts,
@@ -142,12 +142,12 @@ impl Survey {
         Ok(Verdict::Take(Grant { overwrite: rules.overwrite, executable: rules.yes }, told))
     }
 
-    /// What a person who has said yes has allowed.
+    /// Permissions that a person's yes grants.
     pub(super) fn granted(&self, rules: Rules) -> Grant {
         Grant { overwrite: rules.overwrite || self.existing.count > 0, executable: true }
     }
 
-    /// What a person is asked, without the question itself; all entries, or the first ones.
+    /// Text shown to a person before the question; all entries, or the first ones.
     pub(super) fn question(
         &self,
         sender: &str,

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// Close code used while another transfer has the same ticket, or the peer has as many transfers as it may.
 pub(super) const IN_USE: CloseCode = CloseCode(256);
 
-/// What went wrong, sorted by who can do something about it.
+/// Errors of a transfer, sorted by who can do something about them.
 #[derive(Clone, Debug, Error)]
 pub(super) enum TransferError {
     /// The connection broke or was never made: trying again may help.

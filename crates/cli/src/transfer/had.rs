@@ -1,4 +1,4 @@
-//! What the receiver had of the files before, as the sender learns and counts it.
+//! Bytes of the files that the receiver had before, as the sender learns and counts them.
 
 use std::collections::BTreeMap;
 

@@ -27,13 +27,13 @@ const LOCK: &str = "lock";
 /// Longest file that is read, bytes.
 const MAX_LEN: usize = 1 << 14;
 
-/// What the file says. The secrets in it are erased when it is dropped.
+/// Content of a ticket's file. The secrets in it are erased when it is dropped.
 #[derive(Serialize, Deserialize)]
 struct Record {
     version: u8,
     ticket: String,
     secret_key: String,
-    /// What the sockets were bound to.
+    /// Addresses that the sockets were bound to.
     listen: Vec<SocketAddr>,
     /// The offer that the ticket was used for first.
     offer: Option<String>,
@@ -62,7 +62,7 @@ pub(super) struct Kept {
     pub(super) listen: Vec<SocketAddr>,
     /// The offer that the ticket was used for first.
     offer: Option<[u8; 32]>,
-    /// Where all this is kept, if it is.
+    /// Place of the ticket's file, if the ticket is kept.
     place: Option<Place>,
 }
 
@@ -212,7 +212,7 @@ fn remove_expired(directory: &Path, now: u64) {
             && let Ok(unused) = File::open(&lock).and_then(Locked::new)
             && unused.is_held()
         {
-            // What cannot be removed does no harm.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(&file);
             let _ = fs::remove_file(&lock);
         }

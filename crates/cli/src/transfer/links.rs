@@ -35,7 +35,7 @@ fn replace(place: &Place, target: &Target, old: &Facts) -> Result<(), TransferEr
     place.directory.remove(&beside.new).map_err(failed)?;
     place.directory.link(target.as_str(), &beside.new).map_err(failed)?;
     if place.look()?.as_ref() != Some(old) {
-        // If this fails, the earlier error is still the one to report.
+        // If removal fails, the earlier error is still the one to report.
         let _ = place.directory.remove(&beside.new);
         return Err(changed(place));
     }

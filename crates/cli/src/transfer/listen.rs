@@ -39,7 +39,7 @@ const COME_BACK: Duration = Duration::from_secs(300);
 /// Further connections that an allowed peer may have open while it is checked whether they may begin a transfer.
 const MORE: usize = 4;
 
-/// What the command line chose for a side that listens.
+/// Settings of a side that listens, from the command line.
 pub(super) struct Listening<'a> {
     pub(super) args: &'a ListenArgs,
     pub(super) common: &'a CommonArgs,
@@ -313,7 +313,7 @@ use Served::{Ended, Replaced};
 /// A transfer with an allowed peer, beside others.
 struct Standing {
     connection: Connection,
-    /// What is printed about the peer, over all its transfers.
+    /// Lines printed about the peer, over all its transfers.
     lines: Limited,
     side: Side,
     report: Report,

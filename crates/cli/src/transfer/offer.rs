@@ -71,7 +71,7 @@ pub(super) async fn offer(
     }
 }
 
-/// What the peer wants.
+/// Reads the names that the peer wants.
 async fn wanted(reader: &mut Reader) -> Result<Vec<Name>, TransferError> {
     let (mut names, mut bytes) = (Vec::new(), 0);
     loop {

@@ -27,7 +27,7 @@ const NOTE_TIME: Duration = Duration::from_secs(1);
 /// Longest note that is read, bytes.
 const MAX_NOTE: u64 = 1 << 16;
 
-/// What the `.state` file says.
+/// Content of the `.state` file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     version: u8,
@@ -119,7 +119,7 @@ impl Partial {
         }
         beside.remove_note(&place.directory).map_err(failed)?;
         let allowed = if executable { 0o777 } else { 0o666 };
-        // Its owner can always resume it; permissions that the sender's owner does not have are removed at the end.
+        // The owner can always resume the file; permissions that the sender's owner lacks are removed at the end.
         let mode = u32::from(entry.mode) & allowed | 0o600;
         let file = place.directory.create_anew(&beside.part, mode).map_err(failed)?;
         let file = lock(file, place)?;
@@ -218,7 +218,7 @@ impl Partial {
 /// Removes what an earlier transfer to `place` left.
 pub(super) fn tidy(place: &Place) {
     let beside = Beside::new(place);
-    // What cannot be removed does no harm, and is removed when the next transfer begins.
+    // A file that cannot be removed does no harm, and is removed when the next transfer begins.
     let _ = beside.remove_note(&place.directory);
     let _ = place.directory.remove(&beside.part);
 }

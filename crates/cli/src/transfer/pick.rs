@@ -3,7 +3,7 @@
 use anabranch_transfer::Name;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-/// What to leave out, and whether links are sent.
+/// Patterns to leave out, and whether links are sent.
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     exclude: Gitignore,
@@ -16,7 +16,7 @@ impl Pick {
     /// one that matches decides.
     ///
     /// # Errors
-    /// If one of them is not a pattern.
+    /// If a line of `exclude` is not a pattern.
     pub(super) fn new(exclude: &[String], links: bool) -> Result<Self, String> {
         let mut lines = GitignoreBuilder::new("");
         for line in exclude {

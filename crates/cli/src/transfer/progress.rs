@@ -25,7 +25,7 @@ pub(super) struct Progress {
     on_disk: Mutex<Option<Instant>>,
 }
 
-/// Who is being asked whether the files are welcome.
+/// The person being asked whether the files are welcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// Nobody, or not any more.
@@ -72,7 +72,7 @@ impl Progress {
         self.asked.store(asked as u8, Ordering::Relaxed);
     }
 
-    /// Who is asked now.
+    /// The person being asked now.
     pub(super) fn asked(&self) -> Asked {
         let asked = self.asked.load(Ordering::Relaxed);
         let all = [Asked::Here, Asked::There];

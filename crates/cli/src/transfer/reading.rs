@@ -13,17 +13,17 @@ use super::error::TransferError;
 use super::hash::Hash;
 use super::source::{Offer, modified, unreadable};
 
-/// What the reading thread has for the peer.
+/// Output of the reading thread for the peer.
 #[derive(Debug)]
 pub(super) enum Outgoing {
     Frame(Frame),
     Data(Vec<u8>),
 }
 
-/// Passes it on; false if the peer's side is gone.
+/// Passes output on; false if the peer's side is gone.
 pub(super) type Send<'a> = &'a mut dyn FnMut(Outgoing) -> bool;
 
-/// What the peer asks for: a file's bytes from an offset on, or the checksum of the bytes before it.
+/// Request of the peer: a file's bytes from an offset on, or the checksum of the bytes before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) index: u32,

@@ -139,7 +139,7 @@ impl Report {
         self.line(&text)
     }
 
-    /// Where this side listens.
+    /// Reports where this side listens.
     pub(super) fn listening(
         self,
         addresses: &[SocketAddr],
@@ -226,7 +226,7 @@ impl Report {
         let End { role, peer, counts, time, paths } = *end;
         let seconds = time.as_secs_f64();
         let bytes = counts.there();
-        // What a lost connection brought was there before the next one, but not before this process.
+        // Bytes of a lost connection were there before the next one, but not before this process.
         let moved = counts.moved + counts.moved_before;
         let kept = bytes.saturating_sub(moved);
         let mbps = if seconds > 0.0 { moved as f64 * 8e-6 / seconds } else { 0.0 };
@@ -265,7 +265,7 @@ impl Report {
         self.line(&text)
     }
 
-    /// As [`done`](Self::done), but a failure to print is no failure: the files are in place anyway.
+    /// Calls [`done`](Self::done); a failure to print is no failure: the files are in place anyway.
     pub(super) fn finished(self, end: &End<'_>) {
         if let Err(failure) = self.done(end) {
             eprintln!("anabranch: {failure}");

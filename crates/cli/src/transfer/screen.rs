@@ -38,7 +38,7 @@ const COLUMNS: usize = 80;
 #[derive(Debug)]
 pub(super) struct Screen(Option<JoinHandle<()>>, Option<ProgressBar>);
 
-/// What is shown.
+/// A transfer to show, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     /// The connection whose paths are shown.
@@ -104,12 +104,12 @@ async fn show(shown: Shown, bar: Option<ProgressBar>) {
     }
 }
 
-/// What is being waited for, if that takes long. `silence`: for how long the other side has been silent.
+/// Reason for a long wait, if there is one. `silence`: for how long the other side has been silent.
 fn waiting(progress: &Progress, silence: Option<Duration>) -> Option<String> {
     if progress.asked() == Asked::There {
         return Some("waiting for the other side to accept the files".to_owned());
     }
-    // What came over a lost connection must be safe on disk before another is made.
+    // Data of a lost connection must be safe on disk before another is made.
     if let Some(time) = progress.waits_for_disk().filter(|time| *time >= SILENCE) {
         return Some(format!("waiting for this machine's disk for {} s", time.as_secs()));
     }

@@ -113,8 +113,8 @@ fn complete(offer: &Offer, sent: &str) -> Result<(), Failure> {
     Err(Failure::failed(format!("all else {sent}; what is not sent is listed above")))
 }
 
-/// What has to be readable in order to send `files`. Programs replace a file by writing another one beside it and
-/// renaming that, so the directory of a file that stays on offer has to be readable too.
+/// Paths that have to be readable in order to send `files`. Programs replace a file by writing another one beside it
+/// and renaming that, so the directory of a file that stays on offer has to be readable too.
 fn source_paths(files: &[String], standing: bool) -> impl Iterator<Item = PathBuf> {
     let real = files.iter().filter_map(|file| Path::new(file).canonicalize().ok());
     real.map(move |path| match path.parent() {

@@ -21,7 +21,7 @@ use crate::limit::Limit;
 /// How long the offering side may take to close after the last word.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What this side does.
+/// Part of this side in a transfer.
 #[derive(Clone, Debug)]
 pub(super) enum Side {
     /// Offers files, and sends them no faster than this.

@@ -1,4 +1,4 @@
-//! What the connecting and the listening side have in common.
+//! Configuration that the connecting and the listening side have in common.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

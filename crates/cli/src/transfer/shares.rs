@@ -1,4 +1,4 @@
-//! What each path carried over all connections of a transfer.
+//! Bytes that each path carried over all connections of a transfer.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ pub(super) fn direction(role: Role) -> Direction {
 /// A path, and what it has carried in the direction of the files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct PathShare {
-    /// Its interface or the name that it was given; on the side that was connected to, the peer's address.
+    /// The path's interface or the name that it was given; on the side that was connected to, the peer's address.
     pub(super) name: String,
     /// Local address.
     pub(super) local: Option<SocketAddr>,
@@ -38,7 +38,7 @@ pub(super) struct PathShare {
     pub(super) rtt_ms: Option<f64>,
 }
 
-/// What the paths of earlier connections carried.
+/// Shares of the paths of earlier connections.
 #[derive(Debug, Default)]
 pub(super) struct Earlier(Mutex<Vec<PathShare>>);
 

@@ -21,12 +21,12 @@ use crate::confine;
 /// Permissions of data from a pipe, which has none of its own. The receiver's umask applies.
 const PIPE: u16 = 0o666;
 
-/// What was asked to be sent.
+/// Files to send, and which parts of them.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// As on the command line; `-` is standard input.
+    /// Names as on the command line; `-` is standard input.
     files: Vec<String>,
-    /// What standard input is called.
+    /// Name under which standard input is sent.
     stdin_name: String,
     /// Selects what of the files is sent.
     pick: Pick,
@@ -34,13 +34,13 @@ pub(super) struct Source {
     stdin_read: Arc<AtomicBool>,
 }
 
-/// What is offered, entry by entry.
+/// The offer of the sending side, entry by entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offer {
     pub(super) manifest: Manifest,
     /// Where each entry comes from; `None` is standard input.
     pub(super) origins: Vec<Option<PathBuf>>,
-    /// What is not sent, although nobody excluded it.
+    /// Entries that are not sent, although nobody excluded them.
     pub(super) skipped: Vec<Skipped>,
     pub(super) stdin_read: Arc<AtomicBool>,
 }
@@ -55,11 +55,11 @@ pub(super) struct Skipped {
 /// Why something is not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It is a link, and `--links` was not given.
+    /// A link, and `--links` was not given.
     Link,
-    /// It is a link that leads here, which is not sent.
+    /// A link that leads here, which is not sent.
     Astray(PathBuf),
-    /// It is a device, a pipe or a socket.
+    /// A device, a pipe or a socket.
     Special,
 }
 
@@ -270,7 +270,7 @@ fn refused(error: ManifestError) -> TransferError {
     TransferError::Local(Code::Unreadable, format!("cannot send: {error}"))
 }
 
-/// When it was changed; zero where the system does not tell.
+/// Modification time of a file; zero where the system does not tell.
 pub(super) fn modified(metadata: &Metadata) -> Modified {
     let Ok(time) = metadata.modified() else { return Modified::default() };
     match time.duration_since(UNIX_EPOCH) {

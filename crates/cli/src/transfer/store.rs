@@ -63,7 +63,7 @@ enum Plan {
     Whole,
     /// The bytes after those that an earlier transfer has left.
     Rest(Box<Partial>),
-    /// As `Rest`, but requested together with the checksum of the first bytes, which decides whether they are used.
+    /// The bytes of `Rest`, requested with the checksum of the first bytes, which decides whether they are used.
     Guess,
     /// Bytes that are dropped when they come: what an earlier transfer has left belongs to another file.
     Useless,
@@ -225,7 +225,7 @@ impl Store {
         say(Frame::Stored { index });
     }
 
-    /// What to ask for, given what is there.
+    /// Decides what to request of a file, given what exists in its place.
     fn prepare(
         &mut self,
         index: u32,

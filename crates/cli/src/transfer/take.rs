@@ -25,14 +25,14 @@ const WAITING: usize = 16;
 /// Time for an offer to be complete: the peer has directories to look at.
 const OFFER: Duration = Duration::from_secs(300);
 
-/// What to take, and where to put it.
+/// Files to take, and where to put them.
 #[derive(Clone, Debug)]
 pub(super) struct Taking {
     /// Names to ask for; everything, if there are none.
     pub(super) wanted: Vec<Name>,
     /// Where files are put.
     pub(super) out: Out,
-    /// What the options allow.
+    /// Permissions that the options give.
     pub(super) rules: Rules,
     /// A person can be asked.
     pub(super) asks: bool,
@@ -40,7 +40,7 @@ pub(super) struct Taking {
     pub(super) keyed: bool,
     /// Offers that a person has accepted and that are still remembered.
     pub(super) agreed: Agreed,
-    /// What the offers that are being taken cost.
+    /// Costs of the offers that are being taken.
     accounts: Accounts,
 }
 
@@ -51,7 +51,7 @@ impl Taking {
         Taking { wanted, out, rules, asks: false, keyed: false, agreed, accounts }
     }
 
-    /// The same from one peer. If peers are known by their keys, its partial files are kept apart from others'.
+    /// Taking from one peer. If peers are known by their keys, its partial files are kept apart from others'.
     fn of_peer(&self, peer: PublicKey) -> Self {
         let out = match &self.out {
             Out::Directory(root) if self.keyed => Out::Directory(root.of_sender(peer)),

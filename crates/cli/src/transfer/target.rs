@@ -17,9 +17,9 @@ pub(super) const USUAL: &str = "anabranch-received";
 #[derive(Clone, Debug)]
 pub(super) struct Root {
     directory: Directory,
-    /// Its path on this machine.
+    /// Path of the directory on this machine.
     path: PathBuf,
-    /// Whose files these are, if that is known from one connection to the next.
+    /// Sender of the files, if it is known from one connection to the next.
     sender: Option<PublicKey>,
     /// The directory that the last file went to: the next one often goes there too.
     last: Option<(String, Directory)>,
@@ -30,7 +30,7 @@ pub(super) struct Root {
 pub(super) struct Place {
     pub(super) directory: Directory,
     pub(super) name: String,
-    /// Its name in the offer.
+    /// Name of the file in the offer.
     pub(super) offered: Name,
     pub(super) sender: Option<PublicKey>,
     root: PathBuf,
@@ -80,12 +80,12 @@ impl Root {
         Root { directory, path, sender: None, last: None }
     }
 
-    /// The same for the files of one sender, whose partial files are kept apart from others'.
+    /// The directory for the files of one sender, whose partial files are kept apart from others'.
     pub(super) fn of_sender(&self, sender: PublicKey) -> Self {
         Root { sender: Some(sender), ..self.clone() }
     }
 
-    /// Its path on this machine.
+    /// Path of the directory on this machine.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -107,7 +107,7 @@ impl Root {
         })
     }
 
-    /// What exists under this name; `None` if nothing does, or it cannot be seen.
+    /// Facts about the file under this name; `None` if there is none, or it cannot be seen.
     pub(super) fn look(&self, name: &Name) -> Option<Facts> {
         let mut parts: Vec<&str> = name.parts().collect();
         let last = parts.pop()?;
@@ -156,7 +156,7 @@ impl Root {
 }
 
 impl Place {
-    /// What is there; `None` if nothing is.
+    /// Facts about the file at this place; `None` if there is none.
     pub(super) fn look(&self) -> Result<Option<Facts>, TransferError> {
         self.directory.look(&self.name).map_err(|error| self.failed(&error))
     }

@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, mpsc};
 /// Lines that wait to be read at most.
 const WAITING: usize = 16;
 
-/// What a person said.
+/// Answer of the person at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Yes,

@@ -181,7 +181,7 @@ fn a_lost_transfer_goes_on_where_it_stopped() {
     let mut store = place.store(std::slice::from_ref(&entry));
     assert_eq!(fill(&mut store).unwrap(), [check(3000), fetch(3000)]);
     assert_eq!(tell(&mut store, 3000, &bytes[..3000]).unwrap(), []);
-    // As if killed while it wrote a note.
+    // A note cut short, as by a kill during the write.
     fs::write(place.own_file("state").with_extension("new"), "{").unwrap();
     bring(&mut store, 0, &bytes, 3000).unwrap();
     assert_eq!(fs::read(place.path("film")).unwrap(), bytes);
@@ -211,7 +211,7 @@ fn another_version_of_the_file_begins_anew() {
     assert_eq!(fill(&mut store).unwrap(), [fetch(0)]);
     bring(&mut store, 0, &[2; 5000], 0).unwrap();
     assert_eq!(fs::read(place.path("film")).unwrap(), [2; 5000]);
-    // The same name, size and time, and other contents: its sum tells.
+    // A file of the same name, size and time, and other contents: its checksum tells.
     let entry = file("film2", 5000);
     interrupted(&place, &entry, &[1; 5000], 3000);
     let mut store = place.store(&[entry]);
@@ -225,7 +225,7 @@ fn another_version_of_the_file_begins_anew() {
     assert_eq!(place.names(), ["film", "film2"]);
 }
 
-/// As many requests as may be unanswered are never exceeded, whatever there is of each file.
+/// The limit of unanswered requests is never exceeded, whatever there is of each file.
 #[test]
 fn many_partial_files_are_asked_for_within_the_limit() {
     let mut place = Place::new();
@@ -285,7 +285,7 @@ fn a_file_that_is_there_is_compared() {
     assert_eq!(fill(&mut store).unwrap(), [check(4)]);
     assert_eq!(tell(&mut store, 4, b"same").unwrap(), [Frame::Stored { index: 0 }]);
     assert!(store.is_done());
-    // It differs: refused, or replaced if that was asked for.
+    // A file that differs is refused, or replaced if that was asked for.
     let mut store = place.store(&[file("a", 4)]);
     fill(&mut store).unwrap();
     assert_eq!(code(tell(&mut store, 4, b"else").unwrap_err()), Code::Exists);

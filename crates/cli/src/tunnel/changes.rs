@@ -80,7 +80,7 @@ impl Changes {
         }
     }
 
-    /// What is different about a peer that is in both.
+    /// Notes the changes of a peer that is in both settings.
     fn of_peer(
         &mut self,
         key: &PublicKey,
@@ -131,7 +131,7 @@ impl Changes {
 
     /// Notes if the file of the secret key can be read and holds another key than the one in use.
     pub(super) fn keep_key(&mut self, used: PublicKey, common: &Common) {
-        // After `--user` it may no longer be readable.
+        // After `--user` the key file may no longer be readable.
         let Ok(secret) = keys::load(&common.key) else { return };
         let public = secret.public_key();
         if public != used {

@@ -28,14 +28,14 @@ const MAX_FORWARDED: u16 = 256;
 /// Most addresses that clients are told of: they keep no more (ADD_ADDRESS of the wire format).
 const MAX_ANNOUNCED: usize = 16;
 
-/// What both commands need.
+/// Settings of both commands.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
     /// File with the secret key.
     pub(super) key: PathBuf,
     /// Files with the secrets that are shared with peers.
     pub(super) preshared: BTreeMap<PublicKey, PathBuf>,
-    /// What peers are called.
+    /// Names of peers.
     pub(super) names: BTreeMap<PublicKey, String>,
     pub(super) profile: Profile,
     pub(super) metrics: Option<SocketAddr>,
@@ -53,20 +53,20 @@ impl Common {
     }
 }
 
-/// What `serve` does.
+/// Settings of `serve`.
 #[derive(Debug)]
 pub(super) struct Serve {
     pub(super) common: Common,
-    /// At least one.
+    /// Addresses to listen on, one or more.
     pub(super) listen: Vec<SocketAddr>,
     /// Where clients find this side when the address that they know falls silent.
     pub(super) announce: Vec<Reached>,
-    /// Who may connect, and where to; at least one.
+    /// Peers that may connect, and where to; one or more.
     pub(super) peers: Vec<(PublicKey, Arc<Permits>)>,
 }
 
 impl Serve {
-    /// What a peer may do, if it may connect.
+    /// Permits of a peer, if it may connect.
     pub(super) fn permits(&self, peer: &PublicKey) -> Option<&Arc<Permits>> {
         self.peers.iter().find(|(key, _)| key == peer).map(|(_, permits)| permits)
     }
@@ -83,7 +83,7 @@ impl Serve {
     }
 }
 
-/// What `connect` does.
+/// Settings of `connect`.
 #[derive(Debug)]
 pub(super) struct Connect {
     pub(super) common: Common,
@@ -97,7 +97,7 @@ pub(super) struct Connect {
 }
 
 impl Connect {
-    /// These settings, with everything from `new` that can be changed while the process runs.
+    /// The settings, with everything from `new` that can be changed while the process runs.
     pub(super) fn changed(&self, new: Connect) -> Connect {
         let mut common = self.common.clone();
         common.take(new.common);

@@ -86,7 +86,7 @@ pub(super) async fn run(
     outcome
 }
 
-/// What goes on beside the connection.
+/// Tasks of `connect` beside the connection.
 struct Client<'a> {
     args: &'a ConnectArgs,
     endpoint: &'a Endpoint,
@@ -136,7 +136,7 @@ impl Client<'_> {
     /// Reads the settings again and applies them. What cannot be changed stays.
     ///
     /// # Errors
-    /// If they have a mistake, or a forward cannot be opened: nothing has changed.
+    /// If the settings have a mistake, or a forward cannot be opened: nothing has changed.
     async fn reload(&mut self, ways: &mut Ways, metrics: &Metrics) -> Result<Changes, Failure> {
         let config = self.args.common.config.as_deref();
         let new = config::connect(self.args, file::read(config)?)?;
@@ -236,7 +236,7 @@ struct Waiting<'a> {
     reporter: Reporter,
     since: Instant,
     next: Duration,
-    /// Where this side has tried to connect to.
+    /// Addresses that this side has tried to connect to.
     tried: Vec<SocketAddr>,
 }
 
@@ -270,13 +270,13 @@ impl<'a> Waiting<'a> {
 
 /// Why there is no connection.
 enum Attempt {
-    /// For a reason that may pass.
+    /// A reason that may pass.
     Again(String),
     /// Nobody answers.
     Unanswered(String),
     /// No path leads to an announced address.
     NoWay,
-    /// For a reason that stays.
+    /// A reason that stays.
     Hopeless(Failure),
 }
 

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output::{self, warn};
 use crate::{clock, format};
 
-/// One thing that happened.
+/// An event of `serve` or `connect`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(super) enum TunnelEvent<'a> {

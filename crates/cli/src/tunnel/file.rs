@@ -56,9 +56,9 @@ pub(super) struct Interface {
 pub(super) struct Peer {
     #[serde(deserialize_with = "public_key")]
     pub(super) public_key: PublicKey,
-    /// What `anabranch status` calls it.
+    /// Name of the peer in `anabranch status`.
     pub(super) name: Option<String>,
-    /// A secret that is shared with it beside the keys: WireGuard's `PresharedKey`, in a file of its own.
+    /// Secret shared with the peer beside the keys: WireGuard's `PresharedKey`, in a file of its own.
     pub(super) preshared_key_file: Option<PathBuf>,
     pub(super) endpoint: Option<Text<Target>>,
     pub(super) persistent_keepalive: Option<u16>,
@@ -103,7 +103,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     let origin = path.display();
     let failed = |error: std::io::Error| {
         let text = format!("cannot read {origin}: {error}{}", explain(path, &error));
-        // If it does not exist, the usage is wrong: trying again, as service managers do, would not help.
+        // If the file does not exist, the usage is wrong: trying again, as service managers do, would not help.
         Failure::of_file(&error, text)
     };
     let mut text = String::new();
@@ -116,7 +116,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     Ok(rooted(file, path))
 }
 
-/// What has to be readable in order to read the file at `path` again, and others beside it: its directory, since editors
+/// Path that has to be readable to read the file at `path` again, and others beside it: its directory, since editors
 /// replace files. Where the directory is the root, or the user's home or above it, it is the file alone.
 pub(super) fn to_read_again(path: Option<&Path>) -> Option<PathBuf> {
     let path = path?.canonicalize().ok()?;

@@ -15,7 +15,7 @@ pub(super) struct Hangups {
     on_terminal: bool,
 }
 
-/// What a SIGHUP means.
+/// Meaning of a SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hangup {
     /// Read the settings again.

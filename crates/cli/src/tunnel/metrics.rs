@@ -260,7 +260,7 @@ const PATH_FIGURES: &[PathFigure] = &[
     }),
 ];
 
-/// What is known of a connection.
+/// State and counters of a connection.
 struct Figures {
     /// Number of the connection, so that two of one peer stay apart.
     number: u64,

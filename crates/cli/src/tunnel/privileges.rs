@@ -33,7 +33,7 @@ pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
 /// To name a user is an error here.
 ///
 /// # Errors
-/// If one was named.
+/// If a user was named.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
     match user {

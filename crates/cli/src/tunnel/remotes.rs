@@ -26,7 +26,7 @@ impl Remotes {
         self.tries = 0;
     }
 
-    /// What is tried next, `None` for the address in the settings, and how long an answer may take.
+    /// Address to try next, `None` for the one in the settings, and how long an answer may take.
     pub(super) fn next(&mut self) -> (Option<SocketAddr>, Duration) {
         let places = 1 + self.announced.len();
         let (round, place) = (self.tries / places, self.tries % places);

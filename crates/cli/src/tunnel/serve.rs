@@ -92,7 +92,7 @@ struct Server {
     endpoint: Endpoint,
     settings: Serve,
     preshared: Preshared,
-    /// What each peer may do.
+    /// Permissions of each peer.
     grants: BTreeMap<PublicKey, Grant>,
     service: Service,
     metrics: Metrics,
@@ -159,7 +159,7 @@ impl Server {
     /// Reads the settings again and applies them. What cannot be changed stays.
     ///
     /// # Errors
-    /// If they have a mistake: nothing has changed.
+    /// If the settings have a mistake: nothing has changed.
     fn reload(&mut self, args: &ServeArgs) -> Result<Changes, Failure> {
         let new = config::serve(args, file::read(args.common.config.as_deref())?)?;
         let secrets = preshared(&new.common)?;
@@ -210,7 +210,7 @@ struct Attending {
     connection: Connection,
     grant: Grant,
     service: Service,
-    /// Its number among those whose metrics are served.
+    /// Number of the connection among those whose metrics are served.
     watched: u64,
     voice: Voice,
 }

@@ -1,4 +1,4 @@
-//! What `serve` prints about each of its peers: 60 lines a minute at most, whatever the peer does.
+//! Lines that `serve` prints about each of its peers: 60 a minute at most, whatever the peer does.
 
 use anabranch::PublicKey;
 use anabranch_forward::ForwardEvent;

@@ -17,7 +17,7 @@ use super::events::{Reporter, TunnelEvent, protocol_of};
 use super::metrics::Metrics;
 use crate::failure::Failure;
 
-/// One of the forwards of `connect`.
+/// A forward of `connect`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Local(Forward),
@@ -26,7 +26,7 @@ pub(super) enum Way {
     Udp(UdpForward),
 }
 
-/// What is bound on this side.
+/// A listener bound on this side.
 #[derive(Debug)]
 enum Bound {
     Tcp(Listener),
@@ -148,7 +148,7 @@ impl Ways {
     /// Opens the forwards of `ways` that are not open, and closes all others; connections that these carry go on.
     ///
     /// # Errors
-    /// If one cannot be opened: all stay as they were.
+    /// If a forward cannot be opened: all stay as they were.
     pub(super) async fn set(&mut self, ways: &[Way]) -> Result<(), Failure> {
         let mut old = std::mem::take(&mut self.open);
         let mut added = Vec::new();

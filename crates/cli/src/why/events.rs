@@ -15,7 +15,7 @@ pub(super) fn describe(header: &Header, line: &Line) -> String {
     format!("{seconds:>11.6} s  {}", sentence(header, line))
 }
 
-/// What the scheduler sent.
+/// Describes what the scheduler sent.
 fn scheduled(what: &str, symbol: Symbol) -> String {
     match what {
         "source" => symbol.to_string(),

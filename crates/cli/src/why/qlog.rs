@@ -12,7 +12,7 @@ use crate::record::{Entry, FORMAT, Header, KIND, Line};
 /// First byte of every text of the sequence (RFC 7464).
 pub(super) const SEPARATOR: u8 = 0x1e;
 
-/// What has to be remembered from event to event.
+/// State kept from event to event.
 #[derive(Debug, Default)]
 pub(super) struct Qlog {
     /// States of congestion control, by path. The file reports a change in an event before that of the window.
@@ -36,7 +36,7 @@ pub(super) fn header(text: &[u8]) -> Option<Header> {
     })
 }
 
-/// What a text of the file says.
+/// Content of a text of the file.
 #[derive(Debug)]
 pub(super) enum Said {
     /// An event.

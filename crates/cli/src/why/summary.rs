@@ -24,7 +24,7 @@ pub(super) struct Report {
     pub(super) missed: u64,
     /// Whether the recording has its end.
     pub(super) complete: bool,
-    /// What made the sender slower, the largest first.
+    /// Causes that made the sender slower, the largest first.
     pub(super) causes: Vec<Cause>,
     /// The paths, by identifier.
     pub(super) paths: Vec<PathReport>,
@@ -36,11 +36,11 @@ pub(super) struct Report {
     pub(super) state_changes: Vec<StateChange>,
 }
 
-/// What was decided about one path.
+/// Decisions about one path.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PathReport {
     pub(super) name: String,
-    /// Symbols sent on it, and their share of all.
+    /// Symbols sent on the path, and their share of all.
     pub(super) symbols: u64,
     pub(super) share: f64,
     /// Symbols by kind: source, repair, resend.
@@ -65,7 +65,7 @@ pub(super) struct Tally {
     pub(super) share: f64,
 }
 
-/// What congestion control did on one path.
+/// Congestion control of one path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct CongestionReport {
     /// Congestion window, bytes: least, most and last.

@@ -127,7 +127,7 @@ fn paths_beyond_the_header_have_numbers() {
     assert_eq!(report.paths.last().unwrap().name, "path 4294967295");
 }
 
-/// What a connection observes is read from a qlog file as from a recording, under the paths' names.
+/// Observations of a connection are read from a qlog file as from a recording, under the paths' names.
 #[test]
 fn a_qlog_file_says_what_a_recording_says() {
     use anabranch_core::observe::Observation;
@@ -198,7 +198,7 @@ fn the_largest_cause_comes_first() {
     event(4000, &sent(0, "source"));
     let report = report(&text).unwrap();
     let causes: Vec<_> = report.causes.iter().map(|cause| (cause.kind, cause.share)).collect();
-    // It carried 11 symbols in 1 s, beside 64 on the other path, and was missed for 3 s.
+    // Path 1 carried 11 symbols in 1 s, beside 64 on path 0, and was missed for 3 s.
     let [("path-down", down), ("pause", pause)] = causes[..] else { panic!("{causes:?}") };
     assert!((down - 33.0 / (75.0 + 33.0)).abs() < 1e-9, "{down}");
     assert!((pause - 0.25).abs() < 1e-9, "{pause}");

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// What a run printed, and how it ended.
+/// Output and exit code of a run.
 pub struct Ran {
     pub code: Option<i32>,
     pub stdout: String,
@@ -15,7 +15,7 @@ pub fn anabranch(line: &str) -> Ran {
     with_input(line, "")
 }
 
-/// The same with something on standard input.
+/// Runs `anabranch` with the words of `line`, and `input` on standard input.
 pub fn with_input(line: &str, input: &str) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
         .args(line.split_whitespace())
@@ -38,7 +38,7 @@ fn ran(output: Output) -> Ran {
 }
 
 impl Ran {
-    /// What standard output held, if the run succeeded.
+    /// Standard output of a run that succeeded.
     pub fn succeeded(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self.stdout

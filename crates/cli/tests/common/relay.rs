@@ -12,7 +12,7 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// Two threads, ended when dropped.
 pub struct Relay {
-    /// Where it listens.
+    /// Address at which the relay listens.
     pub address: SocketAddr,
     carried: Arc<Mutex<Vec<Vec<u8>>>>,
     over: Arc<AtomicBool>,

@@ -45,7 +45,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended already where a test waited for that.
+        // The server has ended already where a test waited for that.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

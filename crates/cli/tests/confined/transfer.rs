@@ -120,8 +120,8 @@ fn root_sends_and_receives_files_of_others() {
     assert_eq!(fs::read(dir.join("to/a")).unwrap(), b"a");
 }
 
-/// What is offered to known peers may be replaced by others while the command runs: a file by renaming. A directory
-/// that is replaced is not the one that the command was started for.
+/// A file offered to known peers may be replaced by renaming while the command runs. A directory that is replaced is
+/// not the one that the command was started for.
 #[test]
 fn an_offer_that_stands_is_replaced() {
     let temporary = tempfile::tempdir().unwrap();

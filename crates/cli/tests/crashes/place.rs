@@ -20,7 +20,7 @@ pub const LOSSY: Links = [(Duration::from_millis(12), 100), (Duration::from_mill
 /// Links with a round trip of a fifth of a second.
 pub const LONG: Links = [(Duration::from_millis(100), 5), (Duration::from_millis(100), 10)];
 
-/// One side.
+/// A side of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The side that listens.
@@ -29,24 +29,24 @@ pub enum Side {
     Client,
 }
 
-/// Both on loopback, or each in a network namespace of its own, with two links between them.
+/// The two sides on loopback, or each in a network namespace of its own, with two links between them.
 pub struct Place {
     lab: Option<(Slow, Lab)>,
     is_long: bool,
 }
 
 impl Place {
-    /// Both on loopback.
+    /// Both sides on loopback.
     pub fn loopback() -> Self {
         Place { lab: None, is_long: false }
     }
 
-    /// In namespaces, named after a test. Where these cannot be made, prints why and returns `None`.
+    /// Both sides in namespaces, named after a test. Where these cannot be made, prints why and returns `None`.
     pub fn apart(name: &str) -> Option<Self> {
         Place::beyond(name, LINKS)
     }
 
-    /// The same with other links.
+    /// Both sides in namespaces, with other links.
     pub fn beyond(name: &str, links: Links) -> Option<Self> {
         let lab = Lab::new(name, links.len() as u8, RATE)?;
         let slow = Slow::new(&lab, &links)?;

@@ -87,7 +87,7 @@ impl Running {
         self.events.try_iter().filter(|value| value["event"] == event).count()
     }
 
-    /// What it has written to standard error.
+    /// Standard error of the process so far.
     pub fn said(&self) -> String {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -127,7 +127,7 @@ impl Running {
     pub fn end(mut self) -> (Option<i32>, String) {
         wait_until(|| !self.is_running(), || "it does not end".to_owned());
         let code = self.child.wait().unwrap().code();
-        // What it said last may be on its way yet.
+        // The last output may be on its way yet.
         std::thread::sleep(Duration::from_millis(20));
         (code, self.said())
     }
@@ -141,7 +141,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended long ago.
+        // The process may have ended long ago.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -37,7 +37,7 @@ struct Transfer<'a> {
     listen: String,
     source: PathBuf,
     out: PathBuf,
-    /// What the side that listens has printed.
+    /// Ticket that the listening side has printed.
     ticket: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Transfer<'a> {
         self.place.start(Side::Client, self.home.path(), &words)
     }
 
-    /// What there is of the file at the receiver: under a name of its own, or as a part.
+    /// Name, length and time of the file at the receiver: the final file, or the partial one.
     fn stored(&self) -> Option<(String, u64, std::time::SystemTime)> {
         let items = fs::read_dir(&self.out).ok()?.filter_map(Result::ok);
         let item = items.filter(|item| {
@@ -174,7 +174,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// What is killed, for how long, and what happens meanwhile.
+/// Sides to kill, for how long, and what happens meanwhile.
 #[derive(Clone, Copy)]
 pub struct Kill {
     pub listener: bool,
@@ -214,12 +214,12 @@ fn kill_one(place: &Place, kind: Kind, kill: Kill, seed: u64) {
     assert!(*slowest <= place.recovered(), "{kind:?}: {slowest:?}");
 }
 
-/// The same with one side killed.
+/// [`kill_all`] with one side killed.
 fn kill_each(place: Option<Place>, kinds: [Kind; 2], kills_listener: bool, seed: u64) {
     kill_all(place, kinds, if kills_listener { Kill::LISTENER } else { Kill::CONNECTOR }, seed);
 }
 
-/// The same with tickets and with keys.
+/// [`kill_one`] with tickets and with keys.
 pub fn kill_all(place: Option<Place>, kinds: [Kind; 2], kill: Kill, seed: u64) {
     let Some(place) = place else { return };
     for (seed, kind) in (seed..).zip(kinds) {

@@ -49,13 +49,13 @@ impl Forward {
         Forward { listener, at: place.on(listener, free_port), echo: place.on(target, echo) }
     }
 
-    /// As `-L` and `-R` take it.
+    /// Argument of `-L` and `-R`.
     fn word(&self) -> String {
         format!("{}:127.0.0.1:{}", self.at.port(), self.echo.port())
     }
 }
 
-/// The two programs, with a forward each way.
+/// `serve` and `connect`, with a forward each way.
 struct Tunnel<'a> {
     place: &'a Place,
     home: Home,

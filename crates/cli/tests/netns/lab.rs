@@ -155,7 +155,7 @@ impl Lab {
         STEP * needed.unwrap_or_else(|| panic!("link {link}: {moved} of {bytes} bytes in the end"))
     }
 
-    /// As [`wait_until_moved`](Self::wait_until_moved); prints how long it took beside the aim. The aim is
+    /// Calls [`wait_until_moved`](Self::wait_until_moved) and prints how long it took beside the aim. The aim is
     /// not a bound here, since a busy machine may do other things for seconds.
     pub fn wait_until_moved_aiming_at(&self, link: u8, bytes: u64, aim: Duration) {
         let took = self.wait_until_moved(link, bytes);

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 /// A server with a file of settings, and keys of clients.
 struct Served {
     home: TempDir,
-    /// Where it listens.
+    /// Address at which the server listens.
     address: String,
     public: String,
     /// Files and public keys of clients.

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What `boot.sh` exits with where it cannot boot anything.
+/// Exit code of `boot.sh` where it cannot boot anything.
 const CANNOT: i32 = 77;
 
-/// What the check said of both units, a fact a line; nothing where systemd cannot be booted.
+/// Facts that the check found about both units, one a line; `None` where systemd cannot be booted.
 fn facts() -> Option<String> {
     if !nix::unistd::Uid::effective().is_root() {
         println!("skipped: namespaces and control groups need root");

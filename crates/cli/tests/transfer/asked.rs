@@ -46,7 +46,7 @@ impl Seated {
                 seen.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        // What is typed before a question is not an answer to it.
+        // Input typed before a question is not an answer to it.
         keyboard.write_all(b"y\n").unwrap();
         let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
         let mut ticket = String::new();

@@ -1,4 +1,4 @@
-//! What a sender may store without a terminal to ask on: exactly what the options allow.
+//! Files that a sender may store without a terminal to ask on: exactly what the options allow.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -6,7 +6,7 @@ use super::{Sides, text};
 const BYTES: usize = 20_000_000;
 const ROUNDS: usize = 4;
 
-/// Both send a file of the same name and length, so that nothing but the bytes tells whose it is.
+/// Both senders send a file of the same name and length, so that nothing but the bytes tells whose it is.
 #[test]
 fn of_two_who_come_with_one_ticket_one_wins_and_the_other_is_told_why() {
     for _ in 0..ROUNDS {

@@ -38,7 +38,7 @@ async fn say(
     send.write_all(&bytes).await.unwrap();
     let mut heard = Vec::new();
     let mut buffer = [0; 4096];
-    // Until it has said nothing for a while.
+    // Reads until the peer has said nothing for a while.
     while let Ok(Ok(Some(count))) = timeout(Duration::from_secs(2), receive.read(&mut buffer)).await
     {
         heard.extend_from_slice(&buffer[..count]);

@@ -51,7 +51,7 @@ impl Sides {
         path
     }
 
-    /// What has arrived under its final name.
+    /// Content of a file that has arrived under its final name.
     fn arrived(&self, name: &str) -> Vec<u8> {
         let path = self.to().join(name);
         fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

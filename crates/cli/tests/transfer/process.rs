@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// What still runs by then hangs, and is killed.
+/// Time after which a process counts as hanging, and is killed.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A running `anabranch`, killed if the test ends before it does.
@@ -21,7 +21,7 @@ pub struct Running {
     _watched: Sender<()>,
 }
 
-/// How it ended.
+/// Output and exit code of a process that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -82,7 +82,7 @@ impl Running {
     /// Writes to its standard input, as it reads, and closes that.
     pub fn feed(&mut self, bytes: &[u8]) {
         let (mut stdin, bytes) = (self.child.stdin.take().unwrap(), bytes.to_vec());
-        // It may be gone already, which its end will tell.
+        // The process may be gone already, which its end will tell.
         std::thread::spawn(move || drop(stdin.write_all(&bytes)));
     }
 
@@ -120,14 +120,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended long ago.
+        // The process may have ended long ago.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Ended {
-    /// Its output, if it succeeded.
+    /// Output of a process that succeeded.
     pub fn succeeded(self) -> Vec<u8> {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self.stdout
@@ -140,7 +140,7 @@ impl Ended {
         serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
-    /// The one line that says why it ended with `code`; lines of progress come before it.
+    /// The line that says why the process ended with `code`; lines of progress come before it.
     pub fn failed(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         let line = self.stderr.lines().last().unwrap_or_default();

@@ -74,7 +74,7 @@ fn packets_of_every_epoch_path_and_side_are_decrypted_and_no_others() {
     // A path id of more than eight bits, packet numbers of more than 32, and a packet that arrives late.
     let mut far = |number| packet(&mut client.keys, (8, 6), (700, number));
     packets.extend([0xffff_fff0, (1 << 32) + 4, 0xffff_fff1].map(&mut far));
-    // What the system sends as one datagram of equal segments, the last of them shorter.
+    // Packets that the system sends as one datagram of equal segments, the last of them shorter.
     packets.push([far((1 << 32) + 5), far((1 << 32) + 6)].concat());
     let shown = packets.len();
     // Neither a packet whose tag is wrong nor one of another connection is shown.

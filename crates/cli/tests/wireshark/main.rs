@@ -14,7 +14,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark
 /// The preference of a capture whose packets are in clear.
 const CLEAR: &str = "anabranch.clear:TRUE";
 
-/// What tshark says of a capture with this preference: these fields of each datagram. `None` without tshark.
+/// Fields of each datagram of a capture, from tshark with this preference. `None` without tshark.
 fn dissected(capture: &Path, preference: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let script = format!("lua_script:{SCRIPT}");
     let mut tshark = Command::new("tshark");

@@ -21,8 +21,8 @@ pub fn live_data_is_decoded(announcement: Option<&str>) -> bool {
     is_decoded(announcement, sliding_window::ENTRY.name)
 }
 
-/// What a side that uses the code `own` announces: the codes that it decodes, its own first, as
-/// many as there is room for. `None` if the peer assumes the same without an announcement.
+/// The announcement of a side that uses the code `own`: the codes that it decodes, its own first, as many as there is
+/// room for. `None` if the peer assumes the same without an announcement.
 pub fn announcement(registry: &Registry, own: &str) -> Option<String> {
     let codes = registry.entries(Axis::Code);
     let usual = codes.first().is_some_and(|entry| entry.name == own) || own == none::ENTRY.name;

@@ -47,9 +47,9 @@ const MAX_RECOVERED: usize = 64;
 /// The fate of an arriving symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It was new and has been delivered.
+    /// The symbol was new, and has been delivered or is of use for decoding.
     New,
-    /// It was held already, or is not needed any more.
+    /// The symbol was held already, or is not needed any more.
     Redundant,
 }
 

@@ -36,17 +36,17 @@ const MAX_TRAILING: usize = 256;
 /// A symbol taken for sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingSymbol {
-    /// What it is.
+    /// Source symbol or repair, with its block.
     pub carried: Carried,
-    /// What a repair covers; for a source, the symbol alone.
+    /// Symbols that a repair covers; for a source, the symbol alone.
     pub coverage: Coverage,
-    /// Its bytes.
+    /// Length of the symbol, bytes.
     pub length: u16,
     /// A source symbol that has left before.
     pub again: bool,
 }
 
-/// What resolving a packet changed.
+/// Changes made by resolving a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// The symbol is newly known to be received.

@@ -8,7 +8,7 @@ use super::code;
 use super::receive::{CodingViolation, ReceiveBlocks};
 use super::send::{SendBlocks, Totals};
 
-/// What a side sends. The index is the space; `Live` is the main one where there is no live space.
+/// Symbol spaces that a side sends. The index is the space; `Live` is the main one where there is no live space.
 #[derive(Debug)]
 pub struct SendSpaces {
     main: SendBlocks,
@@ -117,7 +117,7 @@ impl IndexMut<SymbolSpace> for SendSpaces {
     }
 }
 
-/// What a side receives.
+/// Symbol spaces that a side receives.
 #[derive(Debug)]
 pub struct ReceiveSpaces {
     main: ReceiveBlocks,

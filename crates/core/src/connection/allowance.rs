@@ -1,4 +1,5 @@
-//! What one packet may hold, so that none makes more work than its length is worth (`docs/spec/wire-0.md`, Frames).
+//! Limits on the frames of one packet, so that none makes more work than its length is worth
+//! (`docs/spec/wire-0.md`, Frames).
 
 use anabranch_policy::view::SymbolSpace;
 
@@ -13,7 +14,7 @@ pub(super) const MAX_SOURCES: u16 = 16;
 /// Most repairs of a packet: each has to be compared with all that is known of its block.
 pub(super) const MAX_REPAIRS: u16 = 8;
 
-/// What a packet has held so far.
+/// Frames that a packet has held so far, counted by kind.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
     frames: u16,

@@ -3,7 +3,7 @@
 use anabranch_policy::view::{Blocked, FreshView};
 use anabranch_types::Time;
 
-/// What decides whether the scheduler is asked or told anything.
+/// State that decides whether the scheduler is asked or told anything.
 #[derive(Debug)]
 pub(super) struct Attention {
     /// Counts everything that may change a scheduler's mind.

@@ -20,7 +20,7 @@ use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 /// Lost packets are remembered for this many timeouts, so that a late acknowledgement of one is recognised.
 const REMEMBER_LOST: u32 = 3;
 
-/// What one acknowledgement did to one path.
+/// Effect of one acknowledgement on one path.
 #[derive(Debug, Default)]
 pub(super) struct AckOutcome {
     pub acked_bytes: u64,
@@ -250,7 +250,7 @@ impl Connection {
         self.policies.estimator.on_resolved_run(&event, count);
     }
 
-    /// What the estimator is told of packets of the path.
+    /// The estimator's input about packets of the path.
     pub(super) fn resolution(
         &self,
         now: Time,

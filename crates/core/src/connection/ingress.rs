@@ -21,9 +21,9 @@ use crate::wire::{
 struct Opened {
     path: PathId,
     number: u64,
-    /// Where its payload ends.
+    /// Where the packet's payload ends.
     end: usize,
-    /// The same packet came before, from another address.
+    /// The packet came before, from another address.
     again: bool,
 }
 
@@ -68,7 +68,7 @@ impl Connection {
         self.memory.on_moved(packet.len());
         if self.is_closed() {
             if let Some(slot) = self.paths.open(path) {
-                // These bytes also earn an unproven address the room for a CLOSE.
+                // The packet's bytes also earn an unproven address the room for a CLOSE.
                 self.note_source(slot, address, packet.len() as u64, number);
                 self.remind(slot);
             }

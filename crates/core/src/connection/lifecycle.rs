@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// As [`set_backup`](Self::set_backup), without telling the peer; returns whether it is a change.
+    /// Version of [`set_backup`](Self::set_backup) that does not tell the peer; returns whether it is a change.
     pub(super) fn use_as_backup(&mut self, path: PathId, backup: bool) -> bool {
         let Some(slot) = self.paths.open(path) else { return false };
         let change = self.paths[slot].backup != backup;

@@ -55,7 +55,7 @@ impl Connection {
         [self.send.iter().map(SendBlocks::held).sum(), received]
     }
 
-    /// What [`memory`](Self::memory) says, if it has changed by a quarter of a megabyte since the last time. Drivers
+    /// The [`memory`](Self::memory) held, if it has changed by a quarter of a megabyte since the last news. Drivers
     /// call this after packets and timers, and pass the result to [`Router::weigh`](crate::endpoint::Router::weigh).
     /// Endpoints do so by themselves.
     #[inline]

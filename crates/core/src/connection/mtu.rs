@@ -45,7 +45,7 @@ pub(super) fn datagram_limit(config: &TransportConfig, peer: &TransportParameter
 }
 
 impl Connection {
-    /// What is known of the MTU of a path to `address` that nothing was sent on.
+    /// MTU state of a path to `address` that nothing was sent on.
     pub(super) fn initial_mtu(&self, address: &PathAddress) -> PathMtu {
         let most = self.peer_parameters.max_udp_payload;
         let base = self.config.max_datagram.min(most);

@@ -17,23 +17,23 @@ use crate::wire::{ControlFrame, HEADER_LEN, Writer};
 /// A packet that is being filled with frames, and what has to be remembered of it.
 #[derive(Debug)]
 pub(super) struct PacketBuilder<'a> {
-    /// When it leaves.
+    /// When the packet leaves.
     pub(super) now: Time,
-    /// The path on which it leaves.
+    /// The path on which the packet leaves.
     pub(super) slot: PathIndex,
-    /// It asks for an acknowledgement.
+    /// The packet asks for an acknowledgement.
     pub(super) ack_eliciting: bool,
-    /// It has control frames, which the path keeps under the packet's number.
+    /// The packet has control frames, which the path keeps under its number.
     pub(super) has_control: bool,
-    /// What the packet probes, if it is nothing but a probe.
+    /// Kind of probe, if the packet is nothing but a probe.
     pub(super) probe: Option<Probe>,
-    /// Every symbol in it leaves early.
+    /// Every symbol in the packet leaves early.
     pub(super) early: bool,
-    /// The first symbol in it; the path keeps the others under the packet's number.
+    /// The first symbol in the packet; the path keeps the others under the packet's number.
     pub(super) carried: Option<Carried>,
     /// Symbols that may still join.
     pub(super) symbols_left: u16,
-    /// It belongs to a train: what the scheduler gives this path goes into the packet, without the path's queue.
+    /// The packet belongs to a train: what the scheduler gives this path goes into it, without the path's queue.
     pub(super) in_train: bool,
     buffer: &'a mut [u8],
     /// Frames that may still join, and how many of them may be source symbols and repairs.
@@ -82,7 +82,7 @@ impl<'a> PacketBuilder<'a> {
         self.append_up_to(self.limit, write)
     }
 
-    /// As [`append`](Self::append), for reports and control frames: these stay within the packet
+    /// Version of [`append`](Self::append) for reports and control frames: these stay within the packet
     /// length that every path carries.
     #[inline]
     pub(super) fn append_small<T>(
@@ -160,13 +160,10 @@ impl<'a> PacketBuilder<'a> {
 /// A packet that is recorded as sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departed {
-    /// Its path.
     pub(super) slot: PathIndex,
-    /// Its number.
     pub(super) number: u64,
-    /// Its bytes.
+    /// Length of the UDP payload, bytes.
     pub(super) len: usize,
-    /// Its ECN mark.
     pub(super) ecn: Ecn,
 }
 

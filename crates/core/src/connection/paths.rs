@@ -16,7 +16,7 @@ use crate::wire::ConnectionId;
 pub(super) struct PathIndex(pub(super) u8);
 
 impl PathIndex {
-    /// Its bit in masks of paths.
+    /// The path's bit in masks of paths.
     pub(super) fn bit(self) -> u16 {
         1 << self.0
     }
@@ -32,7 +32,7 @@ impl From<PathIndex> for usize {
 #[derive(Debug)]
 struct Place {
     path: Path,
-    /// It may have changed since its snapshot was made.
+    /// The path may have changed since its snapshot was made.
     stale: bool,
 }
 
@@ -98,7 +98,7 @@ impl PathTable {
         PathIndex((self.turn + step).checked_rem(self.count()).unwrap_or(0))
     }
 
-    /// It is this path's turn to send.
+    /// Gives this path the turn to send.
     pub(super) fn set_turn(&mut self, index: PathIndex) {
         self.turn = index.0;
     }

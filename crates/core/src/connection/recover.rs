@@ -206,7 +206,7 @@ impl Connection {
             return;
         }
         self.paths[slot].suspect();
-        // It is probed more often now, so the next probe may be overdue.
+        // A suspect path is probed more often, so the next probe may be overdue.
         if self.paths[slot].timeout_at().is_some_and(|at| at <= now) {
             self.paths[slot].liveness.ask_for_sign(now);
             self.paths[slot].liveness.restart_timer(now);

@@ -27,7 +27,7 @@ use crate::profiles::Profile;
 use crate::stream::Streams;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
-/// What a new connection is made from.
+/// Keys, settings and ids that a new connection is made from.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub role: Role,
@@ -43,7 +43,7 @@ pub(crate) struct Setup {
     pub now: Time,
 }
 
-/// Who the two ends are.
+/// Identity of the two ends: roles, keys and ids.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) role: Role,

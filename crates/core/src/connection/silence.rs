@@ -24,7 +24,7 @@ const SILENT_TIMEOUTS: u32 = 2;
 /// shorter.
 const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
 
-/// What is known of the peer's silence.
+/// State of the watch for a silent peer.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     /// When the last packet arrived, once every path has been asked without an answer.

@@ -39,16 +39,16 @@ pub struct EcnStats {
 pub struct PathStats {
     /// The path.
     pub id: PathId,
-    /// Its addresses.
+    /// Local socket and remote address of the path.
     pub address: PathAddress,
-    /// What it can be used for.
+    /// State of the path: what it can be used for.
     pub state: PathState,
     /// The path has been silent for longer than its loss rate explains. A path without an
     /// alternative stays in use all the same.
     pub silent: bool,
-    /// It is used only when the others cannot carry the load.
+    /// The path is used only when the others cannot carry the load.
     pub backup: bool,
-    /// Counters since it opened.
+    /// Counters since the path opened.
     pub counters: PathCounters,
     /// Estimate of the packets that the peer has sent on it; the excess over the received ones was lost, or is
     /// late. Derived from their numbers, less those that the peer has likely skipped, as it does at random.

@@ -43,11 +43,11 @@ impl Room {
 
 /// The fate of a scheduler's picks.
 enum Picked {
-    /// This symbol leaves now.
+    /// The symbol leaves now.
     Now(QueuedSymbol),
-    /// They wait in queues.
+    /// The picks wait in queues.
     Queued,
-    /// They named nothing that exists.
+    /// The picks named nothing that exists.
     Nothing,
 }
 
@@ -136,7 +136,7 @@ impl Connection {
         if written {
             self.explain(packet.now, packet.slot, &next);
         } else {
-            // It does not fit, so it opens the next packet.
+            // A symbol that does not fit opens the next packet.
             self.put_first(packet.slot, next);
         }
         written

@@ -14,7 +14,7 @@ use crate::wire::CloseCode;
 /// Time without anything in flight after which a sender without credit asks for a sign of life.
 const BLOCKED_PROBE: Duration = Duration::from_secs(1);
 
-/// What a timer is for.
+/// Purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutReason {
     /// A pacer admits the next packet.

@@ -114,7 +114,7 @@ impl Connection {
         answer
     }
 
-    /// What new data there is. Tells the scheduler, once an episode, that a path has room and only credit is
+    /// New data that there is. Tells the scheduler, once an episode, that a path has room and only credit is
     /// missing.
     fn watch_credit(&mut self, now: Time) -> FreshView {
         let fresh = self.fresh();
@@ -196,7 +196,7 @@ impl Connection {
     }
 }
 
-/// What the redundancy policy is shown.
+/// State of a connection that the redundancy policy is shown.
 struct Surroundings<'a, 'b> {
     paths: &'a PathTable,
     send: &'b SendSpaces,

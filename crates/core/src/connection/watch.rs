@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// What has to happen before anything more can be sent. `None` where that is a matter of paths or of the
+    /// Condition for anything more to be sent. `None` where that is a matter of paths or of the
     /// time: no path is usable, a pacer's turn has not come, the scheduler holds one back.
     fn waits_for(&self) -> Option<&'static str> {
         let usable = |slot: &PathIndex| self.may_carry_data(*slot);

@@ -43,12 +43,12 @@ struct Entry {
     peer: PublicKey,
 }
 
-/// Who wants a connection.
+/// A peer that wants a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asking {
-    /// From where.
+    /// Source that the peer asks from.
     pub(super) source: Source,
-    /// With which key.
+    /// The peer's static key.
     pub(super) peer: PublicKey,
 }
 

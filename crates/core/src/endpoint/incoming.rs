@@ -21,20 +21,20 @@ const MOST_COPIES: usize = MAX_PATHS as usize;
 
 /// A permitted peer that asks for a connection, and has no answer yet.
 ///
-/// It counts among the half-open connections: it is given up after 30 seconds, or earlier if many others ask.
+/// The peer counts among the half-open connections: it is given up after 30 seconds, or earlier if many others ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incoming {
     /// The handle of the connection, if there is to be one.
     pub handle: Handle,
     /// The peer's key. Anyone who overheard its message may have sent a copy, so it is not proven yet.
     pub peer: PublicKey,
-    /// Through which socket it asks, and from where.
+    /// Socket through which the peer asks, and the address it asks from.
     pub address: PathAddress,
     /// Whether the peer has proven that it receives at that address.
     pub validated: bool,
 }
 
-/// What a connection that is accepted is made from.
+/// Settings of an accepted connection.
 #[derive(Clone, Debug)]
 pub struct AcceptConfig {
     /// Policies.
@@ -47,11 +47,11 @@ pub struct AcceptConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// It asked too long ago, others took its place, or it has been decided on already.
+    /// The peer asked too long ago, others took its place, or it has been decided on already.
     Gone,
     /// The profile names something that does not exist.
     Policy(PolicyError),
-    /// Its message cannot be answered.
+    /// The peer's message cannot be answered.
     Handshake(handshake::AcceptError),
 }
 

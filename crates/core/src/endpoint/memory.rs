@@ -21,12 +21,12 @@ pub(super) struct MemoryLedger {
     entries: BTreeMap<u32, (PublicKey, u64)>,
 }
 
-/// What follows from a connection's news.
+/// Consequences of a change in a connection's memory.
 #[derive(Debug, PartialEq, Eq)]
 struct Verdict {
     /// Connections with the peer hold more than half of what they may.
     scarce: bool,
-    /// This connection has to close. It then frees its memory, so it is not counted any more.
+    /// The connection that has to close. It then frees its memory, so it is not counted any more.
     close: Option<u32>,
 }
 

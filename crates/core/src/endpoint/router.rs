@@ -22,7 +22,7 @@ use crate::path::{PathAddress, SocketId};
 use crate::profiles::Profile;
 use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
 
-/// What came of handshakes.
+/// Progress and outcome of handshakes.
 #[derive(Debug)]
 pub enum RouterEvent {
     /// A peer asks for a connection: [`Router::accept`] it, or [`ignore`](Router::ignore) it, or have it
@@ -137,7 +137,7 @@ impl Router {
         }
     }
 
-    /// What this side announces; the ids of the connection's paths are reserved.
+    /// Transport parameters that this side announces; the ids of the connection's paths are reserved.
     pub(super) fn parameters(
         &mut self,
         profile: &Profile,

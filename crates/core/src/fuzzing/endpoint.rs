@@ -41,7 +41,7 @@ impl Network for Held {
     }
 }
 
-/// The same port of the next host.
+/// Address with the same port on the next host.
 fn next_host(address: SocketAddr) -> SocketAddr {
     let SocketAddr::V4(v4) = address else { return address };
     let [a, b, c, host] = v4.ip().octets();

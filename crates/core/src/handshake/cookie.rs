@@ -10,14 +10,14 @@ use core::time::Duration;
 /// How long a secret makes cookies; it verifies them for as long again.
 const LIFETIME: Duration = Duration::from_secs(120);
 
-/// Who is sent a cookie.
+/// Recipient of a cookie.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CookieFor<'a> {
-    /// Where the message came from.
+    /// Where the recipient's message came from.
     pub(super) remote: SocketAddr,
     /// The connection id under which its sender wants to receive.
     pub(super) receiver: u32,
-    /// Its first MAC.
+    /// First MAC of the message.
     pub(super) mac1: &'a [u8; MAC_LEN],
 }
 

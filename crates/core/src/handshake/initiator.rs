@@ -31,7 +31,7 @@ impl Default for Schedule {
     }
 }
 
-/// What an Initiation says.
+/// Contents of an Initiation.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
     /// The responder's static key.

@@ -19,7 +19,7 @@ const AMPLIFICATION: usize = 3;
 /// A source that has shown no cookie for this time has precedence among those that show one.
 const NEWCOMER: Duration = Duration::from_secs(10);
 
-/// Who may connect.
+/// Peers that may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Permitted {
     /// Nobody.
@@ -45,7 +45,7 @@ impl Permitted {
 /// Limits of the responder's tables and work.
 #[derive(Clone, Debug)]
 pub struct ResponderConfig {
-    /// Who may connect.
+    /// Peers that may connect.
     pub permitted: Permitted,
     /// Initiations taken through Diffie–Hellman a second, in the long run. With a cookie, half of them are for
     /// sources that have shown none for ten seconds: many sources that ask as often as allowed cannot take these.
@@ -94,40 +94,40 @@ impl Default for ResponderConfig {
 /// Why an Initiation got no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// It is not an Initiation of our version.
+    /// The message is not an Initiation of our version.
     Message(MessageError),
-    /// Its first MAC is wrong.
+    /// The message's first MAC is wrong.
     Mac,
-    /// It repeats an ephemeral key but is not a copy.
+    /// The message repeats an ephemeral key but is not a copy.
     EphemeralReuse,
     /// The rate of Diffie–Hellman operations is exhausted, or that of cookies.
     Rate,
-    /// The rate of its source is exhausted.
+    /// The rate of the message's source is exhausted.
     Source,
     /// The message was answered more often than honest copies need.
     Copies,
-    /// It is a copy of a message that is ignored.
+    /// The message is a copy of one that is ignored.
     Ignored,
-    /// The cryptography refused it.
+    /// The cryptography refused the message.
     Crypto,
-    /// Its payload is too short for a timestamp.
+    /// The message's payload is too short for a timestamp.
     Payload,
-    /// Its sender is not permitted.
+    /// The message's sender is not permitted.
     NotPermitted,
-    /// Its timestamp was accepted before, or is older than what is remembered.
+    /// The message's timestamp was accepted before, or is older than what is remembered.
     Replay,
     /// The answer would be longer than an unproven address may be sent.
     Amplification,
 }
 
-/// What to do about an Initiation.
+/// Action on an Initiation.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Nothing.
+    /// No action, for this reason.
     Drop(DropReason),
     /// Send this to where the Initiation came from. No connection is made or changed.
     Reply(Vec<u8>),
-    /// It is a copy of the message that was held under this number, and gets the same answer.
+    /// The Initiation is a copy of the message that was held under this number, and gets the same answer.
     Copy(u32),
     /// A permitted peer wants a connection: [`Responder::accept`] it, now or after [`Responder::hold`], or drop it.
     Candidate(Candidate),
@@ -138,7 +138,7 @@ pub enum Outcome {
 pub struct Arrival<'a> {
     /// The current time.
     pub now: Time,
-    /// From where.
+    /// Address that the Initiation came from.
     pub remote: SocketAddr,
     /// The message.
     pub bytes: &'a [u8],
@@ -149,13 +149,13 @@ pub struct Arrival<'a> {
 /// A new, authentic Initiation.
 #[derive(Debug)]
 pub struct Candidate {
-    /// Who sent it.
+    /// The sender's static key.
     pub peer: PublicKey,
     /// The connection id under which the peer wants to receive.
     pub remote_id: u32,
     /// The peer's encoded transport parameters.
     pub parameters: Vec<u8>,
-    /// Whether it has shown by a cookie that it receives at the address that it sends from.
+    /// Whether the peer has shown by a cookie that it receives at the address that it sends from.
     pub validated: bool,
     timestamp: u64,
     ephemeral: [u8; EPHEMERAL_LEN],
@@ -167,7 +167,7 @@ pub struct Candidate {
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Accepting {
-    /// What to send to where the Initiation came from. Copies on other paths are answered with the
+    /// Message to send to where the Initiation came from. Copies on other paths are answered with the
     /// same bytes, through [`Outcome::Reply`].
     pub response: Vec<u8>,
     /// The connection's keys. Nothing may be sealed before a packet of the peer has been opened.
@@ -179,9 +179,9 @@ pub struct Accepting {
 pub enum AcceptError {
     /// The response would be longer than a message may be, or than an unproven address may be sent.
     TooLong,
-    /// The cryptography could not produce it.
+    /// The cryptography could not produce the response.
     Crypto,
-    /// Its timestamp is older than what is remembered of its sender by now.
+    /// The message's timestamp is older than what is remembered of its sender by now.
     Replay,
 }
 

@@ -28,31 +28,31 @@ pub(super) struct Answer {
     copies: Copies,
 }
 
-/// What is done about the copies of a message.
+/// Handling of the copies of a message.
 #[derive(Debug)]
 enum Copies {
-    /// They get this response; and how often it has been repeated.
+    /// Copies get this response; and how often it has been repeated.
     Answered { response: Vec<u8>, repeats: u8 },
     /// The message waits for a decision under this number.
     Held(u32),
-    /// They are dropped: the message is ignored.
+    /// Copies are dropped: the message is ignored.
     Dropped,
-    /// The next one is read as if it were the first.
+    /// The next copy is read as if it were the first message.
     Read,
 }
 
-/// What one copy gets.
+/// Answer to one copy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Repeat<'a> {
-    /// This response.
+    /// Response that the first message got.
     Response(&'a Vec<u8>),
     /// Nothing: the response was repeated too often.
     Worn,
-    /// What the waiting message with this number gets.
+    /// Answer that the waiting message with this number gets.
     Held(u32),
     /// Nothing: the message is ignored.
     Nothing,
-    /// It is read as if it were the first.
+    /// The copy is read as if it were the first message.
     Read,
 }
 
@@ -81,7 +81,7 @@ impl Answer {
         }
     }
 
-    /// What one more copy gets.
+    /// Answer to one more copy.
     pub(super) fn repeat(&mut self) -> Repeat<'_> {
         match &mut self.copies {
             Copies::Answered { repeats, .. } if *repeats >= MOST_REPEATS => Repeat::Worn,

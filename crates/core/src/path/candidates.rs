@@ -26,12 +26,12 @@ pub struct Candidate {
     answer: Option<[u8; 8]>,
 }
 
-/// What a packet to a candidate says.
+/// Contents of a packet to a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inquiry {
-    /// The question that it must answer.
+    /// The question that the candidate must answer.
     pub challenge: Option<[u8; 8]>,
-    /// The answer to its own.
+    /// The answer to the candidate's own question.
     pub response: Option<[u8; 8]>,
 }
 
@@ -112,8 +112,8 @@ impl Candidates {
         Some((at, self.0[at].address))
     }
 
-    /// What to tell the candidate in this place in a packet of this many bytes on the wire; it is asked again
-    /// at `again`.
+    /// Contents of a packet of this many bytes on the wire to the candidate in this place; it is asked again at
+    /// `again`.
     pub fn take(
         &mut self,
         at: usize,

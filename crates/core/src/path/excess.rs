@@ -47,11 +47,11 @@ mod tests {
         excess.on_lost(at(100), at(0));
         assert!(excess.is_allowed());
         excess.on_sent();
-        // What was in flight when the first loss was found, up to the same instant.
+        // Packets in flight when the first loss was found, up to the same instant.
         excess.on_lost(at(110), at(60));
         excess.on_lost(at(190), at(100));
         assert!(!excess.is_allowed());
-        // What was sent again is lost as well.
+        // Data sent again is lost as well.
         excess.on_lost(at(200), at(101));
         assert!(excess.is_allowed());
     }

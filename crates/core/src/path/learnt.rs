@@ -1,4 +1,4 @@
-//! What was learnt about the way to an address, kept while the path uses another.
+//! State learnt about the way to an address, kept while the path uses another.
 
 use core::mem::swap;
 
@@ -11,7 +11,7 @@ use super::pacer::Pacer;
 use super::rtt::RttEstimator;
 use super::{Path, PathAddress};
 
-/// What holds for one address of the peer only (RFC 9000 §9.4).
+/// State that holds for one address of the peer only (RFC 9000 §9.4).
 #[derive(Debug)]
 pub struct Learnt {
     /// The addresses.
@@ -25,7 +25,7 @@ pub struct Learnt {
 }
 
 impl Learnt {
-    /// Nothing yet.
+    /// State of an address about which nothing is known yet.
     pub fn new(
         address: PathAddress,
         congestion: Box<dyn CongestionController>,

@@ -28,7 +28,7 @@ const RTT_REFRESH: Duration = Duration::from_millis(500);
 pub struct ProbeTimeout {
     /// Before back-off.
     pub base: Duration,
-    /// How often it may double.
+    /// How often the timeout may double.
     pub doublings: u32,
     /// The longest timeout after doubling; `base` itself may be longer.
     pub longest: Duration,
@@ -170,7 +170,7 @@ impl Liveness {
         self.last_sent = now;
     }
 
-    /// As [`ask_for_sign`](Self::ask_for_sign); only the acknowledgement of packet `next` or a later one is an answer.
+    /// Asks for a sign of life; only the acknowledgement of packet `next` or a later one is an answer.
     pub fn ask_from(&mut self, now: Time, next: u64) {
         self.ask_for_sign(now);
         self.asked_from = next;
@@ -364,7 +364,7 @@ mod tests {
             liveness.timeout_at(oldest, base)
         };
         assert_eq!(fires(at(0)), at(300));
-        // What was in flight then is not waited for any more.
+        // Packets in flight at the timeout are not waited for any more.
         assert_eq!(fires(at(240)), at(440));
     }
 

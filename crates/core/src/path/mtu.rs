@@ -29,7 +29,7 @@ const SUPPOSED: u32 = 10;
 /// Newest packets that the loss is counted over, at most.
 const MOST_COUNTED: u32 = 1000;
 
-/// What is known of the sizes that a path carries.
+/// State of path MTU discovery on one path.
 #[derive(Clone, Copy, Debug)]
 pub struct PathMtu {
     /// Full packets have this size.
@@ -78,7 +78,7 @@ impl Fates {
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     size: u16,
-    /// When it counts as lost at the latest.
+    /// When the probe counts as lost at the latest.
     deadline: Time,
 }
 
@@ -135,7 +135,7 @@ impl Hole {
     }
 }
 
-/// What follows from a loss.
+/// Consequence of a loss for the path's MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Narrowing {
     /// Full packets are shorter from now on.
@@ -183,7 +183,7 @@ impl PathMtu {
         let ceiling = self.ceiling?;
         let next = match self.rests_until {
             Some(until) if until > now => None,
-            // What failed once may pass by now.
+            // A size that failed once may pass by now.
             Some(_) => Some(ceiling),
             // The ceiling usually passes. If not, bisect.
             None if self.fails > ceiling => Some(ceiling),

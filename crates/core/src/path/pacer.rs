@@ -16,7 +16,7 @@ pub struct Pacer {
     credit: u64,
     /// Credit is accounted up to here.
     updated: Time,
-    /// When it was accounted at the present rate: at the same moment there is nothing to add.
+    /// When credit was accounted at the present rate: at the same moment there is nothing to add.
     refilled: Option<Time>,
 }
 

@@ -18,13 +18,13 @@ const REPORTED: usize = MAX_ACK_RANGES;
 const NEWEST: usize = REPORTED / 2;
 const FILLED: usize = REPORTED - NEWEST;
 
-/// What has arrived on one path.
+/// Record of the packets that have arrived on one path.
 #[derive(Debug)]
 pub struct Received {
     seen: Box<[u64; WORDS]>,
     /// Largest number opened, if any.
     pub largest: Option<u64>,
-    /// When it arrived.
+    /// When the packet with the largest number arrived.
     pub largest_at: Time,
     /// Received runs, newest first, each (low, high).
     ranges: Vec<(u64, u64)>,

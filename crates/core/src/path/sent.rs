@@ -52,31 +52,31 @@ pub enum Fate {
 /// One sent packet.
 #[derive(Clone, Copy, Debug)]
 pub struct SentPacket {
-    /// When it left.
+    /// When the packet left.
     pub sent: Time,
     /// Bytes on the wire, IP and UDP headers included.
     pub bytes: u32,
     /// When a packet sent after it was first acknowledged, unless it was acknowledged before.
     pub overtaken: Option<Time>,
-    /// Its fate.
+    /// Fate of the packet.
     pub fate: Fate,
-    /// It asks for an acknowledgement, so it counts as in flight.
+    /// The packet asks for an acknowledgement, so it counts as in flight.
     pub ack_eliciting: bool,
-    /// It carried control frames, kept aside.
+    /// The packet carried control frames, kept aside.
     pub has_control: bool,
-    /// The loss estimate counts it as lost.
+    /// The loss estimate counts the packet as lost.
     pub counted_lost: bool,
-    /// What it probed, if it was nothing but a probe: its loss says nothing of the path's loss.
+    /// Kind of probe, if the packet was nothing but a probe: its loss says nothing of the path's loss.
     pub probe: Option<Probe>,
-    /// Its symbols are early copies: no fate of a copy was known when it left.
+    /// The packet's symbols are early copies: no fate of a copy was known when it left.
     pub early: bool,
-    /// The first symbol it carried; [`SentPackets::symbol`] knows the others.
+    /// The first symbol that the packet carried; [`SentPackets::symbol`] knows the others.
     pub carried: Option<Carried>,
     /// State of the rate sampler when it left.
     pub snapshot: RateSnapshot,
 }
 
-/// What a probe, a packet that carries nothing else, finds out.
+/// Purpose of a probe, a packet that carries nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// Whether the path carries packets of its length.
@@ -86,12 +86,12 @@ pub enum Probe {
 }
 
 impl SentPacket {
-    /// The block of its first symbol.
+    /// The block of the packet's first symbol.
     pub fn block(&self) -> Option<BlockId> {
         self.carried.map(|carried| carried.block())
     }
 
-    /// Whether it was nothing but a probe of the path's MTU.
+    /// Whether the packet was nothing but a probe of the path's MTU.
     pub fn is_mtu_probe(&self) -> bool {
         self.probe == Some(Probe::Mtu)
     }
@@ -374,17 +374,17 @@ impl SentPackets {
 pub struct PacketSent {
     /// UDP payload bytes.
     pub payload: usize,
-    /// Its ECN mark.
+    /// ECN mark of the packet.
     pub ecn: Ecn,
-    /// It asks for an acknowledgement.
+    /// The packet asks for an acknowledgement.
     pub ack_eliciting: bool,
-    /// It carried control frames.
+    /// The packet carried control frames.
     pub has_control: bool,
-    /// What it probes, if it is nothing but a probe.
+    /// Kind of probe, if the packet is nothing but a probe.
     pub probe: Option<Probe>,
-    /// Its symbols left early.
+    /// The packet's symbols left early.
     pub early: bool,
-    /// The first symbol it carried.
+    /// The first symbol that the packet carried.
     pub carried: Option<Carried>,
 }
 

@@ -39,7 +39,7 @@ impl Skips {
         self.next.saturating_sub(number)
     }
 
-    /// This number is left out.
+    /// Leaves this number out.
     pub fn skip(&mut self, number: u64, draw: impl FnOnce(u64) -> u64) {
         if self.skipped.len() == REMEMBERED {
             self.skipped.pop_front();

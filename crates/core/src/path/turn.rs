@@ -2,13 +2,13 @@
 
 use anabranch_types::Time;
 
-/// What the scheduler last answered for a path without work.
+/// The scheduler's last answer for a path without work.
 #[derive(Debug, Default)]
 pub struct Turn {
-    /// It had nothing when the connection counted this many changes: no use asking again before there are
-    /// more.
+    /// The scheduler had nothing when the connection counted this many changes: no use asking again before there
+    /// are more.
     idle_at: u64,
-    /// It holds the path until this time.
+    /// The scheduler holds the path until this time.
     hold_until: Option<Time>,
 }
 

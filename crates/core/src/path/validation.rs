@@ -7,7 +7,7 @@ const AMPLIFICATION: u64 = 3;
 /// Bytes that count as received from an address that this side chose itself: nobody can aim a flood by that choice.
 const OWN_CHOICE: u64 = u16::MAX as u64 * 16;
 
-/// What has to come from an address before this many bytes may be sent there.
+/// Bytes that have to come from an address before this many may be sent there.
 pub fn price(bytes: u64) -> u64 {
     bytes.div_ceil(AMPLIFICATION)
 }
@@ -33,7 +33,7 @@ impl AddressValidation {
         self.received += bytes;
     }
 
-    /// This many bytes left for the address, IP and UDP headers included.
+    /// Counts bytes sent to the address, IP and UDP headers included.
     pub fn on_sent(&mut self, bytes: u64) {
         self.sent += bytes;
     }

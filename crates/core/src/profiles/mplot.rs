@@ -22,7 +22,7 @@ pub(super) fn profile() -> Profile {
 
 /// MPLOT as its paper says, for comparisons with its figures: the literal reading.
 ///
-/// What differs from [`profile`]: packets take one of the paper's sizes (§III-C); windows begin with one packet and
+/// Differences from [`profile`]: packets take one of the paper's sizes (§III-C); windows begin with one packet and
 /// grow by packets acknowledged, whatever their size (§IV-D); a timeout is TCP's (§II-C), so it doubles up to a minute
 /// and nothing leaves beyond the window of one packet; loss is smoothed at every packet (§III-A); the repairs of a
 /// block are reckoned as it is created (§III-B); each acknowledgement reports on every path (§II-C); and the paper

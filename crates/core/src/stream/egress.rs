@@ -15,7 +15,7 @@ use crate::wire::{StreamId, SymbolWriter};
 /// Least bytes for which a stream's data is split, unless the symbol has nothing else.
 const MIN_PIECE: u64 = 16;
 
-/// What could be put into symbols now.
+/// Data that could be put into symbols now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The most urgent class with anything to send under the credit there is.
@@ -31,7 +31,7 @@ pub struct Pending {
     pub blocked: Option<Blocked>,
 }
 
-/// What waits in one class.
+/// Streams, datagrams and frames that wait in one class.
 #[derive(Debug)]
 pub(super) struct ClassQueue {
     /// Streams with something to send, in the order of their turns: those of the highest priority first.
@@ -112,12 +112,12 @@ impl ClassQueue {
 }
 
 impl Streams {
-    /// What could be put into symbols now. Constant time.
+    /// Data that could be put into symbols now. Constant time.
     pub fn pending(&self) -> Pending {
         self.pending_of(|_| true)
     }
 
-    /// As [`pending`](Self::pending), for the classes that `counts` picks.
+    /// Version of [`pending`](Self::pending) for the classes that `counts` picks.
     pub fn pending_of(&self, counts: impl Fn(TrafficClass) -> bool) -> Pending {
         let credit = self.sent_limit.saturating_sub(self.sent);
         let queues = TrafficClass::ALL.into_iter().zip(&self.classes);
@@ -320,7 +320,7 @@ impl Streams {
     }
 }
 
-/// As [`Streams::dequeue`], for a borrowed stream.
+/// Version of [`Streams::dequeue`] for a borrowed stream.
 pub(super) fn uncount(classes: &mut [ClassQueue; 3], id: StreamId, send: &mut SendSide) {
     let queue = &mut classes[send.class as usize];
     let counted = core::mem::take(&mut send.counted);

@@ -23,12 +23,12 @@ impl Streams {
         self.apply(payload, None).map(|_| ())
     }
 
-    /// As [`on_symbol`](Self::on_symbol), for a symbol that is held under `id`: long pieces that
+    /// Version of [`on_symbol`](Self::on_symbol) for a symbol that is held under `id`: long pieces that
     /// can be read in order are left in it. Returns how many; each stays there until it has been
     /// read. If the symbol is to be given up before, [`keep`](Self::keep) has to be called.
     ///
     /// # Errors
-    /// As of [`on_symbol`](Self::on_symbol).
+    /// The errors of [`on_symbol`](Self::on_symbol).
     pub fn on_held_symbol(&mut self, id: SymbolId, payload: &[u8]) -> Result<u16, Violation> {
         self.apply(payload, Some(id))
     }

@@ -31,12 +31,12 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The offset after its last byte.
+    /// The offset after the piece's last byte.
     pub(super) fn end(&self) -> u64 {
         self.offset + u64::from(self.length)
     }
 
-    /// Its bytes from the stream's offset `from` on, in the payload of its symbol.
+    /// The piece's bytes from the stream's offset `from` on, in the payload of its symbol.
     pub(super) fn bytes<'a>(&self, from: u64, payload: &'a [u8]) -> &'a [u8] {
         let start = usize::from(self.place.at);
         let whole = payload.get(start..start + usize::from(self.length)).unwrap_or_default();

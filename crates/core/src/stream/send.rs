@@ -39,13 +39,13 @@ pub(super) struct SendSide {
     has_more: bool,
     /// The application waits for space and has not been told of any.
     pub(super) wants_space: bool,
-    /// What the class's totals hold for this stream.
+    /// The stream's part of the class's totals.
     pub(super) counted: Sendable,
     /// Whether the stream stands in its class's queue.
     pub(super) queued: bool,
 }
 
-/// What a stream could put into symbols, the connection's credit apart.
+/// Data that a stream could put into symbols, the connection's credit apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sendable {
     /// Bytes within the stream's credit.

@@ -60,7 +60,7 @@ impl StreamLimits {
     }
 }
 
-/// What a read gave.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOutcome {
     /// Bytes copied. 0 without `finished` means that there is nothing to read for now.
@@ -150,13 +150,13 @@ pub(super) struct Stream {
     pub(super) send: SendSide,
     pub(super) receive: ReceiveSide,
     pub(super) events: EventSet,
-    /// Whether it stands in the list of streams with events.
+    /// Whether the stream stands in the list of streams with events.
     pub(super) listed: bool,
     pub(super) due: DueSet,
 }
 
 impl Stream {
-    /// Whether it has ended on both sides and has nothing to tell anyone.
+    /// Whether the stream has ended on both sides and has nothing to tell anyone.
     pub(super) fn is_over(&self) -> bool {
         self.send.done && self.receive.done && self.events.is_empty() && self.due.is_empty()
     }
@@ -294,8 +294,8 @@ impl Streams {
         self.write_with(id, |send, capacity| send.write(data, capacity))
     }
 
-    /// As [`write`](Self::write), but keeps a reference to the bytes until they are sent instead of copying them,
-    /// unless they are few. The bytes taken are removed from the front of `chunk`.
+    /// Zero-copy version of [`write`](Self::write): keeps a reference to the bytes until they are sent, unless they
+    /// are few. The bytes taken are removed from the front of `chunk`.
     pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, StreamError> {
         self.write_with(id, |send, capacity| send.write_chunk(chunk, capacity))
     }

@@ -6,12 +6,12 @@ use crate::testing::End;
 /// Most bytes sent beyond the window at one moment: the packet that fills it, two probes, reports and challenges.
 const BEYOND: u64 = 4 * 1500;
 
-/// What was in flight before an endpoint sent.
+/// Statistics of a connection before an endpoint sent: bytes in flight and windows.
 #[derive(Debug)]
 pub(super) struct Flight(Option<ConnectionStats>);
 
 impl Flight {
-    /// What is in flight now.
+    /// Statistics of the connection now.
     pub(super) fn of(end: &mut End) -> Self {
         Flight(end.connection().map(|connection| connection.stats()))
     }

@@ -9,7 +9,7 @@ use crate::path::received::Ecn;
 /// Room for the longest datagram.
 pub(super) const ROOM: usize = 2048;
 
-/// What lies between the two ends. A closure is a network, too, and serves as [`carry`](Self::carry).
+/// The network between the two ends. A closure is one, too, and serves as [`carry`](Self::carry).
 pub trait Network {
     /// When a datagram arrives, and with which mark; `None` if it is lost.
     fn carry(&mut self, sent: &Sent<'_>) -> Option<(Time, Ecn)>;
@@ -44,11 +44,11 @@ pub fn address(side: usize, path: u32) -> SocketAddr {
 pub struct Sent<'a> {
     /// The current time.
     pub now: Time,
-    /// Who sends: 0 connects, 1 accepts.
+    /// Sending side: 0 connects, 1 accepts.
     pub side: usize,
     /// The path, which is the number of the socket on both sides.
     pub path: u32,
-    /// Where it is sent to.
+    /// Where the datagram is sent to.
     pub remote: SocketAddr,
     /// The sender's mark.
     pub ecn: Ecn,
@@ -61,15 +61,15 @@ pub struct Sent<'a> {
 /// A datagram in the network.
 #[derive(Clone, Debug)]
 pub struct Flying {
-    /// When it arrives.
+    /// When the datagram arrives.
     pub arrives: Time,
-    /// Who receives it.
+    /// Receiving side: 0 connects, 1 accepts.
     pub to: usize,
-    /// Its path.
+    /// Path of the datagram.
     pub path: u32,
-    /// Where it seems to come from.
+    /// Where the datagram seems to come from.
     pub from: SocketAddr,
-    /// Its mark on arrival.
+    /// ECN mark on arrival.
     pub ecn: Ecn,
     pub(super) room: Vec<u8>,
 }

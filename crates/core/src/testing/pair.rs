@@ -25,18 +25,18 @@ const PERIOD: usize = 65_521;
 /// Bytes after which the next class has its turn.
 const TURN: u64 = 10_000;
 
-/// One of the two, with its application: a stream of known bytes each way.
+/// One of the two ends, with its application: a stream of known bytes each way.
 #[derive(Debug)]
 pub struct End {
     /// The endpoint.
     pub endpoint: Endpoint,
     /// The newest connection with the other end.
     pub handle: Option<Handle>,
-    /// When that connection was open.
+    /// When the connection was open.
     pub opened: Option<Time>,
-    /// Its stream, which the first to write opens.
+    /// The connection's stream, which the first to write opens.
     pub stream: Option<StreamId>,
-    /// The classes of what it writes, which take turns.
+    /// The classes of what the end writes, which take turns.
     pub classes: &'static [TrafficClass],
     /// The class of the bytes written last.
     class: TrafficClass,
@@ -59,16 +59,16 @@ impl End {
     }
 }
 
-/// What the endpoints' work took, by the pair's meter.
+/// Cost of the endpoints' work, by the pair's meter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// Of [`Endpoint::poll_transmit`].
+    /// Cost of [`Endpoint::poll_transmit`].
     pub sending: u64,
-    /// Of [`Endpoint::handle_datagram`].
+    /// Cost of [`Endpoint::handle_datagram`].
     pub receiving: u64,
-    /// Of [`Endpoint::handle_timeout`].
+    /// Cost of [`Endpoint::handle_timeout`].
     pub timeouts: u64,
-    /// Of events, writing and reading.
+    /// Cost of events, writing and reading.
     pub application: u64,
     /// Datagrams received.
     pub packets: u64,
@@ -81,7 +81,7 @@ pub struct Tally {
 pub struct Pair<N> {
     /// The current time.
     pub now: Time,
-    /// Who connects, and who accepts.
+    /// The end that connects, and the end that accepts.
     pub ends: [End; 2],
     /// The fate of datagrams.
     pub network: N,
@@ -91,7 +91,7 @@ pub struct Pair<N> {
     pub train: usize,
     /// Read before and after each of the endpoints' calls; the tally adds up the differences.
     pub meter: fn() -> u64,
-    /// What the calls took by the meter.
+    /// Cost of the calls by the meter.
     pub tally: Tally,
     profile: Profile,
     spare: Vec<Vec<u8>>,
@@ -106,7 +106,7 @@ impl<N: Network> Pair<N> {
         Self::with(EndpointConfig::new(profile.clone()), paths, network)
     }
 
-    /// As [`new`](Self::new), with `config` for both of them, except that anyone may connect.
+    /// Version of [`new`](Self::new) with `config` for both ends, except that anyone may connect.
     pub fn with(mut config: EndpointConfig, paths: u32, network: N) -> Self {
         let profile = config.profile.clone();
         config.responder.permitted = Permitted::Anyone;
@@ -381,7 +381,7 @@ impl<N: Network> Pair<N> {
         let Some(connection) = end.endpoint.connection(handle) else { return 0 };
         let mut read = 0;
         while read < most {
-            // What is read at once does not pass the end of the pattern.
+            // One read does not pass the end of the pattern.
             let at = end.read as usize % PERIOD;
             let room = &mut buffer[..(PERIOD - at).min(most - read)];
             let before = meter();

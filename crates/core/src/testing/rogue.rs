@@ -50,7 +50,7 @@ const SMALLEST: u64 = 48;
 pub struct Rogue {
     /// The endpoint under test.
     pub victim: Endpoint,
-    /// Its connection with the rogue.
+    /// The victim's connection with the rogue.
     pub handle: Handle,
     /// The current time.
     pub now: Time,
@@ -63,7 +63,7 @@ pub struct Rogue {
     next_number: BTreeMap<u32, u64>,
     inbox: VecDeque<Heard>,
     heard: BTreeMap<u32, Vec<RangeInclusive<u64>>>,
-    /// What each address has sent the victim, and the victim to it.
+    /// Datagrams that each address and the victim have sent each other.
     traffic: BTreeMap<SocketAddr, Traffic>,
     closed: Option<CloseReason>,
     /// How many of the victim's next packets are lost.
@@ -73,15 +73,15 @@ pub struct Rogue {
 /// A packet of the victim.
 #[derive(Clone, Debug)]
 pub struct Heard {
-    /// Where it was sent to.
+    /// Where the packet was sent to.
     pub remote: SocketAddr,
-    /// The connection id in its header.
+    /// The connection id in the packet's header.
     pub id: ConnectionId,
-    /// Its path.
+    /// Path of the packet.
     pub path: PathId,
-    /// Its number.
+    /// Packet number.
     pub number: u64,
-    /// Its payload.
+    /// Opened payload of the packet.
     pub frames: Vec<u8>,
 }
 
@@ -114,7 +114,7 @@ impl Volume {
     }
 }
 
-/// What an address and the victim have sent each other.
+/// Datagrams that an address and the victim have sent each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
     /// To the victim.
@@ -142,7 +142,7 @@ impl Rogue {
         Self::connect_to(config, parameters)
     }
 
-    /// As [`connect`](Self::connect), with a victim of this configuration.
+    /// Version of [`connect`](Self::connect) with a victim of this configuration.
     pub fn connect_to(mut config: EndpointConfig, parameters: &TransportParameters) -> Rogue {
         let now = Time::from_millis(1);
         config.responder.permitted = Permitted::Anyone;
@@ -213,7 +213,7 @@ impl Rogue {
         self.send_from(path, from, &frames);
     }
 
-    /// What each address has sent the victim, and the victim to it.
+    /// Datagrams that each address and the victim have sent each other.
     pub fn traffic(&self) -> &BTreeMap<SocketAddr, Traffic> {
         &self.traffic
     }

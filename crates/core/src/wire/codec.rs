@@ -18,7 +18,7 @@ impl fmt::Display for NoSpace {
 
 impl std::error::Error for NoSpace {}
 
-/// What is wrong with received bytes. Caused by the peer.
+/// Why received bytes do not parse. Caused by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// A field runs past the end.
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         self.bytes.len()
     }
 
-    /// What has not been read yet, without reading it.
+    /// Bytes not read yet, without reading them.
     pub const fn peek(&self) -> &'a [u8] {
         self.bytes
     }
@@ -201,7 +201,7 @@ impl<'a> Writer<'a> {
         self.bytes.len() - self.position
     }
 
-    /// What has been written.
+    /// Bytes written so far.
     pub fn written(&self) -> &[u8] {
         self.bytes.get(..self.position).unwrap_or_default()
     }

@@ -74,7 +74,7 @@ pub enum Frame<'a> {
     },
     /// Packets received on a path.
     Ack(AckFrame<'a>),
-    /// What the receiver's decoder still misses.
+    /// Symbols that the receiver's decoder still misses, by block.
     Rank(RankFrame<'a>),
     /// A source symbol.
     Symbol(SourceFrame<'a>),

@@ -18,7 +18,7 @@ const RESERVED_BITS: u8 = 0b0000_1111;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
 
-/// What the first byte of a datagram says it is.
+/// Kind of a datagram, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// First handshake message.

@@ -12,7 +12,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The other side.
+    /// Role of the other side.
     pub const fn peer(self) -> Role {
         match self {
             Role::Initiator => Role::Responder,
@@ -24,9 +24,9 @@ impl Role {
 /// Which sides may send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// Both.
+    /// Both sides.
     Bidirectional,
-    /// Only the one that opened it.
+    /// Only the side that opened the stream.
     Unidirectional,
 }
 
@@ -44,22 +44,22 @@ impl StreamId {
         StreamId(ordinal << 2 | (direction as u64) << 1 | opener as u64)
     }
 
-    /// Who opened it.
+    /// The side that opened the stream.
     pub const fn opener(self) -> Role {
         if self.0 & 1 == 0 { Role::Initiator } else { Role::Responder }
     }
 
-    /// Which sides may send on it.
+    /// Which sides may send on the stream.
     pub const fn direction(self) -> Direction {
         if self.0 & 2 == 0 { Direction::Bidirectional } else { Direction::Unidirectional }
     }
 
-    /// Whether the side with this role may send on it.
+    /// Whether the side with this role may send on the stream.
     pub const fn carries_from(self, role: Role) -> bool {
         self.0 & 2 == 0 || self.0 & 1 == role as u64
     }
 
-    /// Its place among the streams of the same opener and direction, from 0.
+    /// The stream's place among those of the same opener and direction, from 0.
     pub const fn ordinal(self) -> u64 {
         self.0 >> 2
     }

@@ -29,7 +29,7 @@ pub struct SourceFrame<'a> {
     pub floor: SymbolId,
     /// A run of [`SymbolFrame`]s.
     pub payload: &'a [u8],
-    /// It is the last symbol of its block; told only to a receiver that delivers whole blocks.
+    /// The symbol is the last of its block; told only to a receiver that delivers whole blocks.
     pub last: bool,
 }
 
@@ -115,7 +115,7 @@ pub struct RepairFrame<'a> {
     pub count: u16,
     /// Names the coefficients; at most [`MAX_REPAIR_KEY`].
     pub key: u32,
-    /// As long as the longest of the symbols combined.
+    /// Combination of the symbols, as long as the longest of them.
     pub payload: &'a [u8],
 }
 

@@ -158,7 +158,7 @@ fn profile() -> Profile {
 pub struct Streets {
     /// The client's first message, as an eavesdropper has it.
     pub captured: Vec<u8>,
-    /// What the victim sent to strangers.
+    /// Datagrams that the victim sent to strangers.
     pub to_strangers: Traffic,
     for_strangers: Vec<(SocketAddr, Vec<u8>)>,
     to_each: BTreeMap<SocketAddr, u64>,
@@ -197,7 +197,7 @@ impl Scene {
         Self::with(permitted, |_| {})
     }
 
-    /// As [`new`](Self::new), with other limits of the victim.
+    /// Version of [`new`](Self::new) with other limits of the victim.
     pub fn with(permitted: Permitted, limits: impl FnOnce(&mut EndpointConfig)) -> Self {
         let mut config = EndpointConfig::new(profile());
         config.responder.permitted = permitted;
@@ -259,7 +259,7 @@ impl Scene {
         self.pair.send_from(VICTIM);
     }
 
-    /// What the victim has sent to strangers since it was last asked for.
+    /// Datagrams that the victim has sent to strangers since they were last asked for.
     pub fn take_for_strangers(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
         core::mem::take(&mut self.pair.network.for_strangers)
     }
@@ -269,7 +269,7 @@ impl Scene {
         self.pair.network.to_each.values().copied().max().unwrap_or(0)
     }
 
-    /// What the victim has had to compute.
+    /// Computations that the victim has had to do.
     pub fn work(&self) -> Work {
         let [accepts, macs] = &*self.counts;
         Work { accepts: accepts.load(Relaxed), macs: macs.load(Relaxed) }
@@ -281,7 +281,7 @@ impl Scene {
         while self.pair.now < end {
             self.pair.round(STEP.min(end.since(self.pair.now)));
             self.count();
-            // What was sent has arrived already, and its answers are on their way.
+            // Datagrams sent have arrived already, and their answers are on their way.
             while self.pair.deliver_due() > 0 {
                 self.count();
                 self.pair.send();

@@ -18,7 +18,7 @@ pub(super) struct Space {
     _thread: Joined,
 }
 
-/// What a job sees of its namespace.
+/// A namespace as its jobs see it.
 pub(super) struct Inside {
     runtime: Runtime,
     pub(super) netlink: Handle,

@@ -17,7 +17,7 @@ use crate::ingress::Ingress;
 use crate::path::PathConfig;
 use crate::socket::Socket;
 
-/// What IPv4 and UDP add to a payload.
+/// Bytes that IPv4 and UDP headers add to a payload.
 const HEADER: usize = 28;
 
 /// Held by each test, since all measure time.
@@ -228,7 +228,7 @@ fn queues_have_their_limits() {
         let (client, server) =
             (socket(&emulator, Side::Client, 0), socket(&emulator, Side::Server, 0));
         send(&client, server.local_addr().expect("bound"), 0..200, 1000 - HEADER);
-        // One more than the buffer holds: the packet being sent.
+        // One packet more than the buffer holds: the one being sent.
         let got: Vec<u32> = receive(&server).iter().map(|(number, _)| *number).collect();
         assert_eq!(got, (0..waiting + 1).collect::<Vec<u32>>(), "{buffer}");
         let link = emulator.links()[0].link;

@@ -128,8 +128,8 @@ pub(super) unsafe fn rows<V: Vector, const ROWS: usize, const LANES: usize>(job:
 
 /// The job's parts that stay the same from one stretch of bytes to the next.
 struct Tile<'a, const ROWS: usize> {
-    /// What the sums start from, if not from zero: as many bytes as the outputs have. They may be
-    /// the outputs themselves.
+    /// Initial values of the sums, as many bytes as the outputs have; `None`: zero. They may be the outputs
+    /// themselves.
     addends: Option<&'a [*const u8; ROWS]>,
     coefficients: &'a [u8],
     inputs: &'a [&'a [u8]],

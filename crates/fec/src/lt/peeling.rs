@@ -9,7 +9,7 @@ const HELD: u16 = u16::MAX - 1;
 /// beyond that are not kept. An honest sender's repairs reach about 14 per source where all of a block is lost.
 const MOST_MEMBERS: usize = 32;
 
-/// What an undetermined repair lacks.
+/// The unknown sources of an undetermined repair.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     unknown: u16,

@@ -18,7 +18,7 @@ fn repair(key: u32, sources: &[Vec<u8>], length: usize) -> Vec<u8> {
     repair
 }
 
-/// What a block's receiver holds.
+/// Equations and symbols that the receiver of a block holds.
 #[derive(Default)]
 struct Receiver {
     equations: Equations,

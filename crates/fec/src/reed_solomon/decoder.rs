@@ -149,7 +149,7 @@ impl Decoder {
 struct KnownPart<'a> {
     repairs: &'a [u8],
     known: &'a [u8],
-    /// The same repairs, where they are a run: mostly the first ones are used.
+    /// `repairs` as a run, where they are consecutive: mostly the first ones are used.
     run: Option<Repairs>,
 }
 

@@ -19,7 +19,7 @@ pub enum Error {
     /// A source symbol is longer than the repair symbols.
     #[error("source {index} has {length} bytes, more than the {limit} of a repair")]
     SourceTooLong {
-        /// Which source.
+        /// Index of the source.
         index: u8,
         /// The bytes of the source symbol.
         length: usize,
@@ -37,17 +37,17 @@ pub enum Error {
     /// An index that no symbol of this block can have.
     #[error("a block of {sources} sources has no {role} symbol {index}")]
     IndexOutOfRange {
-        /// Whether it came as a source or as a repair.
+        /// Whether the symbol came as a source or as a repair.
         role: Role,
         /// The index.
         index: u8,
         /// Source symbols in the block.
         sources: usize,
     },
-    /// The same symbol was given twice.
+    /// A symbol was given twice.
     #[error("{role} symbol {index} was given twice")]
     Duplicate {
-        /// Whether it came as a source or as a repair.
+        /// Whether the symbol came as a source or as a repair.
         role: Role,
         /// The index.
         index: u8,
@@ -62,7 +62,7 @@ pub enum Error {
     },
 }
 
-/// What part a symbol plays in its block.
+/// Part that a symbol plays in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Carries application bytes as they are.

@@ -3,7 +3,7 @@
 /// The most missing sources that the equations of a decoder may contain.
 pub const MOST: usize = 512;
 
-/// Which missing sources the equations contain. Each takes one column, however far apart their numbers are.
+/// The missing sources that the equations contain. Each takes one column, however far apart their numbers are.
 #[derive(Debug)]
 pub(super) struct Columns {
     /// Sources and their columns, by number.

@@ -42,7 +42,7 @@ impl Decoder {
         }
     }
 
-    /// The same decoder with `work` as its budget.
+    /// Sets the decoder's work budget to `work`.
     #[cfg(test)]
     pub(super) fn with_work(self, work: u64) -> Self {
         Decoder { work: Budget::of(work), ..self }

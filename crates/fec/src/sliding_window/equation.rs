@@ -61,7 +61,7 @@ impl Equation {
         self.used
     }
 
-    /// Whether it contains only one unknown, its pivot.
+    /// Whether the equation contains only one unknown, its pivot.
     pub(super) fn is_solved(&self) -> bool {
         self.unknowns == 1
     }

@@ -39,7 +39,7 @@ impl Budget {
         self.pay(Self::price(additions, bytes))
     }
 
-    /// What this many additions of `bytes` bytes take.
+    /// Units of work for this many additions of `bytes` bytes.
     pub(super) fn price(additions: usize, bytes: usize) -> u64 {
         (additions * (bytes + CALL)) as u64
     }

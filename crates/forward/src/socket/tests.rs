@@ -127,7 +127,7 @@ async fn a_link_out_of_a_permitted_directory_is_not_followed() {
         let led = all.to_connect(&at(name).parse().unwrap()).await;
         assert_eq!(led.is_ok(), permitted, "{name}: {led:?}");
     }
-    // What is named itself may be a link, and so may the directory.
+    // A socket that is permitted by name may be a link, and so may the permitted directory.
     let named = permits(&[&at("out.sock")], &[]);
     assert!(named.to_connect(&at("out.sock").parse().unwrap()).await.is_ok());
     symlink(inside.path(), outside.path().join("in")).unwrap();

@@ -55,7 +55,7 @@ fn fed<T: PartialEq + core::fmt::Debug>(
                 len += count;
             }
             Ok(Step::Done(value)) => {
-                // What follows a message does not change it.
+                // Bytes that follow a message do not change it.
                 let whole = parse(data);
                 assert_eq!(whole.as_ref(), Ok(&Step::Done(value)));
                 let Ok(Step::Done(value)) = whole else { return None };

@@ -21,7 +21,7 @@ pub const WELCOME: [u8; 2] = [VERSION, NO_AUTHENTICATION];
 /// The answer to a greeting that insists on authentication.
 pub const NO_METHOD: [u8; 2] = [VERSION, 0xff];
 
-/// What a client asks for.
+/// Request of a SOCKS5 client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// A TCP connection to this target.
@@ -33,13 +33,13 @@ pub enum Asked {
 /// Progress of reading a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// At least this many bytes of the message are missing, 1 or more. Reading them does not go past its end.
+    /// Least number of bytes of the message that are missing, 1 or more. Reading them does not go past its end.
     More(usize),
     /// The message is complete.
     Done(T),
 }
 
-/// What is wrong with a client's message.
+/// Error in a client's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocksError {
@@ -216,7 +216,7 @@ pub enum Reply {
     Succeeded = 0,
     /// The request failed for a reason that has no number.
     Failure = 1,
-    /// The other side does not permit the request.
+    /// The peer does not permit the request.
     NotAllowed = 2,
     /// Nothing leads there, or the peer is not connected.
     NetworkUnreachable = 3,

@@ -59,7 +59,7 @@ pub(super) enum Dropped {
 }
 
 impl DatagramCounters {
-    /// As of now.
+    /// Present values of the counters.
     pub fn counts(&self) -> DatagramCounts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let all = &self.0;

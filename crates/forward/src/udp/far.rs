@@ -24,7 +24,7 @@ use crate::wire::Answer;
 use anabranch::Connection;
 use anabranch::{RecvStream, SendStream};
 
-/// What all connections of a peer share.
+/// State that all connections of a peer share.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
     counters: PerPeer<Counters>,
@@ -39,7 +39,7 @@ impl Default for Peers {
 }
 
 impl Peers {
-    /// As the default, with flows forgotten after `idle`.
+    /// The default, except that flows are forgotten after `idle`.
     #[cfg(test)]
     pub(crate) fn forgetting_after(idle: Duration) -> Self {
         Peers { idle, ..Peers::default() }
@@ -101,7 +101,7 @@ impl Drop for Closing {
 /// A request that is carried.
 pub(super) struct Far {
     outlet: Outlet,
-    /// Where its target is; at least one.
+    /// Addresses of the target; one or more.
     addresses: Vec<SocketAddr>,
     counters: DatagramCounters,
     idle: Duration,
@@ -137,7 +137,7 @@ struct FlowState {
     socket: Arc<UdpSocket>,
     /// Index of the address that the socket is connected to.
     address: usize,
-    /// When it last carried something.
+    /// When the flow last carried something.
     last: Instant,
     /// The last payload, kept until something is answered, to be sent to the next address.
     unanswered: Option<Vec<u8>>,
@@ -194,7 +194,7 @@ impl Far {
             return None;
         }
         let counted = self.counters.flow(MAX_FLOWS).or_else(|| {
-            // The one that has been silent longest makes room.
+            // The flow that has been silent longest makes room.
             let oldest = flows.all.iter().min_by_key(|(_, entry)| entry.flow.lock().last);
             let oldest = *oldest?.0;
             flows.all.remove(&oldest);

@@ -28,7 +28,7 @@ pub(super) fn kept(buffer: &[u8], len: usize) -> Vec<u8> {
     buffer.get(..MAX_HEAD + len).unwrap_or_default().to_vec()
 }
 
-/// What precedes the payload.
+/// Fields that precede the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The id of the request's stream.
@@ -43,7 +43,7 @@ pub(super) struct Head {
 pub(super) struct Piece {
     /// Number of the datagram, which no other of the request has.
     pub(super) datagram: u64,
-    /// Its place among the pieces, below [`MAX_PIECES`].
+    /// Index of the piece in its datagram, below [`MAX_PIECES`].
     pub(super) place: usize,
     pub(super) last: bool,
 }

@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// What was lost long ago does not keep a later datagram out.
+    /// Pieces lost long ago do not keep a later datagram out.
     #[test]
     fn the_oldest_makes_room() {
         let mut joiner = Joiner::default();

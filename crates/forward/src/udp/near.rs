@@ -39,7 +39,7 @@ pub async fn listen_for_datagrams(forward: &UdpForward) -> io::Result<DatagramLi
 }
 
 impl DatagramListener {
-    /// Where it listens.
+    /// Where the listener receives datagrams.
     ///
     /// # Errors
     /// If the system does not tell.
@@ -52,7 +52,7 @@ impl DatagramListener {
         self.counters.clone()
     }
 
-    /// The same listener, whose further datagrams lead to the target of `forward`.
+    /// Leads further datagrams to the target of `forward`.
     pub fn leading(self, forward: &UdpForward) -> Self {
         DatagramListener { target: forward.target.clone(), class: forward.class, ..self }
     }

@@ -12,7 +12,7 @@ pub(super) struct Outlet {
     connection: Connection,
     /// The id of the request's stream.
     pub(super) stream: u64,
-    /// How its datagrams want to be treated.
+    /// How the datagrams want to be treated.
     class: TrafficClass,
     counters: DatagramCounters,
     /// Number of the next datagram that is sent in pieces.

@@ -76,7 +76,7 @@ struct Associations(Arc<Mutex<BTreeMap<u64, Association>>>);
 #[derive(Clone)]
 struct Association {
     socket: Arc<UdpSocket>,
-    /// Where its client sends from.
+    /// Address that the association's client sends from.
     client: SocketAddr,
 }
 

@@ -258,7 +258,7 @@ async fn who_may_not_is_told_why_and_nothing_arrives() {
     }
     assert!(!gets(&target, 500).await);
     assert_eq!(all.counters.counts().not_connected, 1);
-    // It works once permitted, and no longer after that.
+    // Datagrams arrive once permitted, and no more once the permission is gone.
     all.grant.set(may_send(&[&address.to_string()]));
     soon(async {
         loop {

@@ -23,7 +23,7 @@ const MAX_FILE_LEN: u64 = 1024;
 #[derive(Clone)]
 pub struct SecretKey(Box<Zeroizing<[u8; KEY_LEN]>>);
 
-/// What is wrong with a key, or with the file it should be in.
+/// Error of a key, or of the file it should be in.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {

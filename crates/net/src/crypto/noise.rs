@@ -1,8 +1,8 @@
-//! The two Noise handshakes of a connection (Noise specification, revision 34): IKpsk2 begins it, KKpsk2 renews its keys.
+//! Noise handshakes of a connection (Noise specification, revision 34): IKpsk2 begins it, KKpsk2 renews its keys.
 //!
-//! They differ in whether the responder learns the initiator's static key from the first message or knows it. They are
-//! written here, and not taken from a library, so that every secret in them is erased after use, on the stack as well. The
-//! tests compare the messages with those of `snow`.
+//! The handshakes differ in whether the responder learns the initiator's static key from the first message or knows
+//! it. They are written here, and not taken from a library, so that every secret in them is erased after use, on the
+//! stack as well. The tests compare the messages with those of `snow`.
 
 mod symmetric;
 #[cfg(test)]

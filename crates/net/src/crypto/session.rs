@@ -17,7 +17,7 @@ const PROTOCOL: &[u8] = b"anabranch 0";
 /// Start of the prologue of a handshake that renews the keys; the hash of the handshake before follows.
 const REKEY: &[u8] = b"anabranch 0 rekey";
 
-/// What an endpoint brings to its handshakes.
+/// Keys of an endpoint for its handshakes.
 #[derive(Debug)]
 pub(super) struct Credentials {
     pub(super) secret: SecretKey,

@@ -2,16 +2,16 @@ use super::request::PathRequest;
 use crate::connection::PathSpec;
 use std::net::SocketAddr;
 
-/// What a connection is made over.
+/// Paths that a connection is made over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectPaths {
     /// All of these paths, from sockets that the endpoint has. The connection keeps to them unless the application
     /// [adds](crate::Connection::add_path), [moves](crate::Connection::move_path) or
     /// [removes](crate::Connection::remove_path) paths.
     Fixed(Vec<PathSpec>),
-    /// Those of the requested paths that exist. While none does, or none is answered, connecting goes on with
-    /// those that come up: put a timeout around it. Once connected, paths are added, moved and removed as
-    /// interfaces come, change their address and go, for as long as the connection lives.
+    /// The requested paths that exist. While none does, or none is answered, connecting goes on with those that come
+    /// up: put a timeout around it. Once connected, paths are added, moved and removed as interfaces come, change
+    /// their address and go, for as long as the connection lives.
     Managed {
         /// Where the peer is, unless a request says otherwise.
         remote: SocketAddr,

@@ -44,7 +44,7 @@ struct LocalEndpoint {
 #[derive(Debug)]
 struct ManagedPath {
     from: LocalEndpoint,
-    /// What its socket is bound to.
+    /// Address that the path's socket is bound to.
     local: SocketAddr,
     path: Option<PathId>,
 }
@@ -306,7 +306,7 @@ fn control(connection: &Connection, path: PathId, requests: &[PathRequest], key:
     }
 }
 
-/// What a path is called: as was asked for, or as its interface.
+/// Name of a path: as was asked for, or that of its interface.
 fn naming(requests: &[PathRequest], key: &Key, from: &LocalEndpoint) -> Naming {
     let (request, interface, nth) = key;
     let own = requests.get(*request).and_then(|request| request.name.clone());

@@ -66,11 +66,11 @@ impl PathStatus {
 pub struct NamedPath {
     /// The name that was given to it, or its interface; where the peer opened it, the peer's address.
     pub name: String,
-    /// Its state.
+    /// State of the path.
     pub status: PathStatus,
-    /// Its local address, as long as its socket is open.
+    /// Local address of the path, as long as its socket is open.
     pub local: Option<SocketAddr>,
-    /// Its present figures, or the last ones if it is over. The counters, and what the peer has sent, are
+    /// Present figures of the path, or the last ones if it is over. The counters, and what the peer has sent, are
     /// those of all paths that have had the name.
     pub stats: PathStats,
 }
@@ -190,7 +190,7 @@ impl PathNames {
         }
     }
 
-    /// What a path is called.
+    /// Name of a path, if it has one.
     pub(crate) fn name(&self, path: PathId) -> Option<&str> {
         let named = self.0.iter().find(|named| named.path == path);
         named.map(|named| named.name.as_str())

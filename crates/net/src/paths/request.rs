@@ -8,21 +8,21 @@ use crate::interfaces::Interface;
 
 /// A path that a person wants, whether or not its interface is there now.
 ///
-/// As text: `LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]`, such as `wwan0`,
+/// Text form: `LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]`, such as `wwan0`,
 /// `192.0.2.7@203.0.113.5:4433,name=lte`, `wwan0,metered` or `wlan0,cc=bbr`. `any` stands for every interface that
 /// leads to the peer. The policy comes last, as its options are separated by commas too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRequest {
-    /// Where it begins.
+    /// Where the path begins.
     pub local: LocalRequest,
     /// The peer's address on this path, if not the usual one.
     pub remote: Option<SocketAddr>,
     /// Known addresses of the peer, if it is not at a single one. For each interface that appears, one or two of
     /// them that are worth trying are chosen.
     pub choice: Vec<SocketAddr>,
-    /// What it is called, if not as its interface.
+    /// Name of the path, if not that of its interface.
     pub name: Option<String>,
-    /// When it is used.
+    /// When the path is used.
     pub usage: PathUsage,
     /// Congestion control on it, if not the profile's choice.
     pub congestion: Option<PolicySpec>,
@@ -47,8 +47,8 @@ pub enum PathUsage {
     Normal,
     /// When no path of normal usage works. It is kept ready, which costs a few bytes a second.
     Backup,
-    /// As [`Backup`](Self::Backup), but nothing at all is sent on it before it is needed, so that taking over takes a
-    /// round trip more. It is closed ten seconds after a path that is not metered works again.
+    /// Variant of [`Backup`](Self::Backup) on which nothing at all is sent before it is needed, so that taking over
+    /// takes a round trip more. It is closed ten seconds after a path that is not metered works again.
     Metered,
 }
 
@@ -85,7 +85,7 @@ impl PathRequest {
 pub struct ParsePathError {
     /// The value given.
     pub given: String,
-    /// What is allowed in its place.
+    /// The values that are allowed in its place.
     pub allowed: String,
 }
 

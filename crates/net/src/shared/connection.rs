@@ -34,7 +34,7 @@ pub(crate) struct ConnectionShared {
     pub(super) takes_too_much: AtomicBool,
 }
 
-/// What the application can wait for; all of it is notified when the connection ends.
+/// Events that the application can wait for; all are notified when the connection ends.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
     /// The connection is answered, or over.
@@ -230,7 +230,7 @@ pub(crate) struct ConnectionState {
     pub(crate) gone: bool,
     /// No task serves it any more.
     stopped: bool,
-    /// It was logged that the peer is silent.
+    /// Whether it was logged that the peer is silent.
     pub(super) silent: bool,
     pub(crate) streams: BTreeMap<StreamId, StreamState>,
     /// Streams of the peer that the application has not taken yet, of each direction.
@@ -242,7 +242,7 @@ pub(crate) struct ConnectionState {
     pub(crate) path_events: VecDeque<PathEvent>,
     /// Number of path events so far.
     pub(crate) path_changes: u64,
-    /// What its paths are called.
+    /// Names of the connection's paths.
     pub(crate) names: PathNames,
     /// Logs its events.
     pub(crate) voice: Option<Voice>,
@@ -404,7 +404,7 @@ pub(crate) struct StreamState {
     pub(crate) reset: Option<u64>,
     /// Halves that the application holds or can still take.
     pub(crate) halves: u8,
-    /// What was left to read when the connection closed.
+    /// Bytes left to read when the connection closed.
     pub(crate) rest: Option<Rest>,
 }
 

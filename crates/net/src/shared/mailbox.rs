@@ -15,7 +15,7 @@ const KEPT: usize = 1 << 16;
 /// Messages shorter than this are copied, so that they do not hold a whole receive buffer.
 const SHORT: usize = 1 << 13;
 
-/// What has arrived for a task, and the bell that wakes it. A task that goes to sleep misses neither a
+/// Messages that have arrived for a task, and the bell that wakes it. A task that goes to sleep misses neither a
 /// message nor a ring since it last looked.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox(Mutex<State>);
@@ -99,7 +99,7 @@ impl Mailbox {
         if state.letters.list.is_empty() { state.rings } else { 0 }
     }
 
-    /// Whether there is nothing to do: then the next message or ring wakes `waker`.
+    /// Whether neither message nor ring waits: then the next one wakes `waker`.
     pub(crate) fn is_quiet(&self, waker: &Waker) -> bool {
         let mut state = self.lock();
         if state.rings > 0 || !state.letters.list.is_empty() {

@@ -17,7 +17,7 @@ impl ConnectionShared {
     }
 }
 
-/// What to call a path that nobody has named: as its interface where this side opened it, or as the peer's address.
+/// Name of a path that nobody has named: as its interface where this side opened it, or as the peer's address.
 fn unnamed(role: Option<Role>, path: &PathStats, local: Option<SocketAddr>) -> Naming {
     let remote = path.address.remote.ip();
     let local = local.map(|local| local.ip()).filter(|ip| !ip.is_unspecified());

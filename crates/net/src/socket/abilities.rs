@@ -2,7 +2,7 @@ use super::{KERNEL_BUFFER, Socket, SocketSpec};
 use socket2::SockRef;
 use std::io;
 
-/// What the system lets a socket do: offloads, and how much it buffers.
+/// Abilities that the system gives a socket: offloads, and how much it buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketAbilities {
     /// Most datagrams that one call hands to the system; 1 where it cannot segment (UDP_SEGMENT).

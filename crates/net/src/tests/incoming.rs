@@ -160,7 +160,7 @@ async fn one_who_waits_no_more_cannot_be_accepted() {
     let pair = Pair::new();
     let client = connecting(&pair);
     let incoming = asked(&pair).await;
-    // As if the peer had waited for too long.
+    // Time passes as if the peer had waited for too long.
     let shared = pair.server.shared();
     shared.lock().router.handle_timeout(shared.clock.now() + Duration::from_secs(40));
     let gone = soon(incoming.accept()).await.unwrap_err();

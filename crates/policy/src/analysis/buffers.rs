@@ -30,7 +30,7 @@ fn longest(paths: &[BufferedPath], time: impl Fn(&BufferedPath) -> Duration) -> 
     paths.iter().map(time).max().unwrap_or_default()
 }
 
-/// What all paths together bring in during `time`.
+/// Data that all paths together bring in during `time`.
 fn held_for(paths: &[BufferedPath], time: Duration) -> DataSize {
     let bits: u128 = paths.iter().map(|path| u128::from(path.bandwidth.as_bps())).sum();
     let bytes = bits.saturating_mul(time.as_nanos()) / 8_000_000_000;

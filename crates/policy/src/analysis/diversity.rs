@@ -16,8 +16,8 @@ pub fn two_state_deviation(low: f64, high: f64, dwell: f64, window: f64) -> f64 
     sigma * math::sqrt(2.0 / x * (1.0 - (1.0 - math::exp(-x)) / x))
 }
 
-/// As [`two_state_deviation`] for the mean over `paths` independent paths: less by √M. This is what
-/// MPLOT §IV-A calls the volatility of aggregate loss.
+/// The [`two_state_deviation`] of the mean over `paths` independent paths: less by √M. This is what MPLOT §IV-A calls
+/// the volatility of aggregate loss.
 pub fn aggregate_deviation(low: f64, high: f64, dwell: f64, window: f64, paths: u32) -> f64 {
     two_state_deviation(low, high, dwell, window) / math::sqrt(f64::from(paths.max(1)))
 }

@@ -124,12 +124,12 @@ impl Forecast {
 /// How the paper's equations are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// As the model that its text and its figure 5 describe.
+    /// The model that the paper's text and its figure 5 describe.
     #[default]
     Model,
-    /// As they are printed. The recursive terms of eqs 9, 14 and 22 are not weighted by the chance of their branch, so
-    /// that their result grows without bound; a window of one or two packets times out although nothing is lost
-    /// (eqs 15, 16 and 18); windows and thresholds may fall to 0 (eqs 12 and 21).
+    /// The equations as printed. The recursive terms of eqs 9, 14 and 22 are not weighted by the chance of their
+    /// branch, so that their result grows without bound; a window of one or two packets times out although nothing is
+    /// lost (eqs 15, 16 and 18); windows and thresholds may fall to 0 (eqs 12 and 21).
     Literal,
 }
 

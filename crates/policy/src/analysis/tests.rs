@@ -244,7 +244,7 @@ fn played(path: &Forecast, time: Duration, window: u32, ssthresh: u32, rng: &mut
         } else {
             (restart, 1, (w / 2).max(2))
         };
-        // What is retransmitted arrives half a round trip before the next round begins.
+        // Retransmissions arrive half a round trip before the next round begins.
         let whole = left >= path.rtt + half && (arrived >= 3 || left >= restart);
         packets += if whole { w } else { arrived };
         let Some(rest) = left.checked_sub(next.0).filter(|_| left >= path.rtt + half) else {
@@ -346,7 +346,7 @@ fn theorem_3_fails_for_two_paths_that_are_not_the_best() {
 }
 
 proptest! {
-    /// What remains of Theorem 3: no path has a lower PEDT than the best.
+    /// The part of Theorem 3 that holds: no path has a lower PEDT than the best.
     #[test]
     fn theorem_3_holds_for_the_best_path_and_any_other(
         paths in prop::collection::vec((0.0..0.95_f64, 0.001..2.0_f64, 0.001..5.0_f64), 2..6),

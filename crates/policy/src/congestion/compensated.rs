@@ -1,10 +1,10 @@
 //! Loss-compensated, delay-bounded, ECN-aware control for real links.
 //!
-//! It estimates three things, each in a file of its own, as is the end of startup. The bottleneck's *rate*: packets
-//! lost at random count as delivered, so that such loss does not lower it. The *delay*: what remains while we send less
-//! than the path carries is the floor, the road's own delay or another flow's queue; what rises above the floor is our
-//! queue, and is kept short. The *losses*: those beyond random loss while the queue is longest are congestion's, and so
-//! are all losses that grow with what we send; then a CUBIC window bounds ours.
+//! The controller estimates three things, each in a file of its own, as is the end of startup. The bottleneck's
+//! *rate*: packets lost at random count as delivered, so that such loss does not lower it. The *delay*: what remains
+//! while we send less than the path carries is the floor, the road's own delay or another flow's queue; what rises
+//! above the floor is our queue, and is kept short. The *losses*: those beyond random loss while the queue is longest
+//! are congestion's, and so are all losses that grow with what we send; then a CUBIC window bounds ours.
 //!
 //! The pacing rate goes up and down around the rate in cycles: up to find more, down until our own queue is gone, which
 //! shows the floor, then at the rate for some round trips. `answer` tells how a queue changes while we send less. If it
@@ -115,7 +115,7 @@ pub struct Compensated {
     rival: Rival,
     response: Response,
     startup: Startup,
-    /// What was delivered when the up phase began, bits per second.
+    /// Delivery rate when the up phase began, bits per second.
     before_up: f64,
     /// How the queue answers while we send less.
     answer: Answer,

@@ -57,7 +57,7 @@ pub struct Cubic {
     collapse: u32,
     /// Whether to count as Linux does (tcp_cubic.c): in whole packets, and with no faster growth for `w_est`.
     linux: bool,
-    /// What ends slow start besides losses and marks.
+    /// Detector that ends slow start besides losses and marks.
     hystart: Option<HyStart>,
     /// C, and Reno's increase, packets per window.
     scale: f64,

@@ -67,7 +67,7 @@ impl AdditiveCwnd {
         self.packet
     }
 
-    /// As [`LastCut::answered`].
+    /// Whether a packet sent at `sent` belongs to the flight that the last cut answered.
     pub(super) fn answered(&self, sent: Time) -> bool {
         self.last_cut.answered(sent)
     }
@@ -76,12 +76,12 @@ impl AdditiveCwnd {
         if self.bytes < self.ssthresh { "slow-start" } else { "congestion-avoidance" }
     }
 
-    /// As [`LastCut::congested`].
+    /// Whether `event` reports a loss or a mark that the last cut did not answer.
     pub(super) fn congested(&self, event: &AckEvent) -> bool {
         self.last_cut.congested(event)
     }
 
-    /// As [`LastCut::may_grow`].
+    /// Whether the packets that `event` acknowledges let the window grow, as [`LastCut::may_grow`] has it.
     pub(super) fn may_grow(&self, event: &AckEvent) -> bool {
         self.last_cut.may_grow(event)
     }
@@ -96,7 +96,7 @@ impl AdditiveCwnd {
         self.grow_by(acked, 1.0);
     }
 
-    /// As [`grow`](Self::grow), by `factor` packets per window of bytes above the threshold.
+    /// Grows like [`grow`](Self::grow), but by `factor` packets per window of bytes above the threshold.
     pub(super) fn grow_by(&mut self, acked: u64, factor: f64) {
         let mut acked = acked.min(MAX_CWND);
         if self.bytes < self.ssthresh {
@@ -152,8 +152,8 @@ impl AdditiveCwnd {
         self.last_cut = LastCut::at(now);
     }
 
-    /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes, but no less than the
-    /// [least window](Self::set_least).
+    /// Collapses like [`collapse`](Self::collapse), to one packet, with the threshold at `target` bytes, but no less
+    /// than the [least window](Self::set_least).
     pub(super) fn collapse_below(&mut self, now: Time, target: u64) {
         self.before = (self.bytes, self.ssthresh);
         self.ssthresh = target.max(self.least());
@@ -162,7 +162,7 @@ impl AdditiveCwnd {
         self.last_cut = LastCut::at(now);
     }
 
-    /// As [`CongestionController::undo`].
+    /// Implements [`CongestionController::undo`].
     fn undo(&mut self) {
         let (bytes, ssthresh) = self.before;
         self.bytes = self.bytes.max(bytes);
@@ -221,26 +221,26 @@ pub(super) trait CwndRule: Debug + Send {
     /// The window, mutable.
     fn additive_mut(&mut self) -> &mut AdditiveCwnd;
 
-    /// As [`CongestionController::on_ack`].
+    /// Implements [`CongestionController::on_ack`].
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]);
 
-    /// As [`CongestionController::on_timeout`]: starts again from one packet.
+    /// Implements [`CongestionController::on_timeout`]: starts again from one packet.
     fn timed_out(&mut self, event: &TimeoutEvent) {
         let first = event.consecutive <= 1;
         self.additive_mut().collapse(event.now, event.bytes_in_flight, 1, first);
     }
 
-    /// As [`CongestionController::reads_siblings`].
+    /// Implements [`CongestionController::reads_siblings`].
     fn is_coupled(&self) -> bool {
         false
     }
 
-    /// As [`CongestionController::heeds_loss_notices`].
+    /// Implements [`CongestionController::heeds_loss_notices`].
     fn excuses_damage(&self) -> bool {
         false
     }
 
-    /// As [`CongestionController::bandwidth`].
+    /// Implements [`CongestionController::bandwidth`].
     fn measured(&self) -> Option<Bitrate> {
         None
     }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::congestion::AckEvent;
 
-/// What a finished round showed.
+/// Round-trip times of a finished round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round {
     /// Least round-trip time of the round; longer ones may include the queue of our own burst.
@@ -19,7 +19,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// The same round judged by its mean instead of its least round-trip time.
+    /// Judges the round by its mean instead of its least round-trip time.
     pub(super) fn by_mean(self) -> Round {
         Round { rtt: self.mean, ..self }
     }

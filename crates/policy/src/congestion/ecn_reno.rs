@@ -42,7 +42,7 @@ pub struct EcnReno {
     trickle: Option<Duration>,
 }
 
-/// What an acknowledged packet is worth.
+/// Size that an acknowledged packet counts as when the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     /// The bytes of the packet.

@@ -42,7 +42,7 @@ pub struct Reno {
     plateau: Option<Plateau>,
 }
 
-/// What an acknowledgement is worth.
+/// Growth for an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     /// All bytes it covers (RFC 3465 with L unlimited).
@@ -51,7 +51,7 @@ enum Growth {
     Acks,
 }
 
-/// What a loss halves.
+/// Quantity that a loss halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Halve {
     Cwnd,

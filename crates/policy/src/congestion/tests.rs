@@ -52,7 +52,7 @@ fn ack(now: u64, sent: u64, packets: u32) -> AckEvent {
     }
 }
 
-/// As [`ack`], with one packet sent at the same time lost.
+/// Acknowledgement like [`ack`], with one packet sent at the same time lost.
 fn loss(now: u64, sent: u64, packets: u32) -> AckEvent {
     AckEvent {
         lost_bytes: PACKET,
@@ -62,7 +62,7 @@ fn loss(now: u64, sent: u64, packets: u32) -> AckEvent {
     }
 }
 
-/// As [`ack`], with one packet marked.
+/// Acknowledgement like [`ack`], with one packet marked.
 fn mark(now: u64, sent: u64, packets: u32) -> AckEvent {
     AckEvent { ce_packets: 1, ..ack(now, sent, packets) }
 }

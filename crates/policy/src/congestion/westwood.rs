@@ -52,7 +52,7 @@ impl Westwood {
     fn measure(&mut self, event: &AckEvent) {
         let ended = self.rounds.take(event).is_some();
         let Some(began) = self.began else {
-            // It is unknown when the bytes of the first acknowledgement were sent: they count for no sample.
+            // The send time of the first acknowledgement's bytes is unknown: they count for no sample.
             self.began = Some(event.now);
             return;
         };

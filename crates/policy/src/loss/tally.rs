@@ -1,4 +1,4 @@
-//! What the estimators share: counts by path, smoothed fractions, and a bounded table of blocks.
+//! Helpers that the estimators share: counts by path, smoothed fractions, and a bounded table of blocks.
 
 use anabranch_types::PathId;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ pub(super) struct Smoothed {
     seen: Count,
 }
 
-/// Which mean the squared distance of eq. 3 is taken from.
+/// Mean from which the squared distance of eq. 3 is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VarianceFrom {
     /// The mean before the update: how far the estimate was off when it was used.

@@ -56,7 +56,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyErro
 struct Track {
     acked: f64,
     lost: f64,
-    /// What is left of the packets assumed at the start; `None` before the first.
+    /// Rest of the packets assumed at the start; `None` before the first event.
     prior: Option<f64>,
     last: Time,
     /// The observation being collected.

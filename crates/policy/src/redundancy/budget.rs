@@ -44,8 +44,8 @@ const URGENT_SOURCES: u16 = 16;
 const GAIN: f64 = 0.125;
 /// Repairs for each source symbol of a live block, at most.
 const LIVE_REPAIRS: u16 = 3;
-/// The same for an interactive block: its messages are short, and with half of the packets lost, a single symbol
-/// needs seven repairs to keep the chance of a further round within 0.005.
+/// Repairs for each source symbol of an interactive block, at most: its messages are short, and with half of the
+/// packets lost, a single symbol needs seven repairs to keep the chance of a further round within 0.005.
 const INTERACTIVE_REPAIRS: u16 = 7;
 /// Loss beyond this is not provided for.
 const MAX_LOSS: f64 = 0.9;
@@ -58,8 +58,8 @@ const CHANGE: f64 = 0.25;
 const COVERED_DEVIATIONS: f64 = 3.0;
 /// Repairs that may be wasted for each second round that they spare a bulk block.
 const ROUND_WORTH: f64 = 5.0;
-/// The same at the end of the data, for a block that has been open for more than a round trip, behind which later
-/// ones wait, and for reactive repairs of urgent classes.
+/// Repairs that may be wasted for each second round spared at the end of the data, for a block that has been open for
+/// more than a round trip, behind which later ones wait, and for reactive repairs of urgent classes.
 const LATE_ROUND_WORTH: f64 = 20.0;
 
 /// See the module's documentation.

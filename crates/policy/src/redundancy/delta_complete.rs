@@ -104,7 +104,7 @@ impl DeltaComplete {
         (payload / u64::from(self.symbol.max(1))).clamp(1, u64::from(self.together)) as u32
     }
 
-    /// What is at risk with `more` symbols by path slot, beyond those under way.
+    /// Packets at risk with `more` symbols by path slot, beyond those under way.
     fn risk(&self, block: &BlockView, more: &[u16; MAX_PATHS], view: &RedundancyView<'_>) -> Risk {
         // Copies of a symbol count once.
         let distinct = u32::from(block.in_flight) + u32::from(block.queued);

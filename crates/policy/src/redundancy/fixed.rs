@@ -1,5 +1,5 @@
-//! The same share of repairs for every block, whatever the losses: for measurements, and for links
-//! whose loss is known beforehand.
+//! A fixed share of repairs for every block, whatever the losses: for measurements, and for links whose loss is known
+//! beforehand.
 
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};

@@ -33,7 +33,7 @@ const REACH: u16 = 64;
 /// Chance that the repairs of a round trip's symbols do not suffice, at the automatic rate. Bulk data then waits for a
 /// second round, which is cheaper than further repairs.
 const BULK_FAILURE: f64 = 0.1;
-/// The same for other classes.
+/// Chance that the repairs do not suffice, at the automatic rate, for classes other than bulk.
 const URGENT_FAILURE: f64 = 0.005;
 /// Repairs for each symbol, at most, at the automatic rate.
 const MOST_REPAIRS: u16 = 3;
@@ -45,7 +45,7 @@ const GAIN: f64 = 1.0 / 16.0;
 enum Rate {
     /// One for so many symbols.
     Every(u16),
-    /// As many as the loss asks for.
+    /// A rate that the loss calls for.
     Automatic(Automatic),
 }
 

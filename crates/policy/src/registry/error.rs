@@ -42,7 +42,7 @@ pub enum PolicyError {
         option: String,
         /// The value given.
         given: String,
-        /// What is allowed.
+        /// The values that are allowed.
         allowed: String,
     },
     /// A policy that a program has brought cannot be made.

@@ -13,7 +13,7 @@ use super::{Entry, PolicyError, PolicySpec};
 pub struct OptionEntry {
     /// The option's name.
     pub key: &'static str,
-    /// What the option does, with its unit.
+    /// Effect of the option, with its unit.
     pub what: &'static str,
     /// The option's value when none is given; the builder reads it as if the user had written it.
     pub default: &'static str,
@@ -24,7 +24,7 @@ pub const fn option(key: &'static str, what: &'static str, default: &'static str
     OptionEntry { key, what, default }
 }
 
-/// What a policy is made from: its options, each as given or else the entry's default, and the size of a
+/// Parameters that a policy is made from: its options, each as given or else the entry's default, and the size of a
 /// packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {

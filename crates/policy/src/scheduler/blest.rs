@@ -108,8 +108,8 @@ impl Blest {
         needed > window - (size + (slow.bytes_in_flight + slow.bytes_queued) as f64)
     }
 
-    /// At most once per least round-trip time of the slow path, raises the factor if the buffer has been full since,
-    /// else lowers it.
+    /// Raises the factor if the buffer has been full since the last change, else lowers it; once per least round-trip
+    /// time of the slow path at most.
     fn adapt(&mut self, slow: &PathView, now: Time) {
         let period = self.span(slow).least;
         if now < self.adapted + period {

@@ -30,7 +30,7 @@ type Run = (PathId, u64);
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
 pub struct Daps {
-    /// What is left of the plan.
+    /// Rest of the plan.
     plan: VecDeque<Run>,
 }
 

@@ -40,9 +40,9 @@ struct Likeliest {
 struct Probe {
     symbol: SymbolId,
     master: PathId,
-    /// When it left.
+    /// When the symbol left.
     sent: Time,
-    /// When it was known to have arrived, and when all before it was.
+    /// When the symbol was known to have arrived, and when all symbols before it were.
     arrived: Option<Time>,
     before: Option<Time>,
 }

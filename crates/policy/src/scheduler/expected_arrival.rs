@@ -141,7 +141,7 @@ fn per_packet(path: &PathView, view: &SchedulerView<'_>) -> u32 {
     (path.packet_size / size).clamp(1, u64::from(most)) as u32
 }
 
-/// What the next symbol is.
+/// Kind of the next symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Symbol {
     /// Something that the block is due, or a repair of it.

@@ -28,7 +28,7 @@ pub const WINDOWS: u64 = 6;
 /// though a usable path still has it, after a timeout, goes only to a path that has nothing else under way; one that no
 /// usable path has goes as new data does.
 ///
-/// What a path holds is what is in flight and queued there; Linux also counts what has arrived above a gap.
+/// A path holds what is in flight and queued there; Linux also counts what has arrived above a gap.
 #[derive(Clone, Debug)]
 pub struct Linux {
     /// Mean pacing rate by slot, bytes per second; 0 before the first burst.

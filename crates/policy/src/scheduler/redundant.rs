@@ -47,7 +47,7 @@ pub struct Redundant {
     random: Rng,
 }
 
-/// What is not copied, and its scheduler.
+/// Data that is not copied, and its scheduler.
 #[derive(Debug)]
 pub(super) struct Rest {
     scheduler: Box<dyn Scheduler>,

@@ -30,8 +30,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
 }
 
 impl RoundRobin {
-    /// Whose turn it is among the paths with room: the last one until its quota is used, then the
-    /// next in cyclic order.
+    /// The path whose turn it is among those with room: the last one until its quota is used, then the next in cyclic
+    /// order.
     fn next(&self, view: &SchedulerView<'_>) -> Option<PathId> {
         let ready = || carriers(view).filter(|path| path.ready).map(|path| path.id);
         let Some(last) = self.turn else { return ready().next() };

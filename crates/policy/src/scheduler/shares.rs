@@ -34,7 +34,7 @@ pub(super) trait Expectation: Debug + Send {
     }
 }
 
-/// What a path is expected to deliver until the slowest one's packets arrive.
+/// Packets that a path is expected to deliver until the slowest path's packets arrive.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     /// The path, and when its share was forecast.
@@ -161,7 +161,7 @@ impl<E: Expectation> Shares<E> {
         let Some(share) = self.shares.get(usize::from(path.slot)) else { return 0.0 };
         let in_flight = path.bytes_in_flight as f64 / path.packet_size.max(1) as f64;
         if !self.options.clocked {
-            // The other half of what is in flight has arrived.
+            // Half of the packets in flight are still on the way; the other half has arrived.
             return share.forecast - (in_flight / 2.0).floor();
         }
         let window = path.round().packets as f64;
@@ -317,7 +317,7 @@ impl<E: Expectation> Scheduler for Shares<E> {
             Ok(_) if first_in_line(view).is_none() => return NOTHING,
             Ok(path) => slowest(view).unwrap_or(path),
         };
-        // What leaves on the slowest path now arrives half a round trip from now, not from when the last plan was made.
+        // Packets sent on the slowest path now arrive half a round trip from now, not from the last plan.
         if path == master.id || self.ends.is_none_or(|end| end <= view.now) {
             self.plan(master, view);
         }

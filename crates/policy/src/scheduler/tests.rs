@@ -58,7 +58,7 @@ fn view<'a>(paths: &'a [PathView], blocks: &'a [BlockView], symbols: u32) -> Sch
     SchedulerView { now: Time::ZERO, paths, blocks, fresh: fresh(symbols), demand }
 }
 
-/// What the path is told to send, if anything.
+/// Work that the path is told to send, if any.
 fn pull(scheduler: &mut dyn Scheduler, path: u32, view: &SchedulerView<'_>) -> Option<Work> {
     let mut picks = Vec::new();
     match scheduler.pull(PathId(path), view, &mut picks) {
@@ -74,7 +74,7 @@ fn pull(scheduler: &mut dyn Scheduler, path: u32, view: &SchedulerView<'_>) -> O
     }
 }
 
-/// What each path would be told, one after the other.
+/// Work that each path would be told, one after the other.
 fn pulls(spec: &str, view: &SchedulerView<'_>) -> Vec<Option<Work>> {
     let mut scheduler = scheduler(spec);
     view.paths.iter().map(|path| pull(&mut *scheduler, path.id.0, view)).collect()

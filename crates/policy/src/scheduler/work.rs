@@ -1,4 +1,4 @@
-//! What schedulers share: which paths may carry data, and the due work, oldest first.
+//! Helpers that schedulers share: which paths may carry data, and the due work, oldest first.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;

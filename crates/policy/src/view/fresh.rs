@@ -21,7 +21,7 @@ impl Blocked {
     }
 }
 
-/// What the application has ready beyond the open blocks.
+/// Data that the application has ready beyond the open blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct FreshView {
     /// Source symbols of the class that is next which could be made now: waiting bytes, as far as every credit admits

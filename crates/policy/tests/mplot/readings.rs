@@ -21,7 +21,7 @@ fn entry(name: &str) -> Option<&'static Entry> {
 #[test]
 fn the_papers_own_words_can_be_chosen() {
     for literal in [
-        // What eq. 2 says while packets are in flight, and a step of eq. 3 at every packet.
+        // Eq. 2 as it reads while packets are in flight, and a step of eq. 3 at every packet.
         "literal",
         "per-ack",
         // Eq. 6 with Table II, and its one repair more.
@@ -49,7 +49,7 @@ fn rows(heading: &str) -> impl Iterator<Item = &'static str> {
     section.lines().filter(|line| line.starts_with("| ")).skip(1)
 }
 
-/// What stands in backquotes.
+/// Text that stands in backquotes.
 fn code(row: &'static str) -> impl Iterator<Item = &'static str> {
     row.split('`').skip(1).step_by(2)
 }

@@ -24,9 +24,9 @@ snapshot! {
     /// A symbol is in one state at a time: due (or a planned repair), queued, in flight, received, or lost
     /// and not asked for again. A loss, a take-back or a copy makes it due.
     BlockView of view::BlockView {
-        /// Which block; rises within a connection.
+        /// Identifier of the block; rises within a connection.
         id: u64 = |block| block.id.0;
-        /// Its first source symbol.
+        /// First source symbol of the block.
         first: u64 = |block| block.first.0;
         /// How the data wants to be treated: "interactive", "live" or "bulk".
         traffic_class: &'static str = |block| block.class.name();
@@ -48,7 +48,7 @@ snapshot! {
         in_flight: u16 = |block| block.in_flight;
         /// Distinct symbols that wait in the queues of paths and are not in flight as well.
         queued: u16 = |block| block.queued;
-        /// When its first symbol was sent, seconds.
+        /// When the block's first symbol was sent, seconds.
         opened: f64 = |block| block.opened.as_secs_f64();
         /// Symbols still missing at the receiver, as far as is known.
         deficit: u16 = |block| block.deficit();
@@ -87,7 +87,7 @@ snapshot! {
 }
 
 snapshot! {
-    /// What the application has ready beyond the open blocks.
+    /// Data that the application has ready beyond the open blocks.
     FreshView of view::FreshView {
         /// Source symbols of the next class that could be made now.
         symbols: u32 = |fresh| fresh.symbols;
@@ -190,7 +190,7 @@ impl SchedulerView {
         PyTuple::new(py, blocks.map(|block| BlockView(*block)).collect::<Vec<_>>())
     }
 
-    /// What the application has ready.
+    /// Data that the application has ready.
     #[getter]
     fn fresh(&self) -> FreshView {
         FreshView(self.fresh)

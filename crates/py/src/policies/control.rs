@@ -77,7 +77,7 @@ fn optional(
 /// Properties that a class declares for all its objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits {
-    /// Whether its objects want to hear of packets that leave.
+    /// Whether the class's objects want to hear of packets that leave.
     pub on_sent: bool,
     pub governs_recovery: bool,
     pub reads_siblings: bool,

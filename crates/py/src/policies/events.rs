@@ -35,7 +35,7 @@ snapshot! {
     SentEvent of congestion::SentEvent {
         /// Now, seconds.
         now: f64 = |event| event.now.as_secs_f64();
-        /// Its bytes.
+        /// Bytes of the packet.
         bytes: u64 = |event| event.bytes;
         /// Bytes in flight, this packet included.
         bytes_in_flight: u64 = |event| event.bytes_in_flight;
@@ -77,7 +77,7 @@ snapshot! {
         loss: LossView = |event| LossView(event.loss);
         /// The window was not filled when this flight was sent, so it must not grow.
         app_limited: bool = |event| event.app_limited;
-        /// Which of its siblings the path is; None for a connection of one path.
+        /// Identifier of the path among its siblings; None for a connection of one path.
         path: Option<u32> = |event| event.path.map(|path| path.0);
     }
 }
@@ -134,7 +134,7 @@ snapshot! {
             Told::Recovered(block) => Some(block.0),
             _ => None,
         };
-        /// What the reduced window admits, bytes.
+        /// Congestion window after the reduction, bytes.
         cwnd: Option<u64> = |event| match event {
             Told::CwndReduced(_, bytes) => Some(*bytes),
             _ => None,

@@ -8,7 +8,7 @@ use std::thread;
 
 use pyo3::prelude::*;
 
-/// What the policies of one run share.
+/// State that the policies of one run share.
 #[derive(Debug)]
 struct Shared {
     seed: u64,

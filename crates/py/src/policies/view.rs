@@ -95,13 +95,13 @@ snapshot! {
     /// One path. Bytes are what congestion control counts: UDP payload and 28 bytes of headers in the
     /// transport, payload in the models of TCP. Times are seconds, rates bits per second.
     PathView of view::PathView {
-        /// Which path; numbered from 0 as they are opened.
+        /// Identifier of the path; numbered from 0 as paths are opened.
         id: u32 = |path| path.id.0;
-        /// Its place in tables by path. Unlike the identifier, it is used again after a path has closed.
+        /// The path's place in tables by path. Unlike the identifier, it is used again after a path has closed.
         slot: u8 = |path| path.slot;
-        /// What it can be used for: "validating", "active", "suspect", "probation" or "closed".
+        /// State of the path: "validating", "active", "suspect", "probation" or "closed".
         state: &'static str = |path| state(path.state);
-        /// Whether ordinary data may be given to it.
+        /// Whether ordinary data may be given to the path.
         usable: bool = |path| path.usable();
         /// Used only when no other path is usable.
         backup: bool = |path| path.backup;

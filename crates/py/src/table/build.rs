@@ -82,7 +82,7 @@ struct Builder<'a> {
     metrics: Words,
 }
 
-/// What a row is about: a subject and a metric.
+/// Subject and metric of a row.
 type About<'a> = (&'a str, &'a str);
 
 impl<'a> Builder<'a> {

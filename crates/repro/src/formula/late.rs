@@ -9,7 +9,7 @@ use anabranch_sim::stats::Estimate;
 use crate::figure::Figure;
 use crate::outcome::Outcome;
 
-/// The two subflows of the figure.
+/// Round-trip times of the figure's two subflows, and the window of either, packets.
 const FAST_RTT: Duration = Duration::from_millis(10);
 const SLOW_RTT: Duration = Duration::from_millis(20);
 const WINDOW: u32 = 5;

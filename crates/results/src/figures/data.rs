@@ -15,7 +15,7 @@ struct Subject {
     name: String,
     /// Values by the point's index.
     values: Vec<(usize, Vec<f64>)>,
-    /// What each point's first seed recorded.
+    /// Series that each point's first seed recorded.
     first_seed: Vec<Recorded>,
 }
 
@@ -110,7 +110,7 @@ impl Data {
         self.find(metric, subject).map_or(&[], |subject| &subject.values)
     }
 
-    /// What the first seed at `point` recorded over time, and that seed.
+    /// Series that the first seed at `point` recorded, and that seed.
     pub(super) fn line(
         &self,
         metric: &str,

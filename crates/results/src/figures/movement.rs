@@ -17,9 +17,9 @@ const HOW: &str = "Lines are hops over which data went, the thicker the more pac
 /// A station's name, and its metres to the east and to the north, each with times.
 type Places<'a> = (&'a str, &'a [(f64, f64)], &'a [(f64, f64)]);
 
-/// What happened on one hop over time.
+/// Arrivals and losses on one hop over time.
 struct HopLines<'a> {
-    /// The names of its stations.
+    /// Names of the hop's stations.
     from: &'a str,
     to: &'a str,
     /// Packets that arrived, and lost ones, each with times.

@@ -70,12 +70,12 @@ impl Sweep {
         self.points.iter().map(number).collect()
     }
 
-    /// What a point is called: `loss = 5%, paths = 2`.
+    /// Name of a point: `loss = 5%, paths = 2`.
     pub(super) fn name(&self, point: usize) -> String {
         self.pairs(point, |_| true)
     }
 
-    /// As [`name`](Self::name), without the axis's key.
+    /// Version of [`name`](Self::name) without the axis's key.
     pub(super) fn others(&self, point: usize) -> String {
         self.pairs(point, |index| Some(index) != self.x)
     }

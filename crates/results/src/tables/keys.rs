@@ -14,7 +14,7 @@ pub struct SweepColumn {
     pub key: String,
     /// The column's name: letters, digits and underscores, unlike that of any other column.
     pub name: String,
-    /// Whether it holds numbers: every point's value is one, and finite.
+    /// Whether the column holds numbers: every point's value is one, and finite.
     pub is_number: bool,
 }
 

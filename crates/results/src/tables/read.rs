@@ -20,9 +20,9 @@ pub struct Row<'a> {
     pub point: usize,
     /// The seed.
     pub seed: u64,
-    /// Its subject.
+    /// Subject of the figure, such as `all` or `link.a`.
     pub subject: &'a str,
-    /// What it measures.
+    /// Name of the metric, such as `goodput_mbps`.
     pub metric: &'a str,
     /// Time in seconds for series, index for samples, 0 for scalars.
     pub at: f64,

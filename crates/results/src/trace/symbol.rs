@@ -13,7 +13,7 @@ pub enum Symbol {
     Main(u64),
     /// A symbol of the space of live data.
     Live {
-        /// Its ordinal.
+        /// Ordinal of the symbol in the space of live data.
         live: u64,
     },
 }

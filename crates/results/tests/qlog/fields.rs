@@ -1,4 +1,4 @@
-//! What qlog 0.3 and the viewer qvis ask of a file: its header, and the fields of each event.
+//! Requirements of qlog 0.3 and the viewer qvis on a file: its header, and the fields of each event.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl Kind {
     }
 }
 
-/// What the header must have for qvis to take the file.
+/// Header fields that qvis needs to take the file.
 const HEADER: &[(&str, Kind)] = &[
     ("/qlog_version", Word),
     ("/qlog_format", Word),

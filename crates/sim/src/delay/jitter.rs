@@ -56,7 +56,7 @@ impl Jitter {
     /// `seed` called `stream`.
     ///
     /// # Errors
-    /// As [`validate`](Self::validate).
+    /// The errors of [`validate`](Self::validate).
     pub(super) fn process(
         &self,
         delay: Duration,

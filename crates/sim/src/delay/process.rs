@@ -81,7 +81,7 @@ impl DelayProcess {
     /// The process of `config`; its random draws are the substreams of `seed` whose names begin with `stream`.
     ///
     /// # Errors
-    /// As [`DelayConfig::validate`].
+    /// The errors of [`DelayConfig::validate`].
     pub fn new(config: &DelayConfig, seed: u64, stream: &str) -> Result<Self, DelayError> {
         config.validate()?;
         let named = |part| format!("{stream}.{part}");

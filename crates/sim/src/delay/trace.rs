@@ -19,7 +19,7 @@ pub struct DelayTrace {
 
 /// Maximum number of lines in a file; blank lines and comments are not counted.
 const MAX_LINES: usize = 20_000_000;
-/// What a line may hold.
+/// Format of a line, as error messages state it.
 const LINE: &str = "a millisecond above the one before it, up to 10 days after the first, and a delay of 0 to \
                     60000 ms, such as '120.5 31.2'";
 
@@ -87,7 +87,7 @@ impl DelayTrace {
 const LONGEST: f64 = 864e6;
 const MAX_DELAY: f64 = 60_000.0;
 
-/// The two numbers of a line: a time in milliseconds, and a delay.
+/// Parses a line: a time in milliseconds, and a delay.
 fn numbers(entry: &str) -> Option<(f64, Duration)> {
     let mut parts = entry.split_whitespace().map(|part| part.parse::<f64>().ok());
     let (time, delay) = (parts.next()??, parts.next()??);

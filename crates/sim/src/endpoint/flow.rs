@@ -8,7 +8,7 @@ use anabranch_types::Time;
 use super::{Gauge, Log, Watch, Watched};
 use crate::engine::Engine;
 
-/// The two ends of a connection, read alike whatever the transport is.
+/// Both ends of a connection, read alike whatever the transport is.
 pub trait Flow: Debug + Send {
     /// Everything counted since the start.
     fn counters(&self, engine: &mut Engine) -> Counters;
@@ -16,7 +16,7 @@ pub trait Flow: Debug + Send {
     /// The state of one path, or of all together: congestion windows summed, times and losses averaged.
     fn instant(&self, engine: &mut Engine, path: Option<usize>) -> Instant;
 
-    /// What was delivered, and when.
+    /// Deliveries at the receiver, and when they happened.
     fn gauge<'a>(&self, engine: &'a Engine) -> Option<&'a Gauge>;
 
     /// The transfers that are complete, in the order in which they ended.
@@ -42,7 +42,7 @@ pub trait Flow: Debug + Send {
     /// Starts to log progress at both ends, for delays of packets and of the blocks that `watch` selects.
     fn log(&self, engine: &mut Engine, watch: Watch) -> Watched;
 
-    /// What the sender's and the receiver's log hold since this was last called.
+    /// Logs of the sender and the receiver since the last call.
     fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)>;
 
     /// Records the sender's decisions with the observer that `make` gives, if this transport's sender reports
@@ -81,7 +81,7 @@ impl fmt::Display for FlowFailure {
 
 impl core::error::Error for FlowFailure {}
 
-/// What happens to the sender's end of a path.
+/// A change at the sender's end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathChange {
     /// The interface is gone, and the sender knows.
@@ -108,7 +108,7 @@ pub enum PathChange {
 pub struct MessageLog {
     /// How many were sent.
     pub sent: u64,
-    /// When each of those that arrived was sent, and how long it took, in the order of their arrival.
+    /// When each message that arrived was sent, and how long it took, in the order of arrival.
     pub arrived: Vec<(Time, Duration)>,
 }
 
@@ -117,7 +117,7 @@ pub struct MessageLog {
 pub struct Completion {
     /// When the application requested the transfer.
     pub opened: Time,
-    /// When its last byte was delivered.
+    /// When the transfer's last byte was delivered.
     pub ended: Time,
 }
 
@@ -144,7 +144,7 @@ pub struct Counters {
     pub duplicate_bytes: u64,
     /// How long the receiver's window was shut on each path, where each has one of its own.
     pub shut: Option<Vec<ShutWindow>>,
-    /// What coding did, where the transport codes.
+    /// Counters of coding, where the transport codes.
     pub coding: Option<CodingCounters>,
 }
 
@@ -201,7 +201,7 @@ pub struct Instant {
 }
 
 impl Counters {
-    /// What has been counted since `before`.
+    /// Counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Counters) -> Counters {
         let arrived = self.arrived.iter().enumerate().map(|(path, bytes)| {

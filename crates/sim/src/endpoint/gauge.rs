@@ -35,7 +35,7 @@ pub struct Log {
     pub blocks: Vec<BlockRecord>,
 }
 
-/// What a log is about.
+/// Packet size of a log, and whether the log tells losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// Bytes that a full packet carries, about.
@@ -44,7 +44,7 @@ pub struct Watched {
     pub losses: bool,
 }
 
-/// What is logged in addition to packets.
+/// Selection of what is logged in addition to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     /// Length of the stream slices that count as blocks, bytes.

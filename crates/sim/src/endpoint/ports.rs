@@ -13,7 +13,7 @@ struct Port {
     id: PortId,
     /// Bytes on the wire that arrived.
     arrived: u64,
-    /// Whether its interface is gone: nothing leaves by it or arrives at it.
+    /// Whether the port's interface is gone: nothing leaves by it or arrives at it.
     down: bool,
 }
 

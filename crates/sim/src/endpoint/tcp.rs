@@ -46,7 +46,7 @@ pub struct TcpProtocol {
     pub meta: Option<MetaConfig>,
     /// How an application stripes one stream over connections of several paths, if it does.
     pub striping: Option<Box<StripingConfig>>,
-    /// What a striping application is told of the links' rates, if anything.
+    /// Rates of the links that a striping application is told, if any.
     pub told: Option<ToldRates>,
     /// Where policies are found by name.
     pub registry: Registry,

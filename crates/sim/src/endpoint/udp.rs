@@ -4,18 +4,18 @@ use anabranch_types::{Bitrate, Ecn, Rng, Time};
 
 use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 
-/// What a [`Udp`] source sends.
+/// Configuration of a [`Udp`] source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UdpConfig {
     /// Rate on the wire while sending; less than 1 b/s counts as 1 b/s.
     pub rate: Bitrate,
     /// Bytes of each packet on the wire, headers included; at least 1.
     pub size: u32,
-    /// When it sends.
+    /// When the source sends.
     pub pattern: UdpPattern,
-    /// The codepoint its packets carry.
+    /// The ECN codepoint that the packets carry.
     pub ecn: Ecn,
-    /// When it stops for good; `Time::MAX` for never.
+    /// When the source stops for good; `Time::MAX` for never.
     pub stop: Time,
 }
 
@@ -113,7 +113,7 @@ impl Udp {
         let units = u64::from(self.config.size.max(1)).saturating_mul(UNITS_PER_BYTE);
         let units = units.saturating_add(self.carry);
         self.carry = units % rate;
-        // At least a nanosecond, so that time advances at any rate.
+        // Each step is at least a nanosecond, so that time advances at any rate.
         self.next += Duration::from_nanos((units / rate).max(1));
         if self.next >= self.burst_ends
             && let UdpPattern::OnOff { off, .. } = self.config.pattern

@@ -39,36 +39,36 @@ pub trait Agent: Any + Debug + Send {
 pub struct Arrival<'a> {
     /// The current time.
     pub now: Time,
-    /// The port it arrived at.
+    /// The port that the packet arrived at.
     pub port: PortId,
-    /// Which of the conversations between the two ports it belongs to.
+    /// Which of the conversations between the two ports the packet belongs to.
     pub stream: u32,
     /// Bytes on the wire.
     pub size: u32,
-    /// The codepoint it arrived with.
+    /// The ECN codepoint that the packet arrived with.
     pub ecn: Ecn,
-    /// When it was sent.
+    /// When the packet was sent.
     pub sent: Time,
-    /// What it carries. The agent may take a datagram's buffer; a buffer left here is reused.
+    /// Contents of the packet. The agent may take a datagram's buffer; a buffer left here is reused.
     pub payload: &'a mut Payload,
 }
 
 /// A packet that was dropped somewhere on its route.
 #[derive(Debug)]
 pub struct Loss<'a> {
-    /// The current time: for random loss, when it would have arrived at the end of the link that lost it.
+    /// The current time: for random loss, when the packet would have arrived at the end of the link that lost it.
     pub now: Time,
-    /// The port it was sent from.
+    /// The port that the packet was sent from.
     pub port: PortId,
-    /// Which of the conversations between the two ports it belongs to.
+    /// Which of the conversations between the two ports the packet belongs to.
     pub stream: u32,
     /// Bytes on the wire.
     pub size: u32,
-    /// When it was sent.
+    /// When the packet was sent.
     pub sent: Time,
     /// The reason.
     pub cause: DropCause,
-    /// What it carried.
+    /// Contents of the packet.
     pub payload: &'a Payload,
 }
 

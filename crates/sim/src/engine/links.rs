@@ -117,7 +117,7 @@ pub(super) struct Taken {
     pub(super) following: Option<Time>,
 }
 
-/// What comes out of a link that is due.
+/// Output of a link that is due.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Due {
     /// A packet, from a plain link.

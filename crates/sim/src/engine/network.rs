@@ -40,7 +40,7 @@ pub(super) struct Port {
     start: u32,
 }
 
-/// What the engine has to tell an agent after a link was handled.
+/// Fate of a packet, which the engine has to tell an agent after a link was handled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     /// The packet has come to the end of its route.
@@ -256,7 +256,7 @@ impl Network {
         None
     }
 
-    /// As [`enter`](Self::enter) for a link that is not plain. Not inlined, because a small loop is faster.
+    /// Version of [`enter`](Self::enter) for a link that is not plain. Not inlined, because a small loop is faster.
     #[inline(never)]
     fn enter_shaped(&mut self, link: LinkId, handle: u32) -> Option<DropCause> {
         let &Transit { size, ecn, .. } = self.packets.packet(handle);

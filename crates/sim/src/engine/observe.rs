@@ -23,11 +23,11 @@ pub struct PacketEvent<'a> {
     pub kind: PacketEventKind,
     /// The packet after the event.
     pub packet: &'a Packet,
-    /// What it carries.
+    /// Contents of the packet.
     pub payload: &'a Payload,
 }
 
-/// What happened to a packet on a link.
+/// Kind of an event that happens to a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketEventKind {
     /// The packet arrived at the link and was accepted: it waits or is being serialised.

@@ -3,7 +3,7 @@ use anabranch_types::{Ecn, Time};
 
 use super::PortId;
 
-/// What a packet carries.
+/// Contents of a packet.
 #[derive(Clone, Debug)]
 pub enum Payload {
     /// A TCP segment. Its stream bytes are counted, not carried.
@@ -17,27 +17,27 @@ pub enum Payload {
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// When its sender sent it.
+    /// When the packet's sender sent it.
     pub sent: Time,
-    /// The port at the far end of its route.
+    /// The port at the far end of the packet's route.
     pub to: PortId,
-    /// Which of the conversations between the two ports it belongs to; 0 where there is only one.
+    /// Which of the conversations between the two ports the packet belongs to; 0 where there is only one.
     pub stream: u32,
     /// Bytes on the wire, all headers included.
     pub size: u32,
-    /// Its ECN codepoint as of now.
+    /// Current ECN codepoint of the packet.
     pub ecn: Ecn,
     /// Index of the route's next link in the table of all routes.
     pub(super) hop: u32,
 }
 
-/// What links need of a packet: half a cache line, so that one line serves two packets of a busy link.
+/// Fields of a packet that links need: half a cache line, so that one line serves two packets of a busy link.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct Transit {
-    /// When its last bit leaves the link's transmitter.
+    /// When the packet's last bit leaves the link's transmitter.
     pub(super) finish: u64,
-    /// The packet behind it in the same link.
+    /// The next packet in the same link.
     pub(super) next: u32,
     pub(super) size: u32,
     pub(super) hop: u32,
@@ -65,7 +65,7 @@ pub(super) struct Slab {
     live: usize,
 }
 
-/// What the ends of a packet's route need of it, in a cache line of its own.
+/// Fields of a packet that the ends of its route need, in a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Cargo {

@@ -50,7 +50,7 @@ const RECENT: usize = 8;
 #[derive(Clone, Debug)]
 struct Node {
     name: Box<str>,
-    /// Links that leave it, by rising id.
+    /// Links that leave the node, by rising id.
     out: Vec<u32>,
 }
 
@@ -76,7 +76,7 @@ impl Topology {
 
     /// Adds a link from one node to another.
     ///
-    /// Its random draws are named after `name`, so each link needs a name of its own;
+    /// Random draws of the link are named after `name`, so each link needs a name of its own;
     /// [`Engine::new`](super::Engine::new) checks that.
     ///
     /// # Errors
@@ -270,7 +270,7 @@ pub enum NoRoute {
     Gap {
         /// The name of the first link.
         one: String,
-        /// The name of the link behind it.
+        /// The name of the next link.
         next: String,
     },
 }

@@ -80,7 +80,7 @@ impl Wheel {
         self.link(entries, source, time);
     }
 
-    /// As [`arm`](Self::arm), for a source that is not armed.
+    /// Version of [`arm`](Self::arm) for a source that is not armed.
     #[inline]
     pub(crate) fn start(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
         self.link(entries, source, time.as_nanos().max(self.now).min(u64::MAX - 1));

@@ -15,7 +15,7 @@ use crate::rate::{Blackout, DeliveryTrace, Fluctuation, RateProcess, Schedule, d
 /// [`LinkConfig::from_str`](core::str::FromStr).
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// What reports call the link; empty if it was not named.
+    /// Name of the link in reports; empty if it was not named.
     pub name: String,
     /// The nominal rate over time: 1 kb/s to 1 Tb/s, or zero, which is a blackout.
     pub rate: Schedule<Bitrate>,
@@ -235,7 +235,7 @@ pub struct LinkConfigError {
     pub key: String,
     /// The value given.
     pub given: String,
-    /// What would have been accepted.
+    /// Values that the key accepts.
     pub allowed: String,
 }
 

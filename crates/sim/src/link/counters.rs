@@ -1,6 +1,6 @@
 use anabranch_types::Probability;
 
-/// What happened on a link since it was made.
+/// Counters of a link since it was made.
 ///
 /// Every packet that came in is eventually counted once, as delivered or under one cause of drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

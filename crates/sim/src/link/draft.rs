@@ -19,10 +19,10 @@ pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 impl FromStr for LinkConfig {
     type Err = LinkConfigError;
 
-    /// As [`LinkConfig::read`], but without files.
+    /// Version of [`LinkConfig::read`] without files.
     ///
     /// # Errors
-    /// As [`LinkConfig::read`]; a key that names a file is refused.
+    /// The errors of [`LinkConfig::read`]; a key that names a file is refused.
     fn from_str(text: &str) -> Result<Self, LinkConfigError> {
         LinkConfig::read(text, &mut |_| Err("no files are read here".to_owned()))
     }
@@ -72,7 +72,7 @@ impl LinkConfig {
     /// This link with the settings of `text`, in the form of [`read`](Self::read); no key is required.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn changed(self, text: &str, files: &mut ReadFile<'_>) -> Result<Self, LinkConfigError> {
         let (draft, given) = Draft::new(self).read(text, files)?;
         draft.finish(&given)
@@ -92,7 +92,7 @@ impl LinkConfig {
     }
 }
 
-/// What has been read so far.
+/// A link's settings read so far.
 struct Draft {
     config: LinkConfig,
     /// Keys whose values come from a trace file.

@@ -161,7 +161,7 @@ impl MarkovConfig {
     /// The long-run mean loss over time.
     ///
     /// # Errors
-    /// As [`time_shares`](Self::time_shares).
+    /// The errors of [`time_shares`](Self::time_shares).
     pub fn mean_loss(&self) -> Result<Probability, LossConfigError> {
         let shares = self.time_shares()?;
         let mean = shares.iter().zip(&self.states).map(|(share, s)| share * s.loss.get()).sum();
@@ -241,7 +241,7 @@ fn normalise(weights: &mut [f64]) {
     }
 }
 
-/// What is wrong with a loss process's parameters.
+/// An error in a loss process's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LossConfigError {
     /// Both transition probabilities of a Gilbert–Elliott model are zero.

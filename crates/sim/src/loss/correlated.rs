@@ -71,7 +71,7 @@ pub struct Correlated {
 enum Course {
     /// Independently of all other links.
     Own(Box<LossProcess>),
-    /// As the course of one of the positions up to the link's own; which one is drawn anew every period.
+    /// Follows the course of one position up to the link's own; the position is drawn anew every period.
     Followed {
         /// The course that begins at each position.
         courses: Vec<LossProcess>,

@@ -28,9 +28,9 @@ pub struct JointConfig {
 /// One shared cause of non-loss: while it strikes, none of its members loses a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
-    /// Mean of its Poisson draw per slot.
+    /// Mean of the component's Poisson draw per slot.
     pub mean: f64,
-    /// The links it reaches, counted from 0.
+    /// The links that the component reaches, counted from 0.
     pub members: Vec<usize>,
 }
 
@@ -164,7 +164,7 @@ impl Joint {
     /// The process of `config` under `seed`.
     ///
     /// # Errors
-    /// As [`JointConfig::components`].
+    /// The errors of [`JointConfig::components`].
     pub fn new(config: &JointConfig, seed: u64) -> Result<Self, LossConfigError> {
         let own = config.position as usize - 1;
         let spared = (0_u32..)

@@ -64,7 +64,7 @@ impl Markov {
             return Time::MAX;
         }
         let dwell = self.modulator.exponential(self.mean_dwell_secs[self.state]);
-        // At least a nanosecond, so that time moves.
+        // The dwell is at least a nanosecond, so that time moves.
         start + Duration::from_nanos(((dwell * 1e9) as u64).max(1))
     }
 }

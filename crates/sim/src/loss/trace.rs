@@ -12,7 +12,7 @@ pub enum LossTrace {
     Outcomes {
         /// The outcomes; at least one.
         lost: Arc<[bool]>,
-        /// Whether they start over at the end; if not, nothing is lost beyond it.
+        /// Whether the outcomes start over at the end; if not, nothing is lost beyond it.
         repeat: bool,
     },
     /// The numbers of the packets that are lost, counted from 0 in the order in which they leave; they
@@ -28,7 +28,7 @@ pub enum LossTrace {
 pub enum LossTraceForm {
     /// `0` for a packet that arrives, `1` for one that is lost; white space is ignored.
     Outcomes {
-        /// As in [`LossTrace::Outcomes`].
+        /// Whether the outcomes start over at the end, as in [`LossTrace::Outcomes`].
         repeat: bool,
     },
     /// A packet number on each line.

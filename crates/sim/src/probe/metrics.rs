@@ -7,11 +7,11 @@ pub struct Metric {
     pub name: &'static str,
     /// The kind of subject that the figure describes.
     pub about: About,
-    /// Whether runs report it as a single figure.
+    /// Whether runs report the metric as a single figure.
     pub scalar: bool,
     /// Whether the single figure is costly and only measured if a probe or an expectation asks for it.
     pub on_request: bool,
-    /// Whether a probe can follow it over time.
+    /// Whether a probe can follow the metric over time.
     pub series: bool,
     /// Whether a probe can keep every value.
     pub samples: bool,

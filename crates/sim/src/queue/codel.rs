@@ -7,7 +7,7 @@ use anabranch_types::{Time, math};
 pub struct CodelConfig {
     /// The standing delay that is acceptable: 1 µs to 1 minute.
     pub target: Duration,
-    /// How long the delay may exceed it before the first drop, about the longest usual round-trip time; at
+    /// How long the delay may exceed `target` before the first drop, about the longest usual round-trip time; at
     /// least `target`, at most 1 minute.
     pub interval: Duration,
     /// Whether ECN-capable packets are marked instead of dropped.
@@ -53,7 +53,7 @@ pub struct Codel {
     largest: u32,
 }
 
-/// What happens to a packet that has come to the head of the queue.
+/// Decision about a packet that has come to the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodelVerdict {
     /// The packet leaves unchanged.

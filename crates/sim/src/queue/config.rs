@@ -133,7 +133,7 @@ pub enum RedThresholds {
 }
 
 impl RedThresholds {
-    /// The two thresholds in packets, for a buffer of `limit`.
+    /// Minimum and maximum threshold in packets, for a buffer of `limit`.
     pub fn resolve(self, limit: QueueLimit) -> (f64, f64) {
         match self {
             RedThresholds::FromBuffer => {

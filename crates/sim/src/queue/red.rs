@@ -22,7 +22,7 @@ pub struct Red {
     random: Rng,
 }
 
-/// What RED decides about an arrival.
+/// Decision of RED about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedVerdict {
     /// The packet is admitted unchanged.
@@ -127,7 +127,7 @@ impl Red {
 
     fn update_average(&mut self, waiting: f64, idle: Option<Idle>) {
         match idle {
-            // As if the idle time had been filled with small packets that all found an empty queue.
+            // Idle time counts as if it had been filled with small packets that all found an empty queue.
             Some(Idle { lasted, rate }) => {
                 let m = lasted.as_secs_f64() * rate.as_bps() as f64 / self.idle_packet_bits;
                 self.average *= math::pow(1.0 - self.weight, m);

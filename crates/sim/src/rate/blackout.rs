@@ -4,8 +4,8 @@ use super::Schedule;
 
 /// A period in which a link carries nothing: `[start, end)`.
 ///
-/// What arrives is dropped, and what waits or is being serialised at `start` is lost (pTCP's
-/// blackout). Packets already propagating arrive.
+/// Packets offered to the link are dropped, and packets that wait or are being serialised at `start` are lost
+/// (pTCP's blackout). Packets already propagating arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blackout {
     /// First instant without service.

@@ -2,7 +2,7 @@
 
 use super::trace::{DeliveryTrace, MAX_OPPORTUNITIES, OPPORTUNITY_BYTES, TraceError};
 
-/// What a line may hold.
+/// Format of a line, as error messages state it.
 const LINE: &str = "a time in seconds above the one before it, up to 10 days after the first, and 0 to 1000000 Mb/s, \
                     such as '12.5 48.2'; at least two lines, of which one has a rate";
 /// An opportunity in billionths of a bit.
@@ -59,7 +59,7 @@ fn opportunities(steps: &[(u64, u64)], period: u64) -> Option<Vec<u64>> {
     Some(nanos)
 }
 
-/// The two numbers of a line.
+/// Parses a line: a time in seconds, and a rate in Mb/s.
 fn numbers(entry: &str) -> Option<(f64, f64)> {
     let mut parts = entry.split_whitespace().map(|part| part.parse::<f64>().ok());
     let (time, rate) = (parts.next()??, parts.next()??);

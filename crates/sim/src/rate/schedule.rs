@@ -12,7 +12,7 @@ pub struct Schedule<V> {
 }
 
 impl<V: Copy> Schedule<V> {
-    /// The same `value` always.
+    /// A schedule that always has `value`.
     pub fn constant(value: V) -> Self {
         Schedule { steps: vec![(Time::ZERO, value)] }
     }
@@ -99,7 +99,7 @@ impl<V: Copy> Cursor<V> {
 pub struct ScheduleError {
     /// The offending time.
     pub time: Time,
-    /// The time it should have been later than.
+    /// The time that the entry should have been later than.
     pub after: Time,
 }
 

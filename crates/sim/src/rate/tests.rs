@@ -184,7 +184,7 @@ mod trace {
         // 1400 B left at 3 ms: 4400 B end with the opportunity at 10 ms.
         assert_eq!(course.finish(ms(3), 4400, false), ms(10));
         assert_eq!(course.finish(ms(10), 1, false), ms(11));
-        // What an opportunity leaves unused is lost when the queue empties, as is an opportunity at
+        // Leftover bytes of an opportunity are lost when the queue empties, as is an opportunity at
         // the instant of arrival.
         assert_eq!(course.finish(ms(11), 1, true), ms(13));
         assert_eq!(course.finish(Time::from_micros(19_999), 1500, true), ms(20));

@@ -159,7 +159,7 @@ pub struct TraceError {
     pub line: usize,
     /// The text of the line, cut off after 40 characters.
     pub given: String,
-    /// What would have been accepted.
+    /// Accepted contents of the line.
     pub allowed: &'static str,
 }
 

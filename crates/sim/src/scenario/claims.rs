@@ -43,13 +43,13 @@ pub(super) const KINDS: &[&str] = &[
 /// One `[[claim]]` or `[[measure]]`.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// The published result that it is about.
+    /// The published result that the claim is about.
     pub item: Option<String>,
-    /// The name as it is written, or made from the rest.
+    /// Name of the claim as it is written, or made from the rest.
     pub name: String,
-    /// Whether it is judged: a measure is only reported.
+    /// Whether the claim is judged: a measure is only reported.
     pub is_judged: bool,
-    /// Whether it shows why other claims fail.
+    /// Whether the claim shows why other claims fail.
     pub is_ablation: bool,
     /// The lower bound of the claimed value.
     pub min: Option<f64>,
@@ -57,7 +57,7 @@ pub struct Claim {
     pub max: Option<f64>,
     /// The value in the paper, as text.
     pub paper: Option<String>,
-    /// The reading of the paper that it depends on.
+    /// The reading of the paper that the claim depends on.
     pub reading: Option<String>,
     form: Form,
     quantity: Quantity,
@@ -81,7 +81,7 @@ enum Form {
     Difference,
     /// The steps from each value along a key to the next.
     Order(Along, Direction),
-    /// A statistic of the curve of its means along a key.
+    /// A statistic of the curve of the quantity's means along a key.
     Curve(Along, Statistic),
 }
 
@@ -101,13 +101,13 @@ enum Direction {
 /// The result of one claim or measure at one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The published result that it is about.
+    /// The published result that the finding is about.
     pub item: Option<String>,
     /// The name of the claim or measure in reports.
     pub name: String,
     /// The values of the sweep's keys that the finding is about.
     pub point: Vec<(String, String)>,
-    /// Whether it shows why other claims fail.
+    /// Whether the finding shows why other claims fail.
     pub is_ablation: bool,
     /// The lower bound of the claimed value.
     pub min: Option<f64>,
@@ -115,7 +115,7 @@ pub struct Finding {
     pub max: Option<f64>,
     /// The value in the paper, as text.
     pub paper: Option<String>,
-    /// The reading of the paper that it depends on.
+    /// The reading of the paper that the finding depends on.
     pub reading: Option<String>,
     /// The measured value, with its interval; `None` if a figure that the claim needs was not measured, or the value
     /// is not finite.
@@ -125,14 +125,14 @@ pub struct Finding {
 }
 
 impl Claim {
-    /// The single figures that it needs, by subject.
+    /// The single figures that the claim needs, by subject.
     pub(super) fn figures(&self, grid: &Grid) -> Vec<(String, &'static str)> {
         let subjects = [Some(&self.of), self.relative_to.as_ref()];
         let of = |subject: &String| self.quantity.figures(subject, grid);
         subjects.into_iter().flatten().flat_map(of).collect()
     }
 
-    /// The series that it needs, by subject.
+    /// The series that the claim needs, by subject.
     pub(super) fn series(&self, grid: &Grid) -> Vec<(String, String)> {
         let subjects = [Some(&self.of), self.relative_to.as_ref()];
         let of = |subject: &String| self.quantity.series(subject, grid);

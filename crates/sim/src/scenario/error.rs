@@ -19,9 +19,9 @@ pub struct ScenarioError {
     pub column: u32,
     /// The key concerned, such as `link.bottleneck.loss`; empty when none is.
     pub key: String,
-    /// What is wrong with what was given.
+    /// Description of the mistake.
     pub given: String,
-    /// What would have been accepted; empty when `given` alone explains the mistake.
+    /// Accepted values; empty when `given` alone explains the mistake.
     pub allowed: String,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::formula::{Formula, Grammar, Name, Refusal};
 
-/// What names stand for inside braces.
+/// Values of the names inside braces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Bindings(BTreeMap<String, Binding>);
 
@@ -29,7 +29,7 @@ impl Bindings {
         self.0.insert(name.to_owned(), binding);
     }
 
-    /// These bindings with one more.
+    /// A copy of the bindings with one more.
     pub(super) fn with(&self, name: &str, value: f64) -> Bindings {
         let mut more = self.clone();
         more.number(name, value);

@@ -34,20 +34,20 @@ struct Curve {
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// What runs measured.
+    /// A quantity that runs measured.
     Measured(Quantity),
     /// A series of the first seed.
     OverTime(String),
-    /// What the paper prints, by the labels of the abscissa.
+    /// Values that the paper prints, by the labels of the abscissa.
     Paper(Vec<(String, f64)>),
 }
 
 /// A figure with its data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawing {
-    /// The published result that it is about.
+    /// The published result that the figure is about.
     pub item: Option<String>,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
     /// The abscissa, with its unit.
     pub x_label: String,
@@ -63,7 +63,7 @@ pub struct Drawing {
 /// One curve of a figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrawnCurve {
-    /// What the legend calls it.
+    /// Name of the curve in the legend.
     pub name: String,
     /// Abscissae and values with their intervals.
     pub points: Vec<(f64, Estimate)>,
@@ -161,7 +161,7 @@ fn published(section: &Section<'_>) -> Option<Vec<(String, f64)>> {
 }
 
 impl Figure {
-    /// The single figures that it needs, by subject.
+    /// The single figures that the curves need, by subject.
     pub(super) fn figures(&self, grid: &Grid) -> Vec<(String, &'static str)> {
         let of = |curve: &Curve| match &curve.source {
             Source::Measured(quantity) => quantity.figures(&curve.of, grid),
@@ -170,7 +170,7 @@ impl Figure {
         self.curves.iter().flat_map(of).collect()
     }
 
-    /// The series that it needs, by subject.
+    /// The series that the curves need, by subject.
     pub(super) fn series(&self, grid: &Grid) -> Vec<(String, String)> {
         let of = |curve: &Curve| match &curve.source {
             Source::Measured(quantity) => quantity.series(&curve.of, grid),

@@ -1,9 +1,9 @@
 //! Arithmetic as scenarios write it: numbers, names, `+ - * / ( )` and a few functions.
 //!
-//! The same grammar stands inside the braces of texts, where names are variables, and in the metrics of
+//! The grammar also applies inside the braces of texts, where names are variables, and in the metrics of
 //! claims, where names are figures and may be taken at another point of the sweep: `goodput_mbps[M=1]`.
 
-/// What was wrong, and what is allowed in its place.
+/// A mistake, and what is allowed in its place.
 pub(super) type Refusal = (String, String);
 
 /// A formula that has been read.
@@ -23,14 +23,14 @@ pub(super) struct Name {
     pub pins: Vec<(String, String)>,
 }
 
-/// What a formula may hold beyond numbers, names and arithmetic.
+/// Extensions of formulas beyond numbers, names and arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grammar {
     /// Functions, with the fewest and the most arguments of each.
     pub functions: &'static [(&'static str, usize, usize)],
     /// Whether names may have `[KEY=VALUE]` behind them.
     pub pins: bool,
-    /// What messages show as allowed.
+    /// The allowed forms, as error messages state them.
     pub example: &'static str,
 }
 

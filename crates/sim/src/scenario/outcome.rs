@@ -132,8 +132,8 @@ impl Needed {
         report.series.retain(|series| has(&self.series, &series.subject, &series.metric));
     }
 
-    /// As [`trim`](Self::trim), but removes the point and unneeded single figures too: the report can still be
-    /// judged, but has no table rows.
+    /// Version of [`trim`](Self::trim) that removes the point and unneeded single figures too: the report can still
+    /// be judged, but has no table rows.
     pub fn reduce(&self, report: &mut RunReport) {
         self.trim(report);
         report.point = Vec::new();

@@ -132,7 +132,7 @@ fn set(section: &Section<'_>, key: &str, config: &mut LinkConfig) -> bool {
     section.text(key).is_some_and(|text| set_to(section, key, &text, config))
 }
 
-/// As [`set`], for a key that holds `text`.
+/// Version of [`set`] for a key that holds `text`.
 fn set_to(section: &Section<'_>, key: &str, text: &str, config: &mut LinkConfig) -> bool {
     let (text, mut alone) = (text.trim(), blank());
     let outcome = if text.contains(',') {

@@ -34,9 +34,9 @@ pub struct Plan {
     pub flows: Vec<FlowPlan>,
     /// Datagram sources, one by one.
     pub loads: Vec<LoadPlan>,
-    /// What happens to paths during the run.
+    /// Changes of paths during the run.
     pub events: Vec<EventPlan>,
-    /// What to record.
+    /// Figures to record.
     pub probes: Vec<ProbePlan>,
 }
 
@@ -75,39 +75,39 @@ pub enum Movement {
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
-    /// Its name; the opposite direction of `a` is `a.reverse`.
+    /// Name of the link; the opposite direction of `a` is `a.reverse`.
     pub name: String,
-    /// Node where it begins.
+    /// Node where the link begins.
     pub from: String,
-    /// Node where it ends.
+    /// Node where the link ends.
     pub to: String,
-    /// What the link does to packets.
+    /// Rate, delay, loss and other properties of the link.
     pub config: LinkConfig,
 }
 
 /// A named route and the way back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPlan {
-    /// Its name, such as `p2`.
+    /// Name of the path, such as `p2`.
     pub name: String,
-    /// The group it was written in, such as `p`.
+    /// The group that the path was written in, such as `p`.
     pub group: String,
     /// Links of the forward direction, by index.
     pub forward: Vec<usize>,
     /// Links of the reverse direction, by index.
     pub back: Vec<usize>,
-    /// Congestion control of TCP flows on it, where it is not the flow's own.
+    /// Congestion control of TCP flows on the path, where it is not the flow's own.
     pub congestion: Option<PolicySpec>,
 }
 
 /// One transport connection.
 #[derive(Clone, Debug)]
 pub struct FlowPlan {
-    /// The group it was written in.
+    /// The group that the flow was written in.
     pub group: String,
-    /// What reports call it: the group's name, and its number if the group has several.
+    /// Name of the flow in reports: the group's name, and the flow's number if the group has several.
     pub subject: String,
-    /// Its protocol with every option.
+    /// Protocol of the flow with every option.
     pub protocol: Protocol,
     /// Limits and buffers of core endpoints.
     pub transport: TransportConfig,
@@ -117,11 +117,11 @@ pub struct FlowPlan {
     pub paths: Vec<PathPlan>,
     /// Source and destination station, in a mesh.
     pub stations: Option<(u32, u32)>,
-    /// When it begins, jitter not included.
+    /// When the flow begins, jitter not included.
     pub start: Duration,
     /// Extra wait, uniform from zero to this.
     pub start_jitter: Duration,
-    /// What the application sends.
+    /// Traffic of the application.
     pub traffic: Traffic,
     /// Messages in addition to the traffic, between core endpoints.
     pub messages: Option<Messages>,
@@ -150,9 +150,9 @@ pub struct EventPlan {
 /// One datagram source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadPlan {
-    /// The group it was written in.
+    /// The group that the load was written in.
     pub group: String,
-    /// Its name in reports.
+    /// Name of the load in reports.
     pub subject: String,
     /// Path of the source's packets.
     pub path: PathPlan,
@@ -164,13 +164,13 @@ pub struct LoadPlan {
     pub packet: u32,
     /// Mean times of sending and of silence; `None` for always on.
     pub on_off: Option<(Duration, Duration)>,
-    /// When it begins.
+    /// When the load begins.
     pub start: Duration,
-    /// When it ends, if before the run does.
+    /// When the load ends, if before the run does.
     pub stop: Option<Duration>,
 }
 
-/// What one probe records.
+/// Figures that one probe records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbePlan {
     /// Subjects, each existing.

@@ -25,7 +25,7 @@ impl OwnPolicies {
         OwnPolicies { registry, version: version.to_owned() }
     }
 
-    /// What can be named, the built-in policies included.
+    /// Policies that can be named, the built-in ones included.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
@@ -55,7 +55,7 @@ impl OwnPolicies {
 }
 
 impl Scenario {
-    /// As [`load`](Self::load), where flows and paths may also name `policies`. Scenarios derived from this
+    /// Version of [`load`](Self::load) where flows and paths may also name `policies`. Scenarios derived from this
     /// one keep them.
     ///
     /// # Errors

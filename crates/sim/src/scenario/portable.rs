@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{OwnPolicies, Scenario, ScenarioError};
 
-/// What a scenario is read from. Two scenarios of one source have the same hash.
+/// Text, assignments and files that a scenario is read from. Two scenarios of one source have the same hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioSource {
     /// Name of the file, for messages.
     pub file: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
-    /// The `KEY=VALUE` assignments on top of it.
+    /// The `KEY=VALUE` assignments on top of the text.
     pub assignments: Vec<String>,
     /// Whether the scenario is shortened by its `[quick]`.
     pub quick: bool,
-    /// Contents of the files that it names, by the paths it gives them.
+    /// Contents of the files that the text names, by the paths it gives them.
     pub files: BTreeMap<String, String>,
 }
 
@@ -31,10 +31,10 @@ impl ScenarioSource {
         self.read_with(OwnPolicies::default())
     }
 
-    /// As [`read`](Self::read), but flows and paths may also name `policies`, which are not part of the source.
+    /// Version of [`read`](Self::read) where flows and paths may also name `policies`, which are not in the source.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn read_with(&self, policies: OwnPolicies) -> Result<Scenario, Vec<ScenarioError>> {
         let mut beside = |path: &str| {
             self.files.get(path).cloned().ok_or_else(|| "it was not kept with the text".to_owned())

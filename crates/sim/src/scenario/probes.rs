@@ -9,7 +9,7 @@ use super::plan::{FlowPlan, LinkPlan, LoadPlan, ProbePlan};
 use super::reader::Section;
 use crate::probe::{About, METRICS, Metric};
 
-/// What results can be about: groups and members, paths within them, links, and everything.
+/// Subjects that results can be about: groups and members, paths within them, links, and everything.
 #[derive(Clone, Debug)]
 pub(super) struct Subjects {
     flows: Vec<String>,

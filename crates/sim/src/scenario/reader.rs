@@ -24,7 +24,7 @@ pub(super) struct Section<'a> {
     context: Context<'a>,
 }
 
-/// What all tables of a scenario share while they are read.
+/// State that all tables of a scenario share while they are read.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     /// Collects the mistakes.
@@ -73,7 +73,7 @@ impl<'a> Section<'a> {
         section
     }
 
-    /// The same table with other bindings; nothing is reported again.
+    /// The table with other bindings; nothing is reported again.
     pub(super) fn rebound(&self, bindings: Bindings) -> Section<'a> {
         Section { bindings, ..self.clone() }
     }

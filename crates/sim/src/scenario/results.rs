@@ -5,15 +5,15 @@ use super::reader::Section;
 /// A published result, described for readers who do not know the paper.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Published {
-    /// Its identifier in the catalogue, such as `mplot-fig11`.
+    /// Identifier of the result in the catalogue, such as `mplot-fig11`.
     pub item: String,
-    /// What is measured.
+    /// Title of the result: what is measured.
     pub title: String,
-    /// Where it is published, such as `Figure 11`; may be empty.
+    /// Where the result is published, such as `Figure 11`; may be empty.
     pub source: String,
-    /// What the paper states; may be empty.
+    /// Result that the paper states; may be empty.
     pub paper: String,
-    /// What a reader should know in addition to the figures; may be empty.
+    /// Remarks for readers in addition to the figures; may be empty.
     pub note: String,
     /// Why the results differ, if they do; may be empty.
     pub explanation: String,

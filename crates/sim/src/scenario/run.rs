@@ -64,7 +64,7 @@ pub enum RunError {
     Corrupt {
         /// The flow, as reports call it.
         flow: String,
-        /// What was wrong.
+        /// The fault found in the data.
         what: String,
     },
     /// The caller's flag was set.
@@ -107,7 +107,7 @@ impl Scenario {
     /// Like [`run`](Self::run), with progress, cancellation and observers.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and when the caller's flag is set.
+    /// The errors of [`run`](Self::run), and one when the caller's flag is set.
     pub fn run_with(
         &self,
         point: &Point,
@@ -133,7 +133,7 @@ impl Plan {
     /// Like [`run`](Self::run), with progress, cancellation and observers.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and when the caller's flag is set.
+    /// The errors of [`run`](Self::run), and one when the caller's flag is set.
     pub fn run_with(&self, seed: u64, options: &mut RunOptions<'_>) -> Result<RunReport, RunError> {
         run(self, &[], seed, options)
     }

@@ -27,7 +27,7 @@ pub(super) struct Sources {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Merged {
     pub root: Table,
-    /// What quick runs change, in the order of application.
+    /// Keys that quick runs change, with their values, in the order of application.
     pub quick: Vec<(String, Node)>,
 }
 

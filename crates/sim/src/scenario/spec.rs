@@ -5,15 +5,15 @@
 pub struct KeySpec {
     /// The key.
     pub key: &'static str,
-    /// What it may hold.
+    /// Values that the key may hold.
     pub kind: Kind,
     /// The value when the key is left out, in words or literally; `None` if the key is required.
     pub default: Option<&'static str>,
-    /// What it means.
+    /// Meaning of the key.
     pub what: &'static str,
 }
 
-/// What a key may hold. Every single value may also be a text with `{…}` in it.
+/// Values that a key may hold. Every single value may also be a text with `{…}` in it.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Any text.
@@ -59,7 +59,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What is allowed, as error messages and the documentation say it.
+    /// Allowed values, as error messages and the documentation state them.
     pub fn allowed(&self) -> String {
         match self {
             Kind::Text => "a text".to_owned(),

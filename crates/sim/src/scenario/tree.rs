@@ -11,7 +11,7 @@ pub(super) struct Node {
     pub place: Place,
 }
 
-/// What TOML can hold, as far as scenarios use it.
+/// TOML values, as far as scenarios use them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
@@ -73,7 +73,7 @@ impl Table {
         self.entries.push(entry);
     }
 
-    /// The same table without the entries with these keys.
+    /// The table without the entries with these keys.
     pub(super) fn without(&self, keys: &[&str]) -> Table {
         let others = self.entries.iter().filter(|entry| !keys.contains(&entry.key.as_str()));
         Table { entries: others.cloned().collect() }

@@ -13,7 +13,7 @@ pub(super) struct Variant {
     pub name: String,
     /// The name in figures and claims.
     pub title: String,
-    /// The keys it sets, with their values.
+    /// The keys that the variant sets, with their values.
     pub settings: Vec<(String, Node)>,
 }
 

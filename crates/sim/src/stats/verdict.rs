@@ -37,7 +37,7 @@ impl Verdict {
         }
     }
 
-    /// The word for it: `holds`, `open` or `fails`.
+    /// The word for the verdict: `holds`, `open` or `fails`.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",

@@ -73,7 +73,7 @@ struct Station {
 struct Flight {
     frame: Frame,
     start: u64,
-    /// How many ears its start has reached, and how many its end.
+    /// How many ears the frame's start has reached, and how many its end.
     begun: usize,
     ended: usize,
     /// Token of a broadcast that is reported as sent once every ear has heard its end.
@@ -198,7 +198,7 @@ impl Air {
         (0..self.stations.len()).map(|station| self.motion.position(station, now)).collect()
     }
 
-    /// What has happened so far, all stations together.
+    /// Counters of the air so far, all stations together.
     pub fn counters(&self) -> AirCounters {
         self.counters
     }

@@ -29,7 +29,7 @@ impl Cell {
     /// A cell of this many stations besides the receiver, whose messages have `bytes` bytes.
     ///
     /// # Errors
-    /// As [`Air::new`]; also when `stations` is 0.
+    /// The errors of [`Air::new`]; also when `stations` is 0.
     pub fn new(mac: &MacConfig, stations: u32, bytes: u32, seed: u64) -> Result<Self, AirError> {
         if stations == 0 {
             return Err(AirError::Stations(0));

@@ -13,26 +13,26 @@ use super::Priority;
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// One station, which acknowledges it.
+    /// One station, which acknowledges the message.
     Station(u32),
     /// Every station in range, at the basic rate, once, without acknowledgement (§9.2.7).
     Broadcast,
 }
 
-/// What a station's network layer hands to its MAC (an MSDU).
+/// A message that a station's network layer hands to its MAC (an MSDU).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The caller's identifier of the message; reports return it.
     pub token: u32,
-    /// Where it goes.
+    /// Where the message goes.
     pub to: Destination,
     /// Bytes without the MAC's header and check sequence.
     pub bytes: u32,
-    /// Which line of the interface queue it waits in.
+    /// Which line of the interface queue the message waits in.
     pub priority: Priority,
 }
 
-/// What a MAC has done so far.
+/// Counters of a MAC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacCounters {
     /// Data frames put on the air, repetitions and broadcasts included.
@@ -61,9 +61,9 @@ pub(super) struct Frame {
     pub(super) kind: FrameKind,
     pub(super) from: u32,
     pub(super) to: Destination,
-    /// How long it is on the air, nanoseconds.
+    /// How long the frame is on the air, nanoseconds.
     pub(super) airtime: u64,
-    /// How long its exchange needs the channel after the frame's end, nanoseconds.
+    /// How long the exchange needs the channel after the frame's end, nanoseconds.
     pub(super) reserves: u64,
     /// Sequence number of a data frame.
     pub(super) sequence: u32,
@@ -79,7 +79,7 @@ pub(super) enum FrameKind {
     Ack,
 }
 
-/// What the MAC tells the layer above.
+/// A report of the MAC to the layer above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// A message has arrived for the first time.

@@ -1,5 +1,4 @@
-/// What a station's radio hears: how many frames keep the channel busy, and which one it has locked on
-/// to.
+/// State of a station's radio: how many frames keep the channel busy, and which one it has locked on to.
 ///
 /// The radio locks on to the first frame that finds it idle. A later frame is ignored when the first is
 /// stronger by the capture ratio; otherwise both are lost, and whichever lasts longer is followed. A

@@ -31,7 +31,7 @@ type Carry = Box<dyn FnMut(&Sent<'_>) -> Option<(Time, Ecn)>>;
 /// Whether the next packet with a symbol is lost on a path.
 pub type Lose = Box<dyn FnMut(u32) -> bool>;
 
-/// What the network does to packets; a case changes it on the way.
+/// Faults of the network; a case changes them on the way.
 #[derive(Default)]
 struct Trouble {
     dark: u16,
@@ -116,7 +116,7 @@ impl Core {
         self.trouble.borrow_mut().lose = Some(Box::new(lose));
     }
 
-    /// What the sender observed since the last call.
+    /// Observations of the sender since the last call.
     pub fn observed(&mut self) -> Vec<(Time, Observation)> {
         core::mem::take(&mut self.log.0.lock().expect("no case goes on after a panic"))
     }

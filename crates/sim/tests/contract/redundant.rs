@@ -81,7 +81,7 @@ fn spread(spec: &str, check: impl Fn(&str, [Vec<u64>; 3])) {
 
 #[test]
 fn of_more_paths_those_carry_copies_that_deliver_first() {
-    // What is written fills nineteen symbols or twenty, depending on the length of their headers.
+    // Written data fills nineteen symbols or twenty, depending on the length of their headers.
     spread("redundant:paths=2", |engine, [far, near, middle]| {
         assert!(far.is_empty() && near.len() >= 19 && near == middle, "{engine}: {far:?} {near:?}");
     });

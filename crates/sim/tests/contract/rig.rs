@@ -44,7 +44,7 @@ pub trait Rig {
     fn step(&mut self);
     /// Sets whether everything on the path is lost from now on.
     fn darken(&mut self, path: u32, dark: bool);
-    /// What has been sent, oldest first.
+    /// Symbols that have been sent, oldest first.
     fn departures(&self) -> Vec<Departure>;
     /// Symbols' worth of bytes that the receiver has in order.
     fn delivered(&self) -> u64;

@@ -157,7 +157,7 @@ mod tests {
         let mut tuner = ReceiveTuner::new(64_000, 1_000_000, 1000);
         hear(&mut tuner, 200, 0, 40);
         hear(&mut tuner, 200, 1, 100);
-        // The same echo once more is not a sample, nor is a short segment; the next moves the mean by an eighth.
+        // A repeated echo is not a sample; the next one moves the mean by an eighth.
         hear(&mut tuner, 220, 0, 60);
         assert_eq!(tuner.rtts[0].0, Duration::from_millis(40));
         hear(&mut tuner, 228, 0, 48);

@@ -85,7 +85,7 @@ impl Bindings {
         }
     }
 
-    /// What is bound, in the order of the stream.
+    /// Bound chunks, in the order of the stream.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
         self.runs.iter().filter_map(|run| run.chunk)
     }

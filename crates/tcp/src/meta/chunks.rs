@@ -12,7 +12,7 @@ const MOST_SHOWN: usize = 256;
 /// looks at.
 const OLDEST_SHOWN: usize = 64;
 
-/// What the table knows of a chunk beside its view.
+/// State of a chunk beside its view.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     data: u64,

@@ -76,7 +76,7 @@ impl MetaSender {
                 .any(|own| own.is_open() && own.sender.consecutive_timeouts() == 0);
         for own in &mut self.subflows {
             match own.membership {
-                // What is bound leaves first, so that a FIN stands alone.
+                // Bound data leaves first, so that a FIN stands alone.
                 Membership::Joined if own.sender.sent() < own.sender.written() => {}
                 Membership::Joined if alone || own.sender.is_open() => own.sender.close(),
                 // A subflow that is not established is dropped (RFC 9293 §3.10.4, SYN-SENT).

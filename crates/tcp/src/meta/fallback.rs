@@ -14,7 +14,7 @@ use anabranch_types::Time;
 use super::sender::MetaSender;
 use crate::segment::{Flags, Segment};
 
-/// What is known of the peer and the path to it.
+/// Whether the peer and the path to it support the option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Peer {
     /// No SYN has been answered.

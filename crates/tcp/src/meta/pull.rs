@@ -43,7 +43,7 @@ impl MetaSender {
             .find_map(|index| self.poll_subflow(now, index).map(|segment| (index, segment)))
     }
 
-    /// What a subflow has to send by itself: retransmissions, and data assigned to it.
+    /// Segment that a subflow has to send by itself: a retransmission, or data assigned to it.
     fn poll_subflow(&mut self, now: Time, index: usize) -> Option<Segment> {
         let subflow = self.subflows.get_mut(index).filter(|subflow| subflow.is_joined())?;
         let slot = index as u8;

@@ -23,7 +23,7 @@ struct Forward {
     least: Duration,
 }
 
-/// What is known of bottlenecks.
+/// State of the detection of shared bottlenecks.
 #[derive(Debug)]
 pub(super) struct Sharing {
     bottlenecks: Bottlenecks,
@@ -55,7 +55,7 @@ impl Sharing {
         view.shares = self.bottlenecks.shares(view.slot);
     }
 
-    /// What the controller of the subflow in `slot` reads of `views`.
+    /// The `views` that the controller of the subflow in `slot` reads.
     pub(super) fn group(&mut self, slot: u8, views: &[PathView]) -> &[PathView] {
         let members = self.bottlenecks.shares(slot) | bit(slot);
         self.group.clear();

@@ -89,7 +89,7 @@ impl Subflow {
         }
     }
 
-    /// What schedulers and coupled congestion controllers see of the subflow.
+    /// View of the subflow for schedulers and coupled congestion controllers.
     pub(super) fn view(&self, slot: u8, now: Time) -> anabranch_policy::view::PathView {
         let mut view = self.sender.view(PathId(u32::from(slot)), slot, now);
         view.state = self.state();

@@ -108,7 +108,7 @@ impl Shared {
         self.waiting() > self.usable() && self.symbols() == 0
     }
 
-    /// What a scheduler sees of new data, whose next chunk has the number `next`.
+    /// View of new data for a scheduler; the next chunk has the number `next`.
     pub(super) fn fresh(&self, next: SymbolId) -> FreshView {
         let symbols = self.symbols();
         let blocked = (symbols == 0)

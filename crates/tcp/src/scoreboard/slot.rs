@@ -6,7 +6,7 @@ use anabranch_types::Time;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) start: u64,
-    /// When it was last sent.
+    /// When the segment was last sent.
     pub(crate) sent: Time,
     /// Payload bytes.
     pub(crate) len: u32,

@@ -1,4 +1,4 @@
-/// What a sender reports.
+/// Event that a sender reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderEvent {
     /// The SYN was answered.

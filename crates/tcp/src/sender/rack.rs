@@ -14,7 +14,7 @@ const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
 /// Recoveries after which a reordering window that has grown is reset (RFC 8985 §6.2, step 4).
 const PERSISTENCE: u8 = 16;
 
-/// What RACK remembers.
+/// State of RACK-TLP (RFC 8985).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rack {
     /// When the newest delivered segment was sent and where it ends (RACK.xmit_ts, RACK.end_seq).

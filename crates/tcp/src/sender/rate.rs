@@ -4,7 +4,7 @@ use anabranch_policy::congestion::RateSample;
 use anabranch_types::Time;
 use std::collections::VecDeque;
 
-/// What the sender knew when a segment left.
+/// State of the sender when a segment left.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     sent: Time,

@@ -50,7 +50,7 @@ impl Sender {
         let flight = match self.config.recovery {
             // ns-2 halves the window, however much of it was in use, to whole segments.
             LossRecovery::FallFloyd => self.cwnd() / (2 * self.mss()) * (2 * self.mss()),
-            // What a recovery has already taken from the window does not come back.
+            // The part of the window that a recovery has already taken does not come back.
             _ => self.outstanding().min(self.cwnd().max(self.mss())),
         };
         self.board.declare_all(self.config.recovery == LossRecovery::FallFloyd);

@@ -12,7 +12,7 @@ pub(super) struct Estimator {
     /// How many intervals had passed at the last estimate, and when that was.
     round: Option<u64>,
     last: Time,
-    /// What each socket's peer had acknowledged then, bytes.
+    /// Bytes that each socket's peer had acknowledged at the last estimate.
     acknowledged: Vec<u64>,
 }
 

@@ -12,9 +12,9 @@ use crate::segment::Segment;
 
 /// The receiving application: reads the sockets and delivers their packets in sequence.
 ///
-/// It reads from each socket as long as its resequencing buffer has room. When that is full, it peeks at the first packet
-/// of each socket and reads it only if it is the next in sequence (pTCP, §2). Used as a [`Receiver`] whose
-/// data is read at once.
+/// The application reads from each socket as long as its resequencing buffer has room. When that is full, it peeks at
+/// the first packet of each socket and reads it only if it is the next in sequence (pTCP, §2). Used as a [`Receiver`]
+/// whose data is read at once.
 #[derive(Debug)]
 pub struct StripingReceiver {
     sockets: Vec<Socket>,

@@ -36,7 +36,7 @@ pub struct StripingSender {
     changed: bool,
 }
 
-/// Whose turn it is.
+/// Order in which the sockets take turns.
 #[derive(Debug)]
 enum Turn {
     UntilFull(UntilFull),

@@ -135,7 +135,7 @@ impl Run {
         panic!("stuck at {} of {bytes}", self.sender.acknowledged());
     }
 
-    /// What is delivered from `from` on until `to` while there is always more to send, Mb/s.
+    /// Rate of delivery from `from` on until `to` while there is always more to send, Mb/s.
     fn goodput(&mut self, from: Time, to: Time) -> f64 {
         self.sender.write(1 << 50);
         self.run_until(from);
@@ -178,7 +178,7 @@ fn s(seconds: u64) -> Time {
     Time::from_secs(seconds)
 }
 
-/// The two pipes of figure 7, the second so many times as fast as the first.
+/// Pipes of figure 7, the second `ratio` times as fast as the first.
 fn pipes(ratio: u64) -> [Path; 2] {
     [path(500, 200), path(500 * ratio, 50)]
 }
@@ -332,7 +332,7 @@ fn a_full_resequencing_buffer_is_passed_by_what_is_next_in_sequence() {
     assert_eq!(arrives(0, 0, 2000), (0, 1000, 0, 0));
     assert_eq!(arrives(0, 1000, 3000), (0, 2000, 0, 0));
     assert_eq!(arrives(0, 2000, 5000), (0, 2000, 1000, 0));
-    // The other's first packet is the next in sequence, the one after it then too, and frees the buffer.
+    // The second socket's first packet is the next in sequence, the one after it then too, and frees the buffer.
     assert_eq!(arrives(1, 0, 0), (1000, 2000, 1000, 0));
     assert_eq!(arrives(1, 2000, 4000), (1000, 2000, 1000, 0));
     assert_eq!(arrives(1, 1000, 1000), (6000, 2000, 0, 0));

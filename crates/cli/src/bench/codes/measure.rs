@@ -24,7 +24,7 @@ pub struct Shape {
     pub loss: f64,
 }
 
-/// What one block took.
+/// Measurements of one block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     /// Seconds of making the planned repairs.

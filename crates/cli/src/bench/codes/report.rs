@@ -22,15 +22,15 @@ pub struct Row {
     pub blocks: usize,
     /// Bytes of a block over the time of making the planned repairs, median.
     pub encode_mb_per_s: f64,
-    /// The same over the speed of copying the block.
+    /// Encoding speed over the speed of copying the block, median.
     pub encode_per_copy: f64,
     /// Bytes of a block over the time that its receiver spends, median.
     pub decode_mb_per_s: f64,
-    /// The same over the speed of copying the block.
+    /// Decoding speed over the speed of copying the block, median.
     pub decode_per_copy: f64,
     /// Symbols that arrived beyond the sources: mean.
     pub beyond_mean: f64,
-    /// The same: most.
+    /// Symbols that arrived beyond the sources: most.
     pub beyond_most: u32,
     /// Microseconds that the receiver spends on the last symbol, median.
     pub last_us: f64,

@@ -101,7 +101,7 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
     findings
 }
 
-/// What became of the recording, if one was asked for.
+/// Finding about the recording, if one was asked for.
 fn recorded(name: &str, measured: &Measured) -> Option<Finding> {
     if let Some(why) = &measured.trace_failed {
         let what = format!("it could not be recorded: {why}");
@@ -215,7 +215,7 @@ fn size(name: &str, measured: &Measured) -> Finding {
     )
 }
 
-/// What the addresses tell about NAT; the protocol does not tell more.
+/// Finding about NAT, from the addresses alone; the protocol does not tell more.
 fn translation(path: &Path) -> Option<Finding> {
     if path.local.is_loopback() {
         return None;

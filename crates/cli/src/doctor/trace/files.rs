@@ -17,7 +17,7 @@ const NAME: usize = 15;
 /// Makes `directory`, before the recording takes its time.
 ///
 /// # Errors
-/// When it holds a recording already, or cannot be made.
+/// When the directory holds a recording already, or cannot be made.
 pub(in crate::doctor) fn check(directory: &Path) -> Result<(), Failure> {
     let scenario = directory.join(SCENARIO);
     if scenario.exists() {

@@ -23,7 +23,7 @@ fn planted_links_are_not_written_through() {
         symlink(&victim, place.path(&format!("{stem}.{ending}"))).unwrap();
         interrupted(&place, &entry, &[1; 5000], 3000);
         assert_eq!(fs::read(&victim).unwrap(), b"untouched", "{ending}");
-        // What was received in spite of it is resumed.
+        // Bytes received in spite of the link are resumed.
         let mut store = place.store(std::slice::from_ref(&entry));
         assert_eq!(fill(&mut store).unwrap(), [check(3000), fetch(3000)]);
         assert_eq!(tell(&mut store, 3000, &[1; 3000]).unwrap(), []);
@@ -58,7 +58,7 @@ fn a_link_in_the_place_of_a_file_is_replaced_and_not_followed() {
     symlink(&victim, place.path("a")).unwrap();
     place.overwrite = true;
     let mut store = place.store(&[file("a", 4)]);
-    // It is not even compared with what the link leads to.
+    // The file is not even compared with what the link leads to.
     assert_eq!(fill(&mut store).unwrap(), [fetch(0)]);
     bring(&mut store, 0, b"sent", 0).unwrap();
     assert!(!place.path("a").is_symlink());
@@ -76,7 +76,7 @@ fn a_directory_that_becomes_a_link_takes_nothing_along() {
     fill(&mut store).unwrap();
     fs::remove_dir(place.path("d")).unwrap();
     symlink(elsewhere.path(), place.path("d")).unwrap();
-    // Whether it is noticed or not, the file does not get there.
+    // Whether the link is noticed or not, the file does not get there.
     let _ = bring(&mut store, 0, b"sent", 0);
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }

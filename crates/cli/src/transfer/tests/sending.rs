@@ -1,4 +1,4 @@
-//! What is offered, and sent from where it was asked for.
+//! The offering side: entries offered, and bytes sent from the offset asked for.
 
 use super::*;
 

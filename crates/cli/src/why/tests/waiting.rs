@@ -10,7 +10,7 @@ use anabranch_emulate::Relay;
 use super::*;
 use crate::qlog::Qlogs;
 
-/// What is different about a connection.
+/// Conditions of a tested connection.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     /// One-way delay of a link of 100 Mb/s.
@@ -49,7 +49,7 @@ async fn read(mut stream: RecvStream, case: Case) {
     }
 }
 
-/// What `why` says of the sender's qlog.
+/// Report of `why` on the sender's qlog.
 async fn explained(case: Case) -> summary::Report {
     let directory = tempfile::tempdir().unwrap();
     let mut config = Config::new(SecretKey::generate().unwrap());

@@ -24,7 +24,7 @@ pub(super) fn content(id: u64) -> Vec<u8> {
     bytes
 }
 
-/// What the receiver has delivered.
+/// Symbols that the receiver has delivered.
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
     pub(super) ids: BTreeSet<u64>,
@@ -46,7 +46,7 @@ impl Delivered {
         let id = u64::from(u32::from_be_bytes(*number));
         let mut truth = content(id);
         assert!(bytes.len() >= truth.len(), "symbol {id} was cut");
-        // What is recovered is as long as the repairs.
+        // Recovered symbols are as long as the repairs.
         truth.resize(bytes.len(), 0);
         assert_eq!(bytes, truth, "symbol {id}");
         assert!(!self.in_order || self.ids.last().is_none_or(|last| *last < id), "{id} too late");

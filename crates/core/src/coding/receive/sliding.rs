@@ -14,7 +14,7 @@ impl ReceiveBlocks {
         payload: &[u8],
         sink: &mut dyn SymbolSink,
     ) -> Arrival {
-        // What lies below the floor is forgotten, and so is every repair that needs it.
+        // Symbols below the floor are forgotten, and so is every repair that needs one.
         if coverage.first.0 < self.base {
             return Arrival::Redundant;
         }

@@ -16,7 +16,7 @@ pub(super) struct Whole {
     delivered: u64,
     /// Symbol ids, above what is delivered, before which a block ends.
     ends: BTreeSet<u64>,
-    /// What a block's decoder has just recovered: places of slots, and their bytes.
+    /// Symbols that a block's decoder has just recovered: places of slots, bytes and lengths.
     recovered: Vec<(usize, Buffer, u16)>,
 }
 

@@ -8,14 +8,14 @@ use super::super::pool::{Buffer, Pool};
 use super::early::Early;
 use super::repairs::Prepared;
 
-/// What is known of one symbol, source or repair.
+/// State of one symbol, source or repair.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SymbolState {
     /// The receiver has it.
     pub(super) received: bool,
     /// Packets in flight that carry it.
     pub(super) copies: u8,
-    /// It must be sent (again).
+    /// The symbol must be sent (again).
     pub(super) due: bool,
     /// Path slots that have carried it.
     pub(super) carried: u16,
@@ -25,9 +25,9 @@ pub(super) struct SymbolState {
     pub(super) queued: u16,
     /// Path slot that carried it last.
     pub(super) last: u8,
-    /// Its early copies: those that left before the fate of any was known.
+    /// Early copies of the symbol: those that left before the fate of any was known.
     pub(super) early: Early,
-    /// Its first packet belongs to the block's first transmission, and its fate is open.
+    /// The symbol's first packet belongs to the block's first transmission, and its fate is open.
     pub(super) first_open: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Source {
     pub(super) state: SymbolState,
 }
 
-/// What the sender keeps of a block beside its view.
+/// State of a block that the sender keeps beside the block's view.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) sources: Vec<Source>,
@@ -77,7 +77,7 @@ pub(super) struct Block {
     pub(super) reported: u16,
     /// Acknowledged symbols beyond the rank reported: they told the receiver nothing new.
     pub(super) dependent: u16,
-    /// As many symbols as there are sources may not suffice to decode.
+    /// Decoding may take more symbols than the block has sources.
     pub(super) doubtful: bool,
     /// For a code that slides: lost sources that repairs of any block make good.
     pub(super) matched: u16,
@@ -162,7 +162,6 @@ impl Block {
         }
     }
 
-    /// What is known of a symbol.
     pub(super) fn state(&mut self, symbol: Symbol) -> Option<&mut SymbolState> {
         match symbol {
             Symbol::Source(index) => self.sources.get_mut(index).map(|s| &mut s.state),

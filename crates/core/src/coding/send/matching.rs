@@ -33,7 +33,7 @@ struct Repair {
     coverage: Coverage,
     /// The repair has arrived since repairs were last matched.
     is_new: bool,
-    /// It makes a symbol good.
+    /// The repair makes a symbol good.
     is_used: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::coding::USUAL_BLOCK;
 use crate::coding::pool::Buffer;
 use crate::path::sent::Carried;
 
-/// What a code that slides needs beside its blocks.
+/// State of a code that slides, beside its blocks.
 #[derive(Debug)]
 pub(super) struct Sliding {
     /// `None` only while a repair is made.

@@ -7,7 +7,7 @@ use anabranch_policy::view::{BlockId, SymbolId};
 /// A recovered block, once the fate of every packet with a symbol of it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockRecord {
-    /// Its first symbol.
+    /// First symbol of the block.
     pub first: SymbolId,
     /// Source symbols.
     pub sources: u16,

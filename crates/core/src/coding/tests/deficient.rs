@@ -85,7 +85,7 @@ impl Ends {
         arrival.unwrap()
     }
 
-    /// What the sender has to send of the block, once it has heard what is missing.
+    /// Symbols that the sender has to send of the block, once it has heard what is missing.
     fn round(&mut self) -> Vec<OutgoingSymbol> {
         for (first, missing) in self.receive.deficits().collect::<Vec<_>>() {
             self.send.on_rank(first, missing);

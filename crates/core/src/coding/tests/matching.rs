@@ -114,7 +114,7 @@ fn a_repair_that_was_of_no_use_is_made_up_for() {
     assert_eq!(shortfalls(&mut send), (vec![1, 0], vec![0]));
 }
 
-/// What is on its way is made good by no repair, as long as something is lost.
+/// Symbols on their way are made good by no repair, as long as a symbol is lost.
 #[test]
 fn repairs_make_lost_symbols_good_before_those_on_their_way() {
     let mut send = sent(&[1, 6]);

@@ -32,7 +32,7 @@ struct Packet {
     bytes: Vec<u8>,
 }
 
-/// What the sender believes of a packet.
+/// The fate of a packet, as the sender believes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Belief {
     InFlight,

@@ -12,7 +12,7 @@ use crate::path::sent::Carried;
 
 const SIZE: usize = 8;
 
-/// What is sent of two blocks of three symbols, each filled with its id, with one repair after the first block.
+/// Symbols sent of two blocks of three, each filled with its id, with one repair after the first block.
 fn sent() -> (SendBlocks, Vec<OutgoingSymbol>) {
     let mut send = SendBlocks::new(code::of_peer(&Registry::new(), None), SIZE, u64::MAX);
     let mut packets = Vec::new();
@@ -80,7 +80,7 @@ fn nothing_of_a_block_is_delivered_before_all_of_it() {
 fn a_repair_completes_a_block_and_tells_where_it_ends() {
     assert_eq!(delivered(&[0, 1, 3], true), [vec![], vec![], vec![0, 1, 2]]);
     assert_eq!(delivered(&[3, 0, 2], true), [vec![], vec![], vec![0, 1, 2]]);
-    // As it is by default: what is recovered follows what arrived.
+    // By default, a recovered symbol follows those that arrived.
     assert_eq!(delivered(&[0, 2, 3], false), [[0], [2], [1]]);
 }
 

@@ -110,7 +110,7 @@ fn one_asks() -> (Router, Asker, Incoming) {
     (router, asker, asked)
 }
 
-/// What the router sends next, and where to.
+/// The router's next datagram, and its destination.
 fn reply(router: &mut Router, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; 1500];
     let sent = router.poll_transmit(now, &|_| true, &mut buffer)?;

@@ -90,7 +90,7 @@ fn loss_never_makes_a_path_seem_wider_and_seldom_narrower() {
         way.search(&mut state);
         assert!(state.size() <= mtu && state.size() >= 1232);
         exact += u32::from(state.size() == mtu.min(1472));
-        // What was missed is found when the search is repeated.
+        // An MTU that was missed is found when the search is repeated.
         for _ in 0..20 {
             way.now += RAISE_AFTER;
             way.search(&mut state);

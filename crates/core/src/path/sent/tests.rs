@@ -13,7 +13,7 @@ fn draw(state: &mut u64, n: u64) -> u64 {
     (*state >> 33) % n
 }
 
-/// What [`SentPackets::open_up_to`] says of one packet, by looking at each above it.
+/// Count of [`SentPackets::open_up_to`] for one packet, by looking at each above it.
 fn acked_above(sent: &SentPackets, number: u64, largest: u64) -> u64 {
     let acked =
         |above: &u64| sent.get(*above).is_some_and(|p| p.ack_eliciting && p.fate == Fate::Acked);

@@ -57,7 +57,7 @@ fn a_higher_priority_goes_first_within_its_class() {
         |streams: &mut Streams, symbol| ids(&fill(streams, TrafficClass::Bulk, symbol, 64))[0];
     let order: Vec<_> = (0..3).map(|symbol| next(&mut streams, symbol)).collect();
     assert_eq!(order, [first.0, second.0, first.0], "equals take turns");
-    // What waits already obeys a new priority too.
+    // Data that waits already obeys a new priority too.
     streams.set_priority(low, 7).unwrap();
     assert_eq!(streams.urgency(low), Some((TrafficClass::Bulk, 7)));
     let order: Vec<_> = (3..9).map(|symbol| next(&mut streams, symbol)).collect();

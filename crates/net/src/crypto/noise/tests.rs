@@ -4,7 +4,7 @@ use snow::{Builder, HandshakeState};
 
 const PSK_PLACE: u8 = 2;
 
-/// What two ends bring to a handshake.
+/// Keys and payloads of both ends of a handshake.
 #[derive(Clone, Debug)]
 struct Ends {
     initiator: SecretKey,

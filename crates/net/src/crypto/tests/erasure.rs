@@ -202,7 +202,7 @@ fn nothing_secret_of_a_connection_stays_in_memory() {
     assert!(parts > 2 * (known.len() + 4 * 2 * 10), "{parts}");
 }
 
-/// The same with sockets and tasks.
+/// A connection over sockets, driven by tasks.
 #[test]
 fn nothing_secret_of_endpoints_on_sockets_stays_in_memory() {
     let known = OF_SOCKETS.known();

@@ -16,7 +16,7 @@ pub(super) struct Clock {
 impl Clock {
     /// `None` if half the round-trip time is below 1 ns.
     pub(super) fn new(path: &Forecast) -> Option<Self> {
-        // At most two years, so that sums of a few times do not overflow.
+        // Times are capped at 2.3 years, so that sums of a few do not overflow.
         let nanos =
             |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(1 << 56);
         let rtt = nanos(path.rtt).min((1 << 56) / u64::from(MAX_ROUNDS));

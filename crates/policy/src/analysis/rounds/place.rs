@@ -1,11 +1,11 @@
-//! What a path may be doing when a round begins.
+//! Possible states of a path when a round begins.
 
 use super::MAX_WINDOW;
 
 /// Spans of windows that lie no farther apart than this are kept as one: a few zeros take less time than another span.
 const NEAR: usize = 6;
 
-/// What a path is doing: its window and slow-start threshold, packets.
+/// State of a path: its window and slow-start threshold, packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) window: u32,

@@ -22,7 +22,7 @@ const LEAST_WITHHELD: f64 = 0.001;
 pub(super) struct Answer {
     since: Time,
     last: Time,
-    /// What was not sent from `since` to `last`, as seconds of sending at the rate.
+    /// Sending withheld from `since` to `last`, as seconds of sending at the rate.
     withheld: f64,
     samples: u32,
     /// How often the delay rose. A slow packet holds up those behind it, and then their delays fall one after the other;

@@ -1,4 +1,4 @@
-//! What each phase allows: the window and the pacing rate.
+//! Bounds of each phase: the window and the pacing rate.
 
 use anabranch_types::Bitrate;
 use core::time::Duration;
@@ -58,7 +58,7 @@ impl Compensated {
             Phase::Drain => DRAIN_GAIN,
             Phase::Down => DOWN_GAIN,
             Phase::Compete => 1.0,
-            // As much less as drains what is beyond half the target within two round trips.
+            // Gain reduced so that the queue beyond half the target drains within two round trips.
             Phase::Cruise => {
                 let beyond = (self.delay.own() - self.target() / 2.0).max(0.0);
                 (1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3)).max(DOWN_GAIN)

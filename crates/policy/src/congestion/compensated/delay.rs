@@ -12,9 +12,9 @@ use crate::congestion::AckEvent;
 const FIRST_SAMPLES: u64 = 16;
 /// Packets that a measurement of the floor needs.
 const LEAST_PACKETS: f64 = 4.0;
-/// What is left of the floor's spread when a measurement shows less: this share, or what a decay with this time
-/// constant, s, leaves since the last measurement, if that is more. The delay of a road with short round trips varies
-/// over many of them.
+/// Share of the floor's spread that is kept when a measurement shows less; or, if that is more, what a decay with
+/// this time constant, s, leaves since the last measurement. The delay of a road with short round trips varies over
+/// many of them.
 const SPREAD_KEPT: f64 = 0.75;
 const SPREAD_MEMORY: f64 = 2.0;
 /// Least time constant, s, with which the rest of the round trip is smoothed.

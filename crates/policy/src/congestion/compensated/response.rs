@@ -58,7 +58,7 @@ impl Span {
     }
 }
 
-/// What one cycle shows.
+/// Measurement of one cycle.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cycle {
     /// Share of the additional packets that was lost: 0 if loss is random, 1 if no more packets arrived. Computed as

@@ -58,9 +58,10 @@ pub(super) struct Rival {
 #[derive(Clone, Debug)]
 struct Window {
     cubic: Cubic,
-    /// Whether a loss has set it, or only that somebody else's queue was seen.
+    /// Whether a loss has set the bound, or only that somebody else's queue was seen.
     by_loss: bool,
-    /// Whether that loss may have been random: random loss was not known well yet, and losses had not answered our sending.
+    /// Whether the loss that set the bound may have been random: random loss was not known well yet, and losses had
+    /// not answered our sending.
     in_doubt: bool,
     /// Window in bytes above which losses responded to our sending.
     full: Option<u64>,

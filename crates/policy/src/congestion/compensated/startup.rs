@@ -41,7 +41,7 @@ struct End {
     at: Time,
     /// The delay, s.
     level: f64,
-    /// What was delivered, bits per second.
+    /// Delivery rate, bits per second.
     delivery: f64,
     /// Packets acknowledged or lost since.
     packets: Tally,
@@ -52,7 +52,7 @@ struct End {
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Startup {
-    /// What was delivered when it last grew, bits per second; the rounds since then, and the packets acknowledged.
+    /// Delivery rate when it last grew, bits per second; the rounds since then, and the packets acknowledged.
     full_rate: f64,
     full_rounds: u32,
     full_packets: u32,

@@ -168,7 +168,7 @@ fn a_roads_own_variation_is_no_queue_of_ours() {
     }
     assert!((delay.floor() - 0.030).abs() < 0.003, "{}", delay.floor());
     assert!((delay.longest() - 0.080).abs() < 0.002, "{}", delay.longest());
-    // The same variation on top of 30 ms that we add.
+    // Variation as before, on top of 30 ms that we add.
     for _ in 0..100 {
         now += 1.0;
         delay.on_ack(&ack(now, jitter(&mut rng, 30.0)));
@@ -197,7 +197,7 @@ fn a_delay_below_the_floor_lowers_it() {
         delay.on_ack(&ack(1000.0 + f64::from(step), 60.0));
     }
     assert!((delay.floor() - 0.060).abs() < 1e-4, "{}", delay.floor());
-    // What was measured was a queue, which drains.
+    // The delay measured so far was that of a queue, which drains.
     for step in 150..250 {
         delay.on_ack(&ack(1000.0 + f64::from(step), 5.0));
         if step % 40 == 0 {
@@ -245,7 +245,7 @@ fn who_never_sees_an_empty_queue_does_not_take_all_losses_for_random() {
             delay.on_ack(&event);
             seen += u32::from(rival.on_ack(&event, packet % 160 == 0, &delay, 0.001));
             if packet == 2000 {
-                // It has sent less for a while, which emptied nothing.
+                // The flow has sent less for a while, which emptied nothing.
                 rival.stop();
             }
         }

@@ -110,7 +110,7 @@ fn balia_weighs_by_share_and_ratio() {
     assert_eq!(growth("balia", 20, &unequal, 6), 1.0);
 }
 
-/// The same path having had `packets` acknowledged since its last loss.
+/// `path` with `packets` acknowledged since its last loss.
 fn lossless_for(packets: u64, path: PathView) -> PathView {
     let mut inter_loss = InterLoss::default();
     inter_loss.on_acked(packets * PACKET);
@@ -122,7 +122,7 @@ fn olia_moves_growth_from_the_largest_window_to_the_best_path() {
     // Equal in everything: (½)² of Reno each, and nothing to move.
     let equal = [sibling(0, 20, 100), sibling(1, 20, 100)].map(|path| lossless_for(500, path));
     assert_eq!(growth("olia", 20, &equal, 4), 1.0);
-    // The other has the largest window and this one loses less: (1/4)² + ½ of Reno here.
+    // Path 1 has the largest window and path 0 loses less: (1/4)² + ½ of Reno on path 0.
     let best = [lossless_for(900, sibling(0, 20, 100)), lossless_for(100, sibling(1, 60, 100))];
     assert_eq!((growth("olia", 20, &best, 1), growth("olia", 20, &best, 2)), (0.0, 1.0));
     // The best one has the largest window: nothing is moved, and (1/4)² of Reno is left.

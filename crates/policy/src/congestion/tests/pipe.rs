@@ -305,7 +305,7 @@ fn ecn_reno_fills_pipes_that_lose_half_and_answers_marks() {
     for loss in [0.0, 0.1, 0.3, 0.5] {
         let pipe = Pipe { mark: 25_000, ..broadband(loss) };
         let outcome = run(&pipe, &mut *controller("ecn-reno"), 60);
-        // What arrives is 1 − loss of what the bottleneck carries.
+        // A share of 1 − loss of what the bottleneck carries arrives.
         let carried = outcome.utilisation as f64 / (1.0 - loss);
         assert!(carried > 850.0, "{loss}: {outcome:?}");
         assert!(outcome.queue < 25_000, "{loss}: {outcome:?}");

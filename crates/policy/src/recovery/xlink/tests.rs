@@ -40,7 +40,7 @@ fn block(id: u64, opened: u64, in_flight: u16, on: &[u16]) -> BlockView {
     }
 }
 
-/// What path 1 is given at `now`, and when the scheduler wants to be woken then.
+/// Block of which path 1 is given a copy at `now`, and when the scheduler wants to be woken then.
 fn asked(
     spec: &str,
     now: u64,

@@ -68,7 +68,7 @@ fn only_a_window_of_what_is_to_be_sent_is_at_risk() {
     // A block of five packets needs extra packets for these five only.
     let five = extra_packets(5, 0.1, 0.05, 99) as u16;
     assert_eq!(complete.still_needed(&closed(5), &NOWHERE, &view), 5 + five);
-    // What was sent in a larger window may all be lost.
+    // Symbols sent in a larger window may all be lost.
     let before = complete.still_needed(&flying(100, 0, &[100]), &NOWHERE, &view);
     assert!(before > window, "{before}");
 }

@@ -39,7 +39,7 @@ impl State {
         look(&SchedulerView { now: MOMENT, demand, fresh, ..view })
     }
 
-    /// What the path is told.
+    /// Work that the path is told, with counts of symbols.
     fn picks(&self, spec: &str, path: u32) -> Vec<(Work, u16)> {
         self.look(|view| {
             let mut picks = Vec::new();
@@ -50,8 +50,8 @@ impl State {
     }
 }
 
-/// What a block needs next, including `join` new symbols of those that wait, when `handed` were given. Gives that to
-/// the path in `slot`.
+/// Work that a block needs next, including `join` new symbols of those that wait, when `handed` were given. Gives
+/// that to the path in `slot`.
 fn need(
     view: &SchedulerView<'_>,
     (block, join): (&BlockView, u32),

@@ -97,8 +97,8 @@ fn acknowledgements_of_the_slow_path_make_the_next_plan() {
     let (mut late, mut paths) = (scheduler("late:spare=wait"), two());
     given(&mut *late, 0, &view(&paths, &[], 99));
     let size = paths[0].packet_size;
-    // What is queued is part of the share. What is in flight makes room for 6 in the second round. Acknowledgements of
-    // the fast path change nothing.
+    // Queued packets are part of the share. Packets in flight make room for 6 in the second round. Acknowledgements
+    // of the fast path change nothing.
     (paths[0].bytes_in_flight, paths[0].bytes_queued) = (5 * size, 2 * size);
     assert_eq!(on_acked(&mut *late, 0, &view(&paths, &[], 99)), []);
     assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), None);

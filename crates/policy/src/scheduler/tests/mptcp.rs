@@ -4,7 +4,7 @@ use anabranch_types::Bitrate;
 
 use super::*;
 
-/// Which of the paths takes new data, if all that are ready ask.
+/// Paths that take new data, if all that are ready ask.
 fn takers(spec: &str, paths: &[PathView], symbols: u32) -> Vec<u32> {
     let view = view(paths, &[], symbols);
     let mut scheduler = scheduler(spec);

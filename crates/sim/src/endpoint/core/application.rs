@@ -83,7 +83,7 @@ impl Application {
         u64::from(self.config.transport.max_datagram).saturating_sub(SYMBOL_HEADER)
     }
 
-    /// Whether its profile has a code.
+    /// Whether the application's profile has a code.
     pub(super) fn codes(&self) -> bool {
         self.config.profile.policy(Axis::Code).name != "none"
     }

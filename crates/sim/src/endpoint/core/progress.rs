@@ -12,7 +12,7 @@ use crate::endpoint::{Log, Watch};
 #[derive(Debug)]
 pub(super) struct Sent {
     pub log: Log,
-    /// Whether its coding blocks are logged.
+    /// Whether the sender's coding blocks are logged.
     coding_blocks: bool,
     symbols: u64,
     /// Bytes logged as sent of each stream, from stream `first` on.
@@ -33,7 +33,7 @@ pub(super) struct Received {
     first: u64,
 }
 
-/// What has been logged of a stream.
+/// Logged progress of a stream.
 #[derive(Clone, Debug, Default)]
 struct Stream {
     read: u64,

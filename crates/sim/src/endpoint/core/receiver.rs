@@ -21,7 +21,7 @@ pub struct CoreReceiver {
     connections: Vec<Incoming>,
     /// The gauge of a connection to which nothing was delivered yet.
     pub(super) empty: Gauge,
-    /// What is logged, if anything is.
+    /// Selection of what is logged, if anything is.
     watch: Option<Watch>,
     pub(super) ports: Ports,
     buffer: Vec<u8>,
@@ -202,7 +202,7 @@ impl Incoming {
                 reading.read(connection, pattern, buffer).map_err(FlowFailure::Corrupt)?;
             self.gauge.deliver(now, bytes);
             if finished {
-                // The other direction carries no data; finishing it frees the stream's slot.
+                // The reverse direction carries no data; finishing it frees the stream's slot.
                 let _ = connection.finish(reading.stream);
                 self.finished.push((reading.stream, now));
                 reading.read = u64::MAX;

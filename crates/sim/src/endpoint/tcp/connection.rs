@@ -1,4 +1,4 @@
-//! The two ends of a TCP connection, over one path or several.
+//! Both ends of a TCP connection, over one path or several.
 
 use anabranch_policy::{CongestionController, PolicyError};
 use anabranch_tcp::meta::{MetaReceiver, MetaSender};
@@ -101,7 +101,7 @@ impl SendingEnd {
         Ok(())
     }
 
-    /// As [`TcpSender::set_backup`](super::TcpSender::set_backup).
+    /// Makes a path a backup or a regular path: [`TcpSender::set_backup`](super::TcpSender::set_backup).
     pub(super) fn set_backup(&mut self, path: usize, backup: bool) {
         if let SendingEnd::Meta(sender) = self {
             sender.set_backup(path, backup);

@@ -79,7 +79,7 @@ impl TcpReceiver {
         self
     }
 
-    /// As [`TcpProtocol::set_stripped`].
+    /// Sets whether a middlebox strips multipath options on a path: [`TcpProtocol::set_stripped`].
     pub(super) fn set_stripped(&mut self, path: usize, strips: bool) {
         Arc::make_mut(&mut self.protocol).set_stripped(path, strips);
     }

@@ -24,7 +24,7 @@ pub struct TcpSender {
     connections: Table<Connection>,
     ports: Ports,
     wire: WireFormat,
-    /// Whether it sends one transfer without end or pause.
+    /// Whether the application sends one transfer without end or pause.
     bulk: bool,
     messages: Option<Messages>,
     started: bool,
@@ -179,7 +179,7 @@ impl TcpSender {
         self.connections.for_each(|_, connection| connection.end.set_backup(path, backup));
     }
 
-    /// As [`TcpProtocol::set_stripped`]; what leaves from now on is stripped or passed.
+    /// Sets whether what leaves from now on is stripped or passed: [`TcpProtocol::set_stripped`].
     pub(super) fn set_stripped(&mut self, path: usize, strips: bool) {
         Arc::make_mut(&mut self.protocol).set_stripped(path, strips);
     }

@@ -7,7 +7,7 @@ use crate::engine::topology::TopologyLink;
 use crate::link::{Link, LinkOutput};
 use anabranch_types::Rng;
 
-/// What came out: when, which packet, and whether it was lost.
+/// Output of a link: when, which packet, and whether it was lost.
 type Fate = (Time, u32, bool);
 
 /// Plain link 0 with its packets, driven like a [`Link`].

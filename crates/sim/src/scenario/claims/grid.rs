@@ -11,7 +11,7 @@ pub(in crate::scenario) type Pins = Vec<(String, String)>;
 #[derive(Clone, Debug)]
 pub(in crate::scenario) struct GridAxis {
     pub name: String,
-    /// Its values, each once, in the order of the sweep.
+    /// Values of the key, each once, in the order of the sweep.
     pub labels: Vec<String>,
     /// Keys of one group advance together.
     group: usize,

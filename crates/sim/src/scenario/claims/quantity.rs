@@ -33,7 +33,7 @@ pub(in crate::scenario) struct Quantity {
     formula: Formula,
 }
 
-/// What exists in a scenario's results.
+/// Subjects and series in a scenario's results.
 #[derive(Debug, Default)]
 pub(in crate::scenario) struct Known {
     /// Subjects at any point.
@@ -92,7 +92,7 @@ impl Quantity {
         Some(Quantity { text, formula })
     }
 
-    /// Every single figure it needs, about `subject`.
+    /// Every single figure that the quantity needs, about `subject`.
     pub(in crate::scenario) fn figures(
         &self,
         subject: &str,
@@ -109,7 +109,7 @@ impl Quantity {
         figures
     }
 
-    /// Every series it needs, about `subject`.
+    /// Every series that the quantity needs, about `subject`.
     pub(in crate::scenario) fn series(&self, subject: &str, grid: &Grid) -> Vec<(String, String)> {
         let mut series = Vec::new();
         self.formula.names(&mut |name, function| {
@@ -133,7 +133,7 @@ impl Quantity {
         common.unwrap_or_default()
     }
 
-    /// Whether every point that it refers to exists, seen from `point`.
+    /// Whether every point that the quantity refers to exists, seen from `point`.
     pub(in crate::scenario) fn is_defined(&self, point: usize, grid: &Grid) -> bool {
         let mut defined = true;
         self.formula.names(&mut |name, _| defined &= grid.moved(point, &name.pins).is_some());
@@ -251,7 +251,7 @@ fn stretches(points: impl Iterator<Item = (f64, f64)>, from: f64, to: f64) -> Ve
     stretches.into_iter().map(|(_, start, end)| end - start).collect()
 }
 
-/// What a name in a formula stands for.
+/// Meaning of a name in a formula.
 enum Reference<'a> {
     /// A key of the sweep: its value.
     Key(&'a str),

@@ -11,7 +11,7 @@ use crate::scenario::error::Flaw;
 use crate::scenario::reader::Section;
 use crate::scenario::tree::{Node, Value};
 
-/// What claims refer to.
+/// Subjects, sweep and variants that claims refer to.
 pub(in crate::scenario) struct Context<'a> {
     pub known: &'a Known,
     pub grid: &'a Grid,

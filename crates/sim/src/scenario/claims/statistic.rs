@@ -5,9 +5,9 @@ use anabranch_policy::analysis::diversity::{LineFit, fit_line, fit_proportional}
 /// A number that describes a curve of points (x, y) in the order of x.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct Statistic {
-    /// The kind of claim that uses it.
+    /// The kind of claim that uses the statistic.
     pub name: &'static str,
-    /// Its value; `None` where the curve has none.
+    /// Value of the statistic; `None` where the curve has none.
     pub of: fn(&[(f64, f64)]) -> Option<f64>,
 }
 

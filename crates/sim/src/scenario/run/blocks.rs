@@ -41,18 +41,18 @@ struct Whole {
     next: u64,
     sent: Time,
     at: Time,
-    /// Packets of it that were lost, where they are counted with the block.
+    /// Packets of the block that were lost, where they are counted with the block.
     lost: Option<u32>,
 }
 
-/// What is reported of a block.
+/// Figures that are reported of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
-    /// From its first transmission until it was whole, s.
+    /// From the block's first transmission until it was whole, s.
     pub delay: f64,
-    /// From its first transmission until every block before it was whole too, s; `None` if one never was.
+    /// From the block's first transmission until every block before it was whole too, s; `None` if one never was.
     pub in_order: Option<f64>,
-    /// Packets of it that were lost, if that is known.
+    /// Packets of the block that were lost, if that is known.
     pub lost: Option<u32>,
 }
 

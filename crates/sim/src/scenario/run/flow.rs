@@ -15,7 +15,7 @@ use crate::report::FlowReport;
 pub(super) struct LiveFlow {
     flow: Box<dyn Flow>,
     pub start: Time,
-    /// How many transfers it makes; 0 for one without end.
+    /// How many transfers the flow makes; 0 for one without end.
     transfers: u64,
     remembered: Counters,
     pub delays: Option<Delays>,
@@ -92,7 +92,7 @@ impl LiveFlow {
         self.transfers > 0
     }
 
-    /// Whether everything it will ever send has been delivered.
+    /// Whether everything that the flow will ever send has been delivered.
     pub(super) fn is_done(&self, engine: &Engine) -> bool {
         self.is_finite() && self.flow.completed(engine) >= self.transfers
     }
@@ -102,7 +102,7 @@ impl LiveFlow {
         self.flow.failure(engine)
     }
 
-    /// Its messages, and the delays, s, of those sent once the measurement had begun.
+    /// Messages of the flow, and the delays, s, of those sent once the measurement had begun.
     pub(super) fn messages(&self, engine: &Engine, measured_from: Time) -> Option<Messages> {
         let MessageLog { sent, arrived } = self.flow.messages(engine)?;
         let measured = arrived.iter().filter(|(sent, _)| *sent >= measured_from);
@@ -115,7 +115,7 @@ impl LiveFlow {
         self.flow.change_path(engine, path, change);
     }
 
-    /// Its result over the whole run.
+    /// Result of the flow over the whole run.
     pub(super) fn report(&self, engine: &mut Engine, subject: &str) -> FlowReport {
         let [sender, receiver] = self.flow.connections(engine);
         let messages = self.flow.messages(engine).unwrap_or_default();

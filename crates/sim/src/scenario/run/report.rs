@@ -166,7 +166,7 @@ fn link_figures(
     figures
 }
 
-/// What the stations of a mesh have done since the end of the warm-up.
+/// Counters of a mesh's stations since the end of the warm-up.
 fn mesh_figures(live: &Live) -> Vec<(&'static str, f64)> {
     let Some((stations, before)) = live.mesh else { return Vec::new() };
     let now = MeshCounters::read(&live.engine, stations);

@@ -15,7 +15,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// What `subject` stands for; `None` for nothing.
+    /// The flows, paths, loads or link that `subject` names; `None` for nothing.
     pub(super) fn of(plan: &Plan, subject: &str) -> Option<Target> {
         if let Some(name) = subject.strip_prefix("link.") {
             return plan.links.iter().position(|link| link.name == name).map(Target::Link);

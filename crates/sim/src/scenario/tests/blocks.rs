@@ -19,7 +19,7 @@ fn run(profile: &str, coding: bool) -> RunReport {
     scenario.run(&scenario.points()[0], 1).expect("runs")
 }
 
-/// What must hold of any blocks; returns how many there are.
+/// Checks what must hold of any blocks; returns how many there are.
 fn check(report: &RunReport) -> usize {
     let samples = |metric| report.samples("bulk", metric).expect(metric);
     let [delays, in_order] = ["block_delay_s", "block_order_s"].map(samples);

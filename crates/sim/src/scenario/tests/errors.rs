@@ -3,7 +3,7 @@
 use super::{GOOD, messages};
 use crate::scenario::Scenario;
 
-/// The one message about `GOOD` with `from` replaced by `to`.
+/// The only message about `GOOD` with `from` replaced by `to`.
 fn message(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     let messages = messages(&GOOD.replace(from, to));

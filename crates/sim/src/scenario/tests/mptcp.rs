@@ -35,7 +35,7 @@ fn complaint(text: &str) -> String {
 const BY_SECOND: &str =
     "[[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
 
-/// What [`BY_SECOND`] recorded.
+/// Rates that [`BY_SECOND`] recorded.
 fn by_second(report: &RunReport) -> [Vec<f64>; 2] {
     ["bulk/a", "bulk/b"]
         .map(|path| report.series(path, "throughput_mbps").expect("recorded").values.clone())

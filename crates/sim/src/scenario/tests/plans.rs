@@ -62,7 +62,7 @@ fn losses_can_be_resent_beside_proactive_repairs() {
     assert!(sent.repairs > 0 && sent.resends > 0, "{sent:?}");
 }
 
-/// The same network and flow, written as a file and built in code, run alike to the last packet.
+/// A network and flow, whether written as a file or built in code, run alike to the last packet.
 #[test]
 fn a_plan_is_the_same_thing_as_a_file() {
     let text = r#"

@@ -6,7 +6,7 @@ use anabranch_types::Probability;
 
 use super::super::{MacConfig, MacConfigError, Radio};
 
-/// What all stations have in common.
+/// Configuration that all stations have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AirConfig {
     /// How far signals carry.
@@ -51,7 +51,7 @@ pub enum Report {
     Received {
         /// The station.
         at: u32,
-        /// The station that sent it.
+        /// The station that sent the message.
         from: u32,
         /// The message.
         token: u32,
@@ -60,16 +60,16 @@ pub enum Report {
     Lost {
         /// The station.
         at: u32,
-        /// The station that sent it.
+        /// The station that sent the message.
         from: u32,
         /// The message.
         token: u32,
     },
     /// A station that listens to everything has heard a message for another one.
     Overheard {
-        /// The station that has heard it.
+        /// The station that has heard the message.
         at: u32,
-        /// The station that sent it.
+        /// The station that sent the message.
         from: u32,
         /// The message.
         token: u32,
@@ -87,14 +87,14 @@ pub enum Report {
     GaveUp {
         /// The station.
         from: u32,
-        /// The station it was for.
+        /// The station that the message was for.
         to: u32,
         /// The message.
         token: u32,
     },
 }
 
-/// What has happened on the air so far.
+/// Counters of the air so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AirCounters {
     /// Timers that expired, and frames that began or ended at some station.

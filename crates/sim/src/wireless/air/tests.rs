@@ -41,7 +41,7 @@ fn reports(air: &mut Air, nanos: u64) -> Vec<(u64, Report)> {
     core::iter::from_fn(|| air.poll(limit).map(|report| (air.now, report))).collect()
 }
 
-/// What was put on the air: when, by whom, and what.
+/// Frames put on the air: when, by whom, and of what kind.
 fn frames(air: &Air) -> Vec<(u64, u32, FrameKind)> {
     air.log.iter().map(|(time, frame)| (*time, frame.from, frame.kind)).collect()
 }

@@ -30,7 +30,7 @@ fn stages_add_up_to_the_closed_form() {
 
 #[test]
 fn shares_of_the_papers_own_channel() {
-    // What MPLOT's figure 10 needs: 11 Mb/s times these.
+    // MPLOT's figure 10 needs 11 Mb/s times these shares.
     let channel = Channel::fhss();
     for (n, basic, reserved) in [
         (1, 0.839, 0.791),

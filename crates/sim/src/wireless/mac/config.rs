@@ -98,7 +98,7 @@ impl Default for MacConfig {
 }
 
 impl MacConfig {
-    /// The same constants with the four differences of ns-2 2.35: a message always backs off, a DIFS follows EIFS, CW
+    /// Default constants with the four differences of ns-2 2.35: a message always backs off, a DIFS follows EIFS, CW
     /// itself is never drawn, and a frame is noticed as soon as it arrives.
     pub fn ns2() -> Self {
         MacConfig {
@@ -148,7 +148,7 @@ impl MacConfig {
 pub struct MacConfigError {
     /// The field of [`MacConfig`].
     pub key: &'static str,
-    /// What it may be.
+    /// Values that the field may have.
     pub allowed: &'static str,
 }
 

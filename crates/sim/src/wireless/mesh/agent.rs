@@ -21,7 +21,7 @@ pub(super) struct MeshAgent {
     ends: Vec<End>,
     started: bool,
     next: Option<Time>,
-    /// As [`MeshConfig::loss_spares_routing`](super::MeshConfig::loss_spares_routing).
+    /// Copy of [`MeshConfig::loss_spares_routing`](super::MeshConfig::loss_spares_routing).
     pub(super) loss_spares_routing: bool,
     /// Counters of each hop; `None` unless hops are watched.
     pub(super) hops: Option<Hops>,
@@ -30,7 +30,7 @@ pub(super) struct MeshAgent {
 /// An end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// The station that it is at.
+    /// The station that this end is at.
     pub(super) station: u16,
     /// The station at the other end, and the index of that end among all ends.
     pub(super) peer: u16,

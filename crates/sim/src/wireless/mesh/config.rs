@@ -13,7 +13,7 @@ pub struct RoutingConfig {
     /// A search without a reply is repeated after four times this, and then each time after four times as long as
     /// before. 0.5 s.
     pub request_period: Duration,
-    /// The longest of those waits: 10 s (RFC 4728 §9, MaxRequestPeriod).
+    /// The longest wait before a search is repeated: 10 s (RFC 4728 §9, MaxRequestPeriod).
     pub most_request_period: Duration,
     /// Whether stations that know a route answer requests for others (RFC 4728 §3.3.2).
     pub reply_from_cache: bool,
@@ -47,7 +47,7 @@ pub struct RoutingConfig {
     pub answers: Answers,
     /// Whether stations that forward a reply add the neighbours they have heard in the last 10 s.
     pub neighbour_lists: bool,
-    /// What a source does with several routes to one destination.
+    /// How a source uses several routes to one destination.
     pub routes: RouteUse,
     /// How far apart two routes must be to be used at once.
     pub separation: Separation,
@@ -63,7 +63,7 @@ pub struct RoutingConfig {
 /// Which copies of a request a station sends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
-    /// The one that comes first (RFC 4728 §8.2.2).
+    /// The first copy (RFC 4728 §8.2.2).
     First,
     /// The first, and later ones that have taken strictly fewer hops than all before (M-TCP, §III.A).
     FewerHops,
@@ -98,10 +98,10 @@ pub enum RouteUse {
         /// source. The paper has no number.
         jitter: Duration,
     },
-    /// As `Copies` while loss is measured, else the first route alone (M-TCP, §IV.B and §V: several routes "only in an
-    /// error mode"). Needs receivers that acknowledge every packet, and `drop_copies` off.
+    /// Act like `Copies` while loss is measured, else use the first route alone (M-TCP, §IV.B and §V: several routes
+    /// "only in an error mode"). Needs receivers that acknowledge every packet, and `drop_copies` off.
     CopiesIfLossy {
-        /// As in `Copies`.
+        /// The longest delay of the copy, as in `Copies`.
         jitter: Duration,
         /// Copies are sent once the share of data packets without an acknowledgement is above this, until it is below
         /// half of it. Rounds of 32 packets are smoothed; those in which a link has failed do not count.
@@ -118,7 +118,7 @@ pub enum RouteUse {
 pub enum Renewal {
     /// When no route is left (M-TCP, §III.A).
     NoRoute,
-    /// As soon as only one is usable, at most every two seconds.
+    /// When only one route is usable, at most every two seconds.
     OneRoute,
 }
 

@@ -1,7 +1,7 @@
 use super::agent::MeshAgent;
 use crate::engine::{AgentId, Engine};
 
-/// What the network layers of all stations have done.
+/// Counters of the network layers of all stations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeshCounters {
     /// Transport packets handed to a station to send.

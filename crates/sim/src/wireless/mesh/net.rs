@@ -9,7 +9,7 @@ use super::packet::{Load, Packet, Packets};
 use super::{MeshCounters, RoutingConfig};
 use crate::wireless::{Air, Destination, Message, Priority};
 
-/// What the stations share: the air, the packets, and the scheduled events.
+/// State that the stations share: the air, the packets, and the scheduled events.
 #[derive(Debug)]
 pub(super) struct Net {
     pub(super) now: Time,

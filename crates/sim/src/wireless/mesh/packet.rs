@@ -15,22 +15,22 @@ pub(super) struct Packet {
     pub(super) load: Load,
     /// The route that the packet takes; of a request, the route taken so far.
     pub(super) route: Route,
-    /// Index on its route of the station that it is being sent to, or has reached.
+    /// Index on the route of the station that the packet is being sent to, or has reached.
     pub(super) at: u8,
     pub(super) request: Option<Request>,
     pub(super) reply: Option<Box<Reply>>,
     pub(super) errors: Errors,
-    /// How often stations on its way have given it another route.
+    /// How often stations on the way have given the packet another route.
     pub(super) salvaged: u8,
-    /// How many more stations may forward it.
+    /// How many more stations may forward the packet.
     pub(super) lifetime: u8,
     /// The number that two copies have in common; `None` for a packet without a copy.
     pub(super) copy: Option<u64>,
-    /// Whether the packet carries that number on the air.
+    /// Whether the packet carries the number `copy` on the air.
     pub(super) is_numbered: bool,
 }
 
-/// What a packet carries beside routing options.
+/// Contents of a packet beside routing options.
 #[derive(Clone, Debug)]
 pub(super) enum Load {
     Nothing,
@@ -44,7 +44,7 @@ pub(super) enum Load {
 /// A packet of a transport connection.
 #[derive(Clone, Debug)]
 pub(super) struct Data {
-    /// The connection's end that it goes to.
+    /// The connection's end that the packet goes to.
     pub(super) port: u32,
     pub(super) stream: u32,
     /// Bytes, the headers of the transport and of IP included.
@@ -54,7 +54,7 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// Whether it is nothing but an acknowledgement.
+    /// Whether the packet is nothing but an acknowledgement.
     pub(super) fn is_acknowledgement(&self) -> bool {
         matches!(self.payload, Payload::Segment(segment) if !segment.carries_data())
     }
@@ -65,7 +65,7 @@ impl Data {
 pub(super) struct Request {
     /// The request's number among those of its source.
     pub(super) number: u32,
-    /// Whether only neighbours hear it.
+    /// Whether only neighbours hear the request.
     pub(super) limited: bool,
 }
 

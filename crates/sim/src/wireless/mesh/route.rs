@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn loops_are_cut_out() {
-        // As ns-2's example: A B C B D becomes A B D.
+        // Example of ns-2: A B C B D becomes A B D.
         assert_eq!(Route::new(&[1, 2, 3, 2, 4]).without_loops(), Route::new(&[1, 2, 4]));
         assert_eq!(Route::new(&[1, 2, 3, 1]).without_loops(), Route::new(&[1]));
     }

@@ -25,7 +25,7 @@ pub struct MeshConfig {
     /// Whether random loss above the MAC spares ARP and packets with nothing but routing in them. It hits them, too,
     /// by default, as in the reference data of ns-2.
     pub loss_spares_routing: bool,
-    /// Who sends to whom.
+    /// Transport connections between stations.
     pub flows: Vec<MeshFlow>,
 }
 
@@ -36,16 +36,16 @@ pub struct MeshFlow {
     pub from: u32,
     /// The station that receives, not `from`.
     pub to: u32,
-    /// When it begins.
+    /// When the flow begins.
     pub start: Time,
-    /// What it sends.
+    /// Traffic of the flow.
     pub traffic: MeshTraffic,
 }
 
-/// What a flow of a mesh sends.
+/// Traffic of a flow in a mesh.
 #[derive(Clone, Debug)]
 pub enum MeshTraffic {
-    /// What an application sends over TCP: a stream without end, or transfers.
+    /// Traffic of an application over TCP: a stream without end, or transfers.
     Tcp(Arc<TcpProtocol>, Traffic),
     /// Datagrams without congestion control.
     Udp(UdpConfig),
@@ -189,7 +189,7 @@ impl Mesh {
         (self.engine, self.agent)
     }
 
-    /// What the network layers have done.
+    /// Counters of the network layers.
     pub fn counters(&self) -> MeshCounters {
         MeshCounters::read(&self.engine, self.agent)
     }

@@ -9,14 +9,14 @@ use super::route::Route;
 pub struct NeighbourList {
     /// The station.
     pub station: u16,
-    /// Its neighbours, in ascending order.
+    /// Neighbours of the station, in ascending order.
     pub neighbours: Vec<u16>,
 }
 
 /// How far apart two routes have to be to be used at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separation {
-    /// They share no station but their ends.
+    /// Two routes share no station but their ends.
     Stations,
     /// In addition, no station of one route is a neighbour of a station of the other route, except next to the ends,
     /// where that cannot be avoided (M-TCP, §III.A: "two-hop disjoint").

@@ -9,7 +9,7 @@ use crate::wireless::Position;
 /// Counters of each hop by sending and receiving station.
 pub type Hops = BTreeMap<(u16, u16), HopCounters>;
 
-/// What has happened to packets of data on one hop. Acknowledgements and routing do not count.
+/// Counters of data packets on one hop. Acknowledgements and routing do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopCounters {
     /// Packets that arrived.

@@ -26,7 +26,7 @@ impl Scheduler for Blest {
             return;
         }
         let Some(fast) = view.paths.iter().min_by_key(|path| path.rtt.smoothed) else { return };
-        // At most once per round trip of the fast path, penalise the paths that hold the oldest data.
+        // Penalise the paths that hold the oldest data, at most once per round trip of the fast path.
         let recent = self.penalised_at.is_some_and(|at| view.now < at + fast.rtt.smoothed);
         let Some(oldest) = view.blocks.first().filter(|_| !recent) else { return };
         self.penalised_at = Some(view.now);

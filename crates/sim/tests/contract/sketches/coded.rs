@@ -1,4 +1,4 @@
-//! What the sketches of coded protocols share: a profile, losses, and the fates of blocks.
+//! Code that the sketches of coded protocols share: a profile, losses, and the fates of blocks.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub struct Sent {
     pub path: u32,
     /// "source", "repair" or "resend".
     pub what: &'static str,
-    /// The first symbol that it covers.
+    /// The first symbol that the symbol or repair covers.
     pub first: u64,
 }
 

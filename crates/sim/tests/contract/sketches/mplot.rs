@@ -66,7 +66,7 @@ fn proactive_repairs_spare_a_second_round() {
 
 #[test]
 fn what_is_lost_is_replaced_by_fresh_repairs() {
-    /// What was sent for the first block after its sources, and the repairs that became due for it.
+    /// Packets sent for the first block after its sources, and the repairs that became due for it.
     fn run(changes: &[(Axis, &str)]) -> (Vec<&'static str>, Vec<u16>) {
         let mut rig = Core::new(Setting::new(&[20], 40), &mplot(changes));
         rig.lose(listed(&[(0, 1), (0, 3), (0, 4), (0, 6)]));

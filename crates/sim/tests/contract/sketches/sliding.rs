@@ -20,7 +20,7 @@ fn sliding() -> Profile {
     ])
 }
 
-/// The same repairs, but none covers symbols before the block that it is counted with.
+/// Repairs of the wrapped policy, none of which covers symbols before the block that it is counted with.
 #[derive(Debug)]
 struct Within(Box<dyn RedundancyPolicy>);
 

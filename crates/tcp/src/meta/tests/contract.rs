@@ -118,7 +118,7 @@ fn an_idle_path_asks_again_once_something_has_changed() {
     let seen = pulls.clone();
     let script = Script::new(move |path, _, picks| {
         *seen.lock().expect("unpoisoned") += 1;
-        // What does not exist counts as nothing.
+        // Picks of a block that does not exist count as nothing.
         picks.push(pick(Work::Block(BlockId(9)), path.0));
         Pull::Send("nonsense")
     });
@@ -392,7 +392,7 @@ fn a_chunk_whose_offset_had_stood_for_another_is_sent_again() {
     assert_eq!(leave(&mut sender, after(0)), [(0, 0), (1, 1)]);
     sender.handle_segment(after(10), 0, &ack(1, 1, 1000));
     assert_eq!(leave(&mut sender, after(10)), [(0, 2), (0, 3)], "at the offsets of 1 and 2");
-    // What was sent at first at those offsets has come; what replaced it is lost.
+    // The data first sent at those offsets has come; the data that replaced it is lost.
     sender.handle_segment(after(20), 0, &ack(3, 3, 1000));
     assert_eq!(leave(&mut sender, after(20)), [(0, 3)]);
 }

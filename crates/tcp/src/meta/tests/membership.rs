@@ -128,7 +128,7 @@ fn what_a_subflow_had_goes_elsewhere_when_it_leaves() {
     run.run_until(Time::from_millis(900));
     assert!(run.sender.subflow(1).expect("it exists").in_flight() >= 3000);
     run.sender.leave(run.now, 1);
-    // What the subflow had in flight is lost with it.
+    // Segments that the subflow had in flight are lost with it.
     run.underway.events.retain(|_, (_, index, _)| *index == 0);
     run.run_until(Time::from_millis(3000));
     assert_eq!(run.receiver.delivered(), 1_000_000);

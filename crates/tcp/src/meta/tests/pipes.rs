@@ -1,5 +1,5 @@
-//! What pTCP asks of its pipes: which data each carries, and what happens to it when a window shrinks, a timer fires or
-//! nothing is left to send.
+//! Requirements of pTCP on its pipes: which data each carries, and what happens to it when a window shrinks, a timer
+//! fires or nothing is left to send.
 
 use super::contract::{MSS, ack, leave, ms};
 use super::*;
@@ -128,8 +128,8 @@ fn a_copy_moves_on_when_whoever_has_it_times_out_too() {
     sender.check();
 }
 
-/// What a frozen pipe must keep: everything that its connection consists of, as text, except for how full its window
-/// was.
+/// State that a frozen pipe must keep: everything that its connection consists of, as text, except for how full its
+/// window was.
 fn state(sender: &MetaSender, index: usize) -> String {
     let own = sender.subflow(index).expect("a pipe");
     let figures = (own.sent(), own.written(), own.cwnd(), own.in_flight(), own.rto());
@@ -258,7 +258,7 @@ fn what_came_twice_is_counted_at_the_receiver() {
     let mut receiver = MetaReceiver::new(&sender.config.clone(), 2);
     let mut carry = |sender: &mut MetaSender, now| {
         while let Some((index, segment)) = sender.poll_transmit(now) {
-            // What pipe 0 loses first is its first segment.
+            // The first transmission of pipe 0's first segment is lost.
             if (index, segment.seq) != (0, 0) || segment.flags.has(Flags::RETRANSMISSION) {
                 receiver.handle_segment(now, index, &segment, false);
             }

@@ -82,14 +82,14 @@ impl Scheduler for Erratic {
     }
 }
 
-/// What happens to a subflow after some steps.
+/// Event that happens to a subflow after some steps.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Leaves,
     Rejoins,
     /// Another subflow joins, over a path like this one's.
     Joins,
-    /// Its path loses this many percent from now on.
+    /// The subflow's path loses this many percent from now on.
     Loses(u8),
     /// Everything on its way over the path is lost.
     Swallows,
@@ -97,10 +97,10 @@ enum Fate {
     Cut,
     /// A notice reports the data this many segments beyond its acknowledgement as damaged.
     Damaged(u8),
-    /// Its path passes nothing, or everything again.
+    /// The subflow's path passes nothing, or everything again.
     Dies(bool),
     Backup(bool),
-    /// Its path removes options from now on, or does so no more.
+    /// The subflow's path removes options from now on, or does so no more.
     Strips(bool),
 }
 
@@ -210,7 +210,7 @@ fn check(run: &Run, cut_off: bool) {
 }
 
 proptest! {
-    // The same cases in every run.
+    // A fixed seed gives equal cases in every run.
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(4), ..ProptestConfig::default() })]
 
     #[test]

@@ -73,7 +73,7 @@ fn loss_that_changes_by_itself_does_not_answer() {
 
 #[test]
 fn a_policer_answers_however_much_is_too_much() {
-    // What passes, as a share of the rate, and what is lost of it at random.
+    // Share of the rate that passes, and share of that which is lost at random.
     for (passes, random) in [(0.2, 0.0), (0.2, 0.3), (0.6, 0.0), (0.9, 0.0), (0.9, 0.2)] {
         let loss = |_, gain: f64| 1.0 - f64::min(passes / gain, 1.0) * (1.0 - random);
         let concluded = run(40, loss);

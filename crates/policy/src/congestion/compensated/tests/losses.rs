@@ -1,4 +1,4 @@
-//! Which losses chance explains.
+//! Losses that chance explains, told from others.
 
 use core::time::Duration;
 

@@ -136,7 +136,7 @@ mod tests {
         cache.add(&Route::new(&[0, 4, 2, 1]));
         cache.remove_link(1, 2);
         assert_eq!(cache.find(3, true), None);
-        // The other direction stays.
+        // The opposite direction of the link stays.
         assert_eq!(cache.find(1, true), Some(Route::new(&[0, 1])));
         assert_eq!(cache.find(2, true), Some(Route::new(&[0, 4, 2])));
         cache.remove_link(0, 4);

@@ -1,4 +1,4 @@
-//! What a station learns from packets for other stations (RFC 4728 §3.3.1, §3.4.3).
+//! Learns from packets for other stations (RFC 4728 §3.3.1, §3.4.3).
 
 use super::super::net::Net;
 use super::super::route::Route;

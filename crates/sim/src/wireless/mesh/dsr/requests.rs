@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use anabranch_types::Time;
 
-/// What a station knows of route requests: those that it has handled, and its own.
+/// Route requests known to a station: those that it has handled, and its own.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Requests {
     handled: BTreeMap<u16, Handled>,
@@ -35,7 +35,7 @@ struct Discovery {
     limited: Option<Time>,
 }
 
-/// What to do about a packet whose destination has no route.
+/// Action for a packet whose destination has no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Search {
     /// Ask the neighbours only.
@@ -55,7 +55,7 @@ pub(in super::super) struct Pace {
     pub(in super::super) neighbours_first: Option<Duration>,
     /// A quarter of the wait before the second search; each further wait is four times the one before.
     pub(in super::super) first_wait: Duration,
-    /// The longest of these waits.
+    /// The longest wait before a search is repeated.
     pub(in super::super) most_wait: Duration,
 }
 
