@@ -1,4 +1,4 @@
-//! Consent of the receiver: by options, or by a word on the terminal.
+//! The receiver's consent to an offer: given by options, or asked for on the terminal.
 //!
 //! On a terminal a person sees what is offered and says yes or no, unless `--yes` was given. Without a terminal,
 //! running the command is the consent to plain files: whoever ran it has made a ticket, allowed a key or named a

@@ -52,7 +52,7 @@ pub(super) enum Repeat<'a> {
     Held(u32),
     /// Nothing: the message is ignored.
     Nothing,
-    /// The copy is read as if it were the first message.
+    /// No stored answer: the copy is processed as a new message.
     Read,
 }
 

@@ -179,7 +179,7 @@ impl<const ROWS: usize> Tile<'_, ROWS> {
         let end = offset + (LANES - 1) * V::WIDTH + last;
         // SAFETY: reads of addends and writes of outputs lie within the bytes that the caller guarantees. Inputs are
         // read up to `end` only where they reach it; elsewhere `load_up_to` stays inside them. The coefficient
-        // pointer advances by `ROWS` per input, which the caller guarantees to exist.
+        // pointer advances by `ROWS` per input, and the caller guarantees `ROWS` coefficients for every input.
         unsafe {
             let mut sums = [[V::zero(); LANES]; ROWS];
             if let Some(addends) = self.addends {

@@ -215,8 +215,8 @@ impl Far {
         let mut flows = self.lock();
         let mut state = flow.lock();
         let Some(unanswered) = state.unanswered.take() else { return };
-        let others = self.addresses.iter().enumerate().skip(state.address + 1);
-        let next = others.filter_map(|(at, other)| Some((at, connected(*other).ok()?))).next();
+        let mut others = self.addresses.iter().enumerate().skip(state.address + 1);
+        let next = others.find_map(|(at, other)| Some((at, connected(*other).ok()?)));
         let Some((address, socket)) = next else { return };
         // An older flow may be refused after newer ones have gone further.
         flows.address = flows.address.max(address);

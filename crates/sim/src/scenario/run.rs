@@ -60,7 +60,7 @@ pub enum RunError {
     Scenario(Vec<ScenarioError>),
     /// The network or an endpoint cannot be built, in one line.
     Build(String),
-    /// A receiver read data that differs from what was written, or a message twice.
+    /// A receiver's application got other data than the sender's wrote, or got one message twice.
     Corrupt {
         /// The flow, as reports call it.
         flow: String,

@@ -185,6 +185,9 @@ impl MetaSender {
         if !self.shared.is_shut() || self.shared.una < self.shared.next {
             return None;
         }
+        if !self.persist.due && self.persist.at.is_some() {
+            return None;
+        }
         let index = self.probing()?;
         let sender = self.subflows.get_mut(index).map(|subflow| &mut subflow.sender)?;
         if core::mem::take(&mut self.persist.due) {
@@ -203,11 +206,11 @@ impl MetaSender {
     /// The subflow for the next probe of the shared window. Each probe that is not answered goes to another one, since
     /// the path of the first may be dead.
     fn probing(&self) -> Option<usize> {
-        let open = |index: &usize| self.subflows.get(*index).is_some_and(Subflow::is_open);
-        let by_rtt = |index: &usize| (self.subflow(*index).and_then(Sender::smoothed_rtt), *index);
-        let open = || (0..self.subflows.len()).filter(open);
-        let turn = self.persist.fired.saturating_sub(1) as usize % open().count().max(1);
-        // Subflows are few; the one with `turn` faster ones is looked for without sorting.
-        open().find(|index| open().filter(|it| by_rtt(it) < by_rtt(index)).count() == turn)
+        let mut open: Vec<usize> = (0..self.subflows.len())
+            .filter(|index| self.subflows.get(*index).is_some_and(Subflow::is_open))
+            .collect();
+        open.sort_by_key(|index| self.subflow(*index).and_then(Sender::smoothed_rtt));
+        let turn = self.persist.fired.saturating_sub(1) as usize % open.len().max(1);
+        open.get(turn).copied()
     }
 }
