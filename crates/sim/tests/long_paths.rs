@@ -8,13 +8,15 @@ use support::{bulk, links};
 
 const SECONDS: u64 = 12;
 
-/// Goodput after the first 4 s, as a share of what the links' losses leave.
+/// Goodput after the first 4 s, as a share of what the links' losses leave: the median of three seeds. In one run of
+/// 25, congestion control takes random losses for congestion's, and that run carries less, whatever the credit is.
 fn carried(texts: &[&str]) -> f64 {
     let plan = Plan::parallel(links(texts)).flow(bulk("anabranch", SECONDS));
     let plan = plan.after(core::time::Duration::from_secs(4));
-    let share = support::go(&plan, 1).efficiency();
-    println!("== {texts:?}: {share:.3}");
-    share
+    let mut shares = [1, 2, 3].map(|seed| support::go(&plan, seed).efficiency());
+    shares.sort_by(f64::total_cmp);
+    println!("== {texts:?}: {shares:.3?}");
+    shares[1]
 }
 
 #[test]

@@ -53,6 +53,19 @@ fn loss_is_known_although_the_delay_varies() {
     }
 }
 
+/// Delays of a few milliseconds that hardly differ from one another are not the queue of others who keep it full. Of 108
+/// such runs, five took them for one and carried next to nothing.
+#[test]
+fn much_random_loss_is_known_although_no_delay_is_short() {
+    for jitter in ["1ms,jitter-law=normal", "2ms,jitter-law=gamma", "4ms,jitter-law=uniform"] {
+        let road = format!("rate=60mbit,delay=40ms,buffer=800p,loss=20%,jitter={jitter}");
+        let mut shares = [1, 2, 3, 4, 5].map(|seed| go(&over(&[&road], 8), seed).efficiency());
+        shares.sort_by(f64::total_cmp);
+        // Startup and what ends it too early take up to a third of so short a run.
+        assert!(shares[2] > 0.6, "{road}: {shares:.2?}");
+    }
+}
+
 /// Of 60 runs with each jitter, 1, 1, 6 and 0 had a timeout. Log-normal jitter has a long tail: sometimes a packet is
 /// later than any useful timeout.
 #[test]

@@ -76,7 +76,7 @@ const ARRIVES: f64 = 0.85;
 const FEW: f64 = 2.0;
 const TRAIN: f64 = 8.0;
 /// Queue target as a share of the round-trip time, and its least value, s.
-const TARGET_SHARE: f64 = 0.4;
+const TARGET_SHARE: f64 = 0.2;
 const LEAST_TARGET: f64 = 0.003;
 /// Timeouts in a row after which the controller starts over. Fewer may come from a run of losses that took the probes
 /// too: such a run ends after a number of packets, not after a time, and then the path is as it was.

@@ -16,6 +16,9 @@ const LEAST_PACKETS: f64 = 2.0;
 /// Least range of delays whose lower end is an empty queue, as a share of the round-trip time, and its largest value,
 /// s: what probing up adds to an empty queue. Where several flows keep a queue full, the delay varies less.
 const FULL_RANGE: (f64, f64) = (0.125, 0.006);
+/// Fewest packets that probing up must add for a lower delay to be the road's own. Where flows hold fewer packets,
+/// several of them keep so short a queue full.
+const MANY_PROBED: f64 = 8.0;
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
@@ -39,6 +42,8 @@ pub(super) struct Rival {
     high: f64,
     /// Delays that differ by less, s, are the same.
     least: f64,
+    /// Time that a packet takes at the rate of delivery, s.
+    packet: f64,
     /// The longest delays of this round trip and of those before it, s.
     longest: [f64; ROUNDS],
     random: Random,
@@ -91,6 +96,7 @@ impl Rival {
         packet: f64,
     ) -> bool {
         self.least = LEAST_RANGE.min(LEAST_PACKETS * packet);
+        self.packet = packet;
         if round_over {
             self.end_round();
         }
@@ -98,7 +104,9 @@ impl Rival {
         let queue = event.rtt.queue.as_secs_f64();
         (self.low, self.high) = (self.low.min(delay.floor()), self.high.max(queue));
         let place = if self.is_full() { 1.0 } else { self.place(queue, delay) };
-        self.constant = queue >= self.least && self.high - self.low <= self.probed(delay);
+        self.constant = queue >= self.least
+            && self.high - self.low <= self.probed(delay)
+            && !self.is_low(delay);
         if event.acked_packets > 0 {
             let is_clear = place < BOTTOM && delay.is_clear(event.largest_acked_sent);
             self.longest[0] = self.longest[0].max(queue);
@@ -128,14 +136,21 @@ impl Rival {
         let range = self.high - self.low;
         if queue < self.least {
             0.0
-        } else if range > self.probed(delay) {
-            (queue - self.low) / range
+        } else if range > self.probed(delay) || self.is_low(delay) {
+            (queue - self.low) / range.max(1e-9)
         } else {
             1.0
         }
     }
 
-    /// Delay that probing up adds to an empty queue, s.
+    /// Whether even the longest delay is less than what probing up adds to an empty queue. Such a delay may be the road's
+    /// own, however little it varies.
+    fn is_low(&self, delay: &Delay) -> bool {
+        let added = FULL_RANGE.0 * delay.typical();
+        self.high < added && added > MANY_PROBED * self.packet
+    }
+
+    /// Least range of delays whose lower end is an empty queue, s.
     fn probed(&self, delay: &Delay) -> f64 {
         let (share, most) = FULL_RANGE;
         self.least.max((share * delay.typical()).min(most))
