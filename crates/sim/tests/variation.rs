@@ -53,8 +53,8 @@ fn loss_is_known_although_the_delay_varies() {
     }
 }
 
-/// Delays of a few milliseconds that hardly differ from one another are not the queue of others who keep it full. Of 108
-/// such runs, five took them for one and carried next to nothing.
+/// A delay of a few milliseconds that hardly varies is not a queue that others keep full. Of 108 runs over such links,
+/// five took it for one and carried next to nothing.
 #[test]
 fn much_random_loss_is_known_although_no_delay_is_short() {
     for jitter in ["1ms,jitter-law=normal", "2ms,jitter-law=gamma", "4ms,jitter-law=uniform"] {

@@ -16,8 +16,8 @@ const LEAST_PACKETS: f64 = 2.0;
 /// Least range of delays whose lower end is an empty queue, as a share of the round-trip time, and its largest value,
 /// s: what probing up adds to an empty queue. Where several flows keep a queue full, the delay varies less.
 const FULL_RANGE: (f64, f64) = (0.125, 0.006);
-/// Fewest packets that probing up must add for a lower delay to be the road's own. Where flows hold fewer packets,
-/// several of them keep so short a queue full.
+/// Fewest packets that probing up must add before a delay below that counts as the road's own. Flows that hold fewer
+/// packets can together keep a queue that short full.
 const MANY_PROBED: f64 = 8.0;
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
@@ -143,8 +143,8 @@ impl Rival {
         }
     }
 
-    /// Whether even the longest delay is less than what probing up adds to an empty queue. Such a delay may be the road's
-    /// own, however little it varies.
+    /// Whether even the longest delay is less than what probing up adds to an empty queue. The road itself may have such a
+    /// delay, however little it varies.
     fn is_low(&self, delay: &Delay) -> bool {
         let added = FULL_RANGE.0 * delay.typical();
         self.high < added && added > MANY_PROBED * self.packet
