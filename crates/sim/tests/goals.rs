@@ -10,7 +10,7 @@ use anabranch_sim::scenario::{FlowPlan, Plan};
 use anabranch_sim::traffic::Messages;
 use core::time::Duration;
 
-use support::{bulk, flow, link, links};
+use support::{bulk, flow, link, links, median};
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 
@@ -34,13 +34,6 @@ fn go(plan: &Plan, seed: u64) -> RunReport {
     report
 }
 
-/// The median over three seeds.
-fn median(mut measure: impl FnMut(u64) -> f64) -> f64 {
-    let mut values = SEEDS.map(&mut measure);
-    values.sort_by(f64::total_cmp);
-    values[1]
-}
-
 fn transfer(links: &[LinkConfig], name: &str, seconds: u64) -> Plan {
     Plan::parallel(links.to_vec()).flow(bulk(name, seconds))
 }
@@ -55,7 +48,7 @@ fn with_ack_loss(plan: Plan, loss: &str) -> Plan {
 }
 
 fn efficiency(links: &[LinkConfig], name: &str, seconds: u64) -> f64 {
-    median(|seed| go(&transfer(links, name, seconds), seed).efficiency())
+    median(SEEDS, |seed| go(&transfer(links, name, seconds), seed).efficiency())
 }
 
 fn check(what: &str, value: f64, floor: f64) {
@@ -67,7 +60,7 @@ fn check(what: &str, value: f64, floor: f64) {
 fn default_demo() {
     check("default demo", efficiency(&demo_links(), "anabranch", 20), 0.80);
     let goodput = |links: &[LinkConfig]| {
-        median(|seed| go(&transfer(links, "anabranch", 20), seed).goodput_mbps())
+        median(SEEDS, |seed| go(&transfer(links, "anabranch", 20), seed).goodput_mbps())
     };
     let together = goodput(&demo_links());
     for link in demo_links() {
@@ -83,7 +76,7 @@ fn twins(loss: &str) -> Vec<LinkConfig> {
 fn check_twins(loss: &str, floor: f64) {
     let links = twins(loss);
     check(&format!("2 x 10 Mb/s, {loss}"), efficiency(&links, "anabranch", 30), floor);
-    let lossy = median(|seed| {
+    let lossy = median(SEEDS, |seed| {
         go(&with_ack_loss(transfer(&links, "anabranch", 30), "10%"), seed).efficiency()
     });
     check(&format!("2 x 10 Mb/s, {loss}, 10 % ACK loss"), lossy, floor - 0.03);
@@ -153,7 +146,7 @@ fn six_bursty_paths_with_ten_mplot_connections() {
         (Axis::LossDetector, "packet-threshold"),
         (Axis::Redundancy, "mean-sigma:kappa1=0"),
     ];
-    let value = median(|seed| ten_mplot_connections(seed, &options));
+    let value = median(SEEDS, |seed| ten_mplot_connections(seed, &options));
     check("six paths, 25/75 %, ten mplot connections, with options", value, 0.60);
 }
 
@@ -164,7 +157,7 @@ fn a_bad_second_path_does_no_harm() {
         "name=bad,rate=10mbit,delay=100ms,loss=50%",
     ]);
     let goodput = |links: &[LinkConfig]| {
-        median(|seed| go(&transfer(links, "anabranch", 30), seed).goodput_mbps())
+        median(SEEDS, |seed| go(&transfer(links, "anabranch", 30), seed).goodput_mbps())
     };
     check("0.1 % + 50 %, over path 1 alone", goodput(&pair) / goodput(&pair[..1]), 1.0);
     check("0.1 % + 50 %", efficiency(&pair, "anabranch", 30), 0.80);
@@ -185,7 +178,7 @@ fn a_slow_second_path_does_no_harm_to_a_fast_one() {
             transport.receive_symbols = buffer / 1200;
             go(&plan, seed).scalar("flow", "goodput_mbps").unwrap()
         };
-        let ratio = median(|seed| rate(&pair, seed) / rate(&pair[..1], seed));
+        let ratio = median(SEEDS, |seed| rate(&pair, seed) / rate(&pair[..1], seed));
         check(&format!("1000 + 10 Mb/s, {} MiB", buffer >> 20), ratio, 0.97);
     }
 }
@@ -193,7 +186,7 @@ fn a_slow_second_path_does_no_harm_to_a_fast_one() {
 #[test]
 fn fair_beside_cubic() {
     let shared = links(&["name=shared,rate=10mbit,delay=40ms"]);
-    let share = median(|seed| {
+    let share = median(SEEDS, |seed| {
         let plan = transfer(&shared, "anabranch", 60).flow(bulk("uncoded", 60));
         let report = go(&plan, seed);
         report.flows[0].bytes as f64 / report.bytes() as f64
@@ -204,7 +197,7 @@ fn fair_beside_cubic() {
 
 #[test]
 fn messages_beside_bulk_are_quick() {
-    let p95 = median(|seed| {
+    let p95 = median(SEEDS, |seed| {
         let mut plan = transfer(&demo_links(), "anabranch", 20);
         let (interval, class) = (Duration::from_millis(20), TrafficClass::Interactive);
         flow(&mut plan).messages = Some(Messages { interval, size: 100, count: u64::MAX, class });

@@ -7,7 +7,7 @@ use anabranch_core::connection::PathStats;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::Plan;
 
-use support::{bulk, go, links};
+use support::{bulk, go, links, median};
 
 fn over(roads: &[&str], seconds: u64) -> Plan {
     Plan::parallel(links(roads)).flow(bulk("anabranch", seconds))
@@ -53,16 +53,16 @@ fn loss_is_known_although_the_delay_varies() {
     }
 }
 
-/// A delay of a few milliseconds that hardly varies is not a queue that others keep full. Of 108 runs over such links,
-/// five took it for one and carried next to nothing.
+/// A delay of a few milliseconds that hardly varies must not pass for a queue that other flows keep full. It still did in
+/// 5 of 108 runs over such links, and these carried next to nothing.
 #[test]
 fn much_random_loss_is_known_although_no_delay_is_short() {
     for jitter in ["1ms,jitter-law=normal", "2ms,jitter-law=gamma", "4ms,jitter-law=uniform"] {
         let road = format!("rate=60mbit,delay=40ms,buffer=800p,loss=20%,jitter={jitter}");
-        let mut shares = [1, 2, 3, 4, 5].map(|seed| go(&over(&[&road], 8), seed).efficiency());
-        shares.sort_by(f64::total_cmp);
-        // Startup and what ends it too early take up to a third of so short a run.
-        assert!(shares[2] > 0.6, "{road}: {shares:.2?}");
+        let plan = over(&[&road], 8);
+        let share = median([1, 2, 3, 4, 5], |seed| go(&plan, seed).efficiency());
+        // Over the whole 8 s: the first seconds carry little, since jitter ends startup too early.
+        assert!(share > 0.6, "{road}: {share}");
     }
 }
 

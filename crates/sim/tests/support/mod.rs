@@ -30,6 +30,13 @@ impl Dice {
     }
 }
 
+/// The median of what `measure` gives over an odd number of seeds.
+pub fn median<const N: usize>(seeds: [u64; N], measure: impl FnMut(u64) -> f64) -> f64 {
+    let mut values = seeds.map(measure);
+    values.sort_by(f64::total_cmp);
+    values[N / 2]
+}
+
 pub fn link(text: &str) -> LinkConfig {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }

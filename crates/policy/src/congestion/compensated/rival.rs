@@ -16,8 +16,8 @@ const LEAST_PACKETS: f64 = 2.0;
 /// Least range of delays whose lower end is an empty queue, as a share of the round-trip time, and its largest value,
 /// s: what probing up adds to an empty queue. Where several flows keep a queue full, the delay varies less.
 const FULL_RANGE: (f64, f64) = (0.125, 0.006);
-/// Fewest packets that probing up must add before a delay below that counts as the road's own. Flows that hold fewer
-/// packets can together keep a queue that short full.
+/// If probing up adds fewer packets than this, a short delay may still be a full queue: several flows with so few packets
+/// each can keep a short queue full.
 const MANY_PROBED: f64 = 8.0;
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
@@ -40,9 +40,7 @@ pub(super) struct Rival {
     /// Range of the forward delay lately, from the floor to the longest, s.
     low: f64,
     high: f64,
-    /// Delays that differ by less, s, are the same.
-    least: f64,
-    /// Time that a packet takes at the rate of delivery, s.
+    /// How long a packet takes to pass at the rate of delivery, s.
     packet: f64,
     /// The longest delays of this round trip and of those before it, s.
     longest: [f64; ROUNDS],
@@ -95,7 +93,6 @@ impl Rival {
         delay: &Delay,
         packet: f64,
     ) -> bool {
-        self.least = LEAST_RANGE.min(LEAST_PACKETS * packet);
         self.packet = packet;
         if round_over {
             self.end_round();
@@ -104,14 +101,12 @@ impl Rival {
         let queue = event.rtt.queue.as_secs_f64();
         (self.low, self.high) = (self.low.min(delay.floor()), self.high.max(queue));
         let place = if self.is_full() { 1.0 } else { self.place(queue, delay) };
-        self.constant = queue >= self.least
-            && self.high - self.low <= self.probed(delay)
-            && !self.is_low(delay);
+        self.constant = queue >= self.least() && self.high - self.low <= self.full_range(delay);
         if event.acked_packets > 0 {
             let is_clear = place < BOTTOM && delay.is_clear(event.largest_acked_sent);
             self.longest[0] = self.longest[0].max(queue);
             let longest = self.longest.iter().copied().fold(0.0, f64::max);
-            let is_short = queue < self.least.max(SHORT * longest);
+            let is_short = queue < self.least().max(SHORT * longest);
             self.random.on_acked(event, is_clear, is_short);
             self.excess.on_acked(event, place > TOP, &self.random);
         }
@@ -134,26 +129,29 @@ impl Rival {
     /// Where a forward delay lies between that of an empty queue, 0, and that of a full one, 1.
     fn place(&self, queue: f64, delay: &Delay) -> f64 {
         let range = self.high - self.low;
-        if queue < self.least {
+        if queue < self.least() {
             0.0
-        } else if range > self.probed(delay) || self.is_low(delay) {
-            (queue - self.low) / range.max(1e-9)
+        } else if range > self.full_range(delay) {
+            (queue - self.low) / range
         } else {
             1.0
         }
     }
 
-    /// Whether even the longest delay is less than what probing up adds to an empty queue. The road itself may have such a
-    /// delay, however little it varies.
-    fn is_low(&self, delay: &Delay) -> bool {
-        let added = FULL_RANGE.0 * delay.typical();
-        self.high < added && added > MANY_PROBED * self.packet
+    /// Delays that differ by less than this, s, count as equal.
+    fn least(&self) -> f64 {
+        LEAST_RANGE.min(LEAST_PACKETS * self.packet)
     }
 
-    /// Least range of delays whose lower end is an empty queue, s.
-    fn probed(&self, delay: &Delay) -> f64 {
+    /// How much the delay must vary, s, for its shortest values to show an empty queue. It need not vary at all if even the
+    /// longest delay is shorter than what probing up adds to an empty queue: the road itself may cause such a delay.
+    fn full_range(&self, delay: &Delay) -> f64 {
         let (share, most) = FULL_RANGE;
-        self.least.max((share * delay.typical()).min(most))
+        let probed = share * delay.typical();
+        if self.high < probed && probed > MANY_PROBED * self.packet {
+            return 0.0;
+        }
+        self.least().max(probed.min(most))
     }
 
     /// Whether the window exceeds [`Window::full`].
