@@ -20,7 +20,6 @@ pub mod figure;
 mod formula;
 pub mod html;
 mod outcome;
-mod pool;
 mod report;
 mod reproduce;
 

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anabranch_results::{Journal, ResultsError, RunId, Shard, Sweep};
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{Needed, RunError, RunOptions};
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::catalogue::Item;
@@ -14,7 +16,6 @@ use crate::check;
 use crate::experiments::{self, Experiment};
 use crate::figure::Figure;
 use crate::outcome::{Outcome, Setting};
-use crate::pool;
 use crate::report::{ItemReport, Report};
 
 /// How items are reproduced.
@@ -114,9 +115,14 @@ pub fn reproduce(items: &[&Item], settings: &Settings<'_>) -> Result<Report, Fai
         crate::catalogue::items().iter().filter(|item| wanted.contains(item.id)).collect();
     let plans = plan(&items, settings)?;
     let evidence = run_all(plans, settings)?;
-    let reports = pool::work(&items, settings.jobs, settings.cancel, |item| judge(item, &evidence));
-    let reports: Option<Vec<ItemReport>> = reports.into_iter().collect();
-    Ok(Report { items: reports.ok_or(Failure::Cancelled)? })
+    let judged = |item: &&Item| {
+        if settings.cancel.load(Ordering::Relaxed) {
+            return Err(Failure::Cancelled);
+        }
+        Ok(judge(item, &evidence))
+    };
+    let items = on_threads(settings.jobs, || items.par_iter().map(judged).collect())?;
+    Ok(Report { items })
 }
 
 /// A run that items need.
@@ -262,34 +268,29 @@ fn complete(tasks: &[Task<'_>]) -> Result<(), Failure> {
 /// Finds or makes every run.
 fn perform(tasks: &[Task<'_>], settings: &Settings<'_>) -> Result<Vec<RunReport>, Failure> {
     let (done, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failed = AtomicBool::new(false);
-    let results = pool::work(tasks, settings.jobs, settings.cancel, |task| {
-        if failed.load(Ordering::Relaxed) {
-            return Err(Failure::Cancelled);
-        }
-        let result = task.one(settings.cancel);
-        match &result {
-            Ok((_, kept)) => {
-                let found = found.fetch_add(usize::from(*kept), Ordering::Relaxed);
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                let found = found + usize::from(*kept);
-                (settings.progress)(Progress { done, found, total: tasks.len() });
-            }
-            Err(_) => failed.store(true, Ordering::Relaxed),
-        }
-        result.map(|(run, _)| run)
-    });
-    let mut reports = Vec::with_capacity(results.len());
-    let mut cancelled = false;
-    for result in results {
-        match result {
-            Some(Ok(report)) => reports.push(report),
-            Some(Err(Failure::Cancelled)) | None => cancelled = true,
-            // Report the failure rather than the cancellation of the other runs that it caused.
-            Some(Err(failure)) => return Err(failure),
-        }
-    }
-    if cancelled { Err(Failure::Cancelled) } else { Ok(reports) }
+    let act = |(index, task): (usize, &Task<'_>)| {
+        let (run, kept) = task.one(settings.cancel)?;
+        let kept = usize::from(kept);
+        let found = found.fetch_add(kept, Ordering::Relaxed) + kept;
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        (settings.progress)(Progress { done, found, total: tasks.len() });
+        Ok((index, run))
+    };
+    // A bridge hands out the tasks in their order, the longest first, and the runs come as they end.
+    let begun = tasks.iter().enumerate().par_bridge();
+    let mut runs: Vec<(usize, RunReport)> =
+        on_threads(settings.jobs, || begun.map(act).collect::<Result<_, Failure>>())?;
+    runs.sort_unstable_by_key(|(index, _)| *index);
+    Ok(runs.into_iter().map(|(_, run)| run).collect())
+}
+
+/// Does `work`, whose parallel iterators use `jobs` threads.
+fn on_threads<R: Send>(
+    jobs: usize,
+    work: impl FnOnce() -> Result<R, Failure> + Send,
+) -> Result<R, Failure> {
+    let threads = ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
+    threads.map_err(|error| Failure::Run(error.to_string()))?.install(work)
 }
 
 impl Task<'_> {

@@ -1,13 +1,13 @@
 //! Runs several simulations at once.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anabranch_results::RunId;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{RunError, RunOptions, Scenario};
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
 
 use super::traces::{Tracer, Traces};
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub(super) struct Work<'a> {
 }
 
 /// Progress of the work.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Done {
     /// Runs that are finished.
     pub(super) runs: usize,
@@ -33,131 +33,106 @@ pub(super) struct Done {
     pub(super) work: f64,
 }
 
-/// Parts of a run that its progress is counted in.
-const PARTS: u32 = 10_000;
+/// Keeps a finished run.
+pub(super) type Keep<'a> = &'a mut (dyn FnMut(RunId, &RunReport) -> Result<(), Failure> + Send);
 
-/// Runs everything. Passes each run to `keep` as it finishes, and the progress to `show` now and
-/// then. Returns whether all was run; an interruption or a failure ends it early.
-pub(super) fn run_all(
-    work: &Work<'_>,
-    keep: &mut dyn FnMut(RunId, &RunReport) -> Result<(), Failure>,
-    show: &mut dyn FnMut(Done),
-    interval: Duration,
-) -> Result<bool, Failure> {
-    let stop = AtomicBool::new(false);
-    let next = AtomicUsize::new(0);
-    let jobs = work.jobs.min(work.runs.len()).max(1);
-    let under_way: Vec<AtomicU32> = (0..jobs).map(|_| AtomicU32::new(0)).collect();
-    // The channel holds few finished runs, so that simulations wait when the disk is slower.
-    let (sender, receiver) = sync_channel(jobs);
-    thread::scope(|scope| {
-        for part in &under_way {
-            let sender = sender.clone();
-            let (stop, next) = (&stop, &next);
-            scope.spawn(move || worker(work, next, stop, part, &sender));
-        }
-        drop(sender);
-        let watch = Watch { work, stop: &stop, under_way: &under_way };
-        let result = collect(&watch, &receiver, keep, show, interval);
-        stop.store(true, Ordering::Relaxed);
-        // Sending fails from now on, so that workers that wait to hand over a run return.
-        drop(receiver);
-        result
-    })
+/// Shows the progress.
+pub(super) type Show<'a> = &'a mut (dyn FnMut(Done) + Send);
+
+/// Makes every run, in the given order of starting, and shows the progress of each. Returns whether all were made; an
+/// interruption or a failure ends the work early.
+pub(super) fn run_all(work: &Work<'_>, keep: Keep<'_>, show: Show<'_>) -> Result<bool, Failure> {
+    let jobs = work.jobs.clamp(1, work.runs.len().max(1));
+    let threads = ThreadPoolBuilder::new().num_threads(jobs).build().map_err(Failure::failed)?;
+    let shared = Shared {
+        work,
+        stop: AtomicBool::new(false),
+        state: Mutex::new(State { done: Done::default(), keep, show }),
+    };
+    let runs = work.runs.iter().par_bridge();
+    threads.install(|| runs.try_for_each(|id| shared.one(*id)))?;
+    Ok(shared.with(|state| state.done.runs) == work.runs.len())
 }
 
-type Outcome = (RunId, Result<RunReport, Failure>);
-
-/// Makes runs until none is left or `stop` is set.
-fn worker(
-    work: &Work<'_>,
-    next: &AtomicUsize,
-    stop: &AtomicBool,
-    part: &AtomicU32,
-    sender: &SyncSender<Outcome>,
-) {
-    while !stop.load(Ordering::Relaxed) {
-        let Some(id) = work.runs.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-        part.store(0, Ordering::Relaxed);
-        let mut progress =
-            |share: f64| part.store((share * f64::from(PARTS)) as u32, Ordering::Relaxed);
-        let outcome = run_one(work, *id, stop, &mut progress);
-        part.store(0, Ordering::Relaxed);
-        let Some(outcome) = outcome else { return };
-        if sender.send((*id, outcome)).is_err() {
-            return;
-        }
-    }
-}
-
-/// Makes one run; `None` if it was stopped.
-fn run_one(
-    work: &Work<'_>,
-    id: RunId,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(f64),
-) -> Option<Result<RunReport, Failure>> {
-    let failed = |why: &dyn std::fmt::Display| {
-        Failure::failed(format!("point {} with seed {}: {why}", id.point, id.seed))
-    };
-    let Some(point) = work.scenario.points().get(id.point) else {
-        return Some(Err(failed(&"there is no such point")));
-    };
-    let mut tracer = match work.traces.begin(work.scenario, point, id) {
-        Ok(tracer) => tracer,
-        Err(failure) => return Some(Err(failure)),
-    };
-    let mut options =
-        RunOptions { progress: Some(progress), cancel: Some(stop), ..RunOptions::default() };
-    if let Some(tracer) = &mut tracer {
-        tracer.attach(&mut options);
-    }
-    match work.scenario.run_with(point, id.seed, &mut options) {
-        Ok(report) => {
-            let traced = tracer.map_or(Ok(()), Tracer::finish);
-            Some(traced.map(|()| report))
-        }
-        Err(RunError::Cancelled) => None,
-        Err(error) => Some(Err(failed(&error))),
-    }
-}
-
-struct Watch<'a> {
+/// What the threads share.
+struct Shared<'a> {
     work: &'a Work<'a>,
-    stop: &'a AtomicBool,
-    under_way: &'a [AtomicU32],
+    /// Ends the runs under way: the user interrupted, or one of them failed.
+    stop: AtomicBool,
+    state: Mutex<State<'a>>,
 }
 
-impl Watch<'_> {
-    fn done(&self, runs: usize) -> Done {
-        let parts = self.under_way.iter().map(|part| part.load(Ordering::Relaxed)).sum::<u32>();
-        Done { runs, work: runs as f64 + f64::from(parts) / f64::from(PARTS) }
+struct State<'a> {
+    done: Done,
+    keep: Keep<'a>,
+    show: Show<'a>,
+}
+
+impl Shared<'_> {
+    fn with<R>(&self, act: impl FnOnce(&mut State<'_>) -> R) -> R {
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-/// Takes finished runs until all are there.
-fn collect(
-    watch: &Watch<'_>,
-    receiver: &Receiver<Outcome>,
-    keep: &mut dyn FnMut(RunId, &RunReport) -> Result<(), Failure>,
-    show: &mut dyn FnMut(Done),
-    interval: Duration,
-) -> Result<bool, Failure> {
-    let mut finished = 0;
-    while finished < watch.work.runs.len() {
-        if watch.work.interrupted.load(Ordering::Relaxed) {
-            watch.stop.store(true, Ordering::Relaxed);
+    /// Makes one run and keeps it, unless the work has been stopped.
+    fn one(&self, id: RunId) -> Result<(), Failure> {
+        self.heed_interruption();
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(());
         }
-        match receiver.recv_timeout(interval) {
-            Ok((id, outcome)) => {
-                keep(id, &outcome?)?;
-                finished += 1;
+        let kept = self.run(id).and_then(|report| match report {
+            Some(report) => self.with(|state| {
+                (state.keep)(id, &report)?;
+                state.done.runs += 1;
+                (state.show)(state.done);
+                Ok(())
+            }),
+            None => Ok(()),
+        });
+        if kept.is_err() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        kept
+    }
+
+    /// Makes one run; `None` if it was stopped.
+    fn run(&self, id: RunId) -> Result<Option<RunReport>, Failure> {
+        let failed = |why: &dyn std::fmt::Display| {
+            Failure::failed(format!("point {} with seed {}: {why}", id.point, id.seed))
+        };
+        let Work { scenario, traces, .. } = self.work;
+        let point = scenario.points().get(id.point);
+        let point = point.ok_or_else(|| failed(&"there is no such point"))?;
+        let mut tracer = traces.begin(scenario, point, id)?;
+        let mut share_done = 0.0;
+        let mut progress = |share: f64| {
+            self.heed_interruption();
+            self.with(|state| {
+                state.done.work += share - share_done;
+                (state.show)(state.done);
+            });
+            share_done = share;
+        };
+        let mut options = RunOptions {
+            progress: Some(&mut progress),
+            cancel: Some(&self.stop),
+            ..RunOptions::default()
+        };
+        if let Some(tracer) = &mut tracer {
+            tracer.attach(&mut options);
+        }
+        match scenario.run_with(point, id.seed, &mut options) {
+            Ok(report) => {
+                tracer.map_or(Ok(()), Tracer::finish)?;
+                Ok(Some(report))
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            // All workers ended; what they had finished was taken.
-            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+            Err(RunError::Cancelled) => Ok(None),
+            Err(error) => Err(failed(&error)),
         }
-        show(watch.done(finished));
     }
-    Ok(true)
+
+    fn heed_interruption(&self) {
+        if self.work.interrupted.load(Ordering::Relaxed) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
 }

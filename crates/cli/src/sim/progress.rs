@@ -34,11 +34,6 @@ impl Progress {
         Progress { total, started: now, bar, last: now }
     }
 
-    /// How often there may be something new to show.
-    pub(super) fn interval(&self) -> Duration {
-        Duration::from_millis(100)
-    }
-
     /// Shows the progress.
     pub(super) fn show(&mut self, done: Done) {
         let now = now();

@@ -120,14 +120,13 @@ fn run_missing(work: &Work<'_>, journal: &Journal, all: usize) -> Result<(), Fai
         return Ok(());
     }
     let mut progress = Progress::open(missing.len());
-    let interval = progress.interval();
     let mut kept = all - missing.len();
     let mut keep = |id, report: &_| {
         journal.keep(id, report).map_err(failure)?;
         kept += 1;
         Ok(())
     };
-    let complete = pool::run_all(work, &mut keep, &mut |done| progress.show(done), interval);
+    let complete = pool::run_all(work, &mut keep, &mut |done| progress.show(done));
     progress.close();
     match complete {
         Ok(true) => Ok(()),
