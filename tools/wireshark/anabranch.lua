@@ -1,12 +1,12 @@
 -- Wireshark dissector for Anabranch's wire format, version 0 (docs/spec/wire-0.md).
 --
--- Copy it into Wireshark's personal Lua plugins (Help, About, Folders), or name it once:
+-- Copy this file into Wireshark's personal Lua plugins (Help, About, Folders), or name it on the command line:
 --   tshark -X lua_script:anabranch.lua -r capture.pcapng
 --
--- Of a connection over a network everything but the kind of a packet, connection ids and the handshake's layout is
--- encrypted, packet numbers too. With the keys that one of its ends wrote by `--key-log FILE`, packets are decrypted: set
--- the preference "Key log file" (-o anabranch.keylog_file:FILE). A packet takes some milliseconds. Packets of simulations
--- are in clear: `anabranch sim run --pcapng`, then set "Packets are in clear" (-o anabranch.clear:TRUE).
+-- A connection over a network is encrypted, packet numbers included; only the kinds of packets, connection ids and the
+-- layout of the handshake can be seen. Set the preference "Key log file" (-o anabranch.keylog_file:FILE) to a file that one
+-- of the ends wrote with `--key-log FILE`, and packets are decrypted, which takes some milliseconds each. Packets of
+-- simulations (`anabranch sim run --pcapng`) are in clear: set "Packets are in clear" (-o anabranch.clear:TRUE).
 
 local anabranch = Proto("anabranch", "Anabranch")
 
@@ -45,8 +45,8 @@ field("tag", "bytes", "Tag")
 field("frame", "uint8", "Frame", base.HEX)
 field("packet", "none", "Packet of a datagram that holds several")
 
--- Fields of frames. A number is so many bytes; "v" a varint; "n" a varint that is the length of the bytes that follow;
--- "rest" what is left of the packet.
+-- Fields of frames. A number is a field of that many bytes; "v" is a varint; "n" is a varint with the length of the bytes
+-- that follow; "rest" is the rest of the packet.
 local frames = {
   [0x01] = { "PING" },
   [0x03] = { "ACK_FLOOR", { "about", "v" }, { "floor", "v" } },
@@ -99,7 +99,7 @@ local malformed = ProtoExpert.new("anabranch.malformed", "A frame does not parse
   expert.severity.ERROR)
 anabranch.experts = { malformed }
 
--- A position in some bytes, which stops at their end.
+-- A position in a range of bytes; it stops at their end.
 local Cursor = {}
 Cursor.__index = Cursor
 
@@ -119,7 +119,7 @@ function Cursor:take(length)
   return self.range:range(at, length)
 end
 
--- Adds a varint to a tree; gives its value as a number, which is exact below 2^53.
+-- Adds a varint to a tree. Returns its value as a number, which is exact below 2^53.
 function Cursor:varint(tree, name)
   if self.left == 0 then
     error("truncated", 0)
@@ -127,7 +127,7 @@ function Cursor:varint(tree, name)
   local top = math.floor(self.range:range(self.at, 1):uint() / 64)
   local length = 2 ^ top
   local part = self:take(length)
-  -- The two highest bits say how long it is. A number holds 53 bits, so that the upper half is kept apart.
+  -- The two highest bits give the length. Numbers hold 53 bits, so the upper half is kept apart.
   local high, low = 0, part:range(0, 1):uint() % 64
   if length == 8 then
     high, low = part:range(0, 4):uint() % 2 ^ 30, part:range(4, 4):uint()
@@ -189,7 +189,7 @@ local function content(at, tree, frame, kind)
     tree:add(fields.reason, bytes)
   elseif kind == "n" or kind == "rest" then
     local inner = tree:add(fields.content, bytes)
-    -- Source symbols hold STREAM and DATAGRAM frames; of repairs nothing is to be seen.
+    -- Source symbols hold STREAM and DATAGRAM frames. Repairs cannot be shown.
     if frame == 0x05 or frame == 0x06 or frame == 0x18 or frame == 0x19 then
       all(cursor(bytes), inner, {})
     end
@@ -198,7 +198,7 @@ local function content(at, tree, frame, kind)
   end
 end
 
--- One frame.
+-- Adds a frame to the tree.
 local function one(at, tree, names)
   local start = at.at
   local first = at:take(1)
@@ -235,7 +235,7 @@ local function one(at, tree, names)
   sub:set_len(at.at - start)
 end
 
--- Frames to the end of the bytes; stops at one that does not parse.
+-- Adds the frames up to the end of the bytes, or up to one that does not parse.
 function all(at, tree, names)
   while at.left > 0 do
     local fine, why = pcall(one, at, tree, names)
@@ -252,7 +252,7 @@ end
 
 local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
 
--- Four bytes as 32 bits, and 32 bits as four bytes.
+-- Conversions of four bytes to 32 bits, and of 32 bits to four bytes.
 local function word(a, b, c, d)
   return bxor(lshift(a, 24), lshift(b, 16), lshift(c, 8), d)
 end
@@ -346,7 +346,7 @@ local function times_x(a, b, c, d)
   return carry == 0 and rshift(a, 1) or bxor(rshift(a, 1), 0xe1000000), b, c, d
 end
 
--- What the eight highest powers turn into when something is multiplied by x^8.
+-- Reductions of the eight highest powers in a product with x^8.
 local reduced = {}
 for i = 0, 255 do
   local a, b, c, d = 0, 0, 0, i
@@ -356,7 +356,7 @@ for i = 0, 255 do
   reduced[i] = a
 end
 
--- A key of packets: round keys, and the products of GHASH's key with each byte.
+-- A packet key: its round keys, and the products of GHASH's key with each byte.
 local function packet_key(key)
   local w = round_keys(key)
   local product, a, b, c, d = { [0] = { 0, 0, 0, 0 } }, encrypt(w, 0, 0, 0, 0)
@@ -395,7 +395,7 @@ local function times_key(product, a, b, c, d)
   return a, b, c, d
 end
 
--- The words of block `i` of some bytes, counted from 0, with zeros after the end.
+-- The words of block `i` of the bytes, counted from 0; zeros follow the end.
 local function block(bytes, i)
   local part = bytes:sub(16 * i + 1, 16 * i + 16)
   if #part < 16 then
@@ -405,7 +405,7 @@ local function block(bytes, i)
   return word(a, b, c, d), word(e, f, g, h), word(k, l, m, n), word(o, p, q, r)
 end
 
--- Decrypts what follows a header; nil if the tag is not that of the header and these bytes. The nonce is three words.
+-- Decrypts the bytes after a header; nil if the tag does not match them and the header. The nonce is three words.
 local function decrypt(key, nonce, header, sealed, tag)
   local w, product = key.words, key.product
   local n1, n2, n3 = nonce[1], nonce[2], nonce[3]
@@ -429,19 +429,19 @@ local function decrypt(key, nonce, header, sealed, tag)
   return table.concat(plain):sub(1, #sealed)
 end
 
--- Keys by connection and side, as the key log has them: `header`, and the packet keys by epoch.
+-- Keys of the key log by connection and side: `header`, and the packet keys by epoch.
 local keys = { size = -1, sides = {} }
--- What opens the packets for a connection id; where each packet of the capture was found to belong; how often packets for
--- an id could not be opened.
+-- The keys for each connection id; the connection of each packet in the capture; the number of packets for each id that
+-- could not be decrypted.
 local openers, found, failures = {}, {}, {}
--- So many packets for an unknown id are tried with every key, before there are new keys.
+-- Number of packets for an unknown id that are tried with every key, until there are new keys.
 local MAX_FAILURES = 8
 
 local function forget()
   keys, openers, found, failures = { size = -1, sides = {} }, {}, {}, {}
 end
 
--- Reads the key log if it has grown; says whether it has.
+-- Reads the key log if it has grown. Returns whether it has.
 local function read_keys()
   local file = anabranch.prefs.keylog_file ~= "" and io.open(anabranch.prefs.keylog_file, "rb")
   if not file then
@@ -489,7 +489,7 @@ local function unmasked(side, bytes)
   return { bytes = header, first = first, path = path, number = number }
 end
 
--- The number nearest to the expected one with these low 32 bits.
+-- The number with these low 32 bits that is nearest to the expected one.
 local function expanded(low, expected)
   local number = expected - expected % 2 ^ 32 + low
   if number > expected + 2 ^ 31 and number >= 2 ^ 32 then
@@ -500,7 +500,7 @@ local function expanded(low, expected)
   return number
 end
 
--- Opens a packet with the keys of one side.
+-- Decrypts a packet with the keys of one side.
 local function try(side, bytes, expected, paths)
   if not side.header then
     return nil
@@ -523,10 +523,10 @@ local function try(side, bytes, expected, paths)
   return nil
 end
 
--- Paths are numbered from 0 and not twice in a connection; the header has the low eight bits.
+-- Paths are numbered from 0, and no number is used twice in a connection; the header has the low eight bits.
 local ALL_PATHS = { 0, 256, 512, 768 }
 
--- The header and the frames of a data packet, if there is a key for it.
+-- Adds the header and the frames of a data packet, if there is a key for it.
 function opened(range, at)
   local bytes, id = range:raw(), range:range(1, 4):uint()
   if found[at] then
@@ -586,7 +586,7 @@ local function cookie(range, tree)
   tree:add(fields.cookie, at:take(32))
 end
 
--- A data packet, which `at` identifies in the capture; returns what the list of packets says of it.
+-- Adds a data packet, which `at` identifies in the capture. Returns its text for the list of packets.
 local function data(range, tree, at)
   local first = range:range(0, 1)
   tree:add(fields.kind, first, 64)
@@ -630,7 +630,7 @@ local function segment(range)
   return range:len()
 end
 
--- What a datagram is; nil if it is none of ours.
+-- The kind of a datagram; nil if it is not of this protocol.
 local function kind_of(range)
   local length = range:len()
   if length < HEADER + TAG + 1 then
@@ -677,7 +677,7 @@ function anabranch.dissector(tvb, info, root)
   return tvb:len()
 end
 
--- A handshake makes its conversation ours, whatever the port.
+-- After a handshake, its conversation is dissected as this protocol, whatever the port.
 anabranch:register_heuristic("udp", function(tvb, info, root)
   local kind = kind_of(tvb:range())
   if kind ~= 1 and kind ~= 2 and kind ~= 3 then
@@ -705,7 +705,7 @@ function anabranch.prefs_changed()
   bind()
 end
 
--- Another capture, or the same anew.
+-- Called for each capture, and when a capture is read again.
 function anabranch.init()
   forget()
 end

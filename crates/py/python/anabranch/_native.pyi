@@ -333,12 +333,12 @@ class RttView:
         between the paths of a connection mean something."""
     @property
     def samples(self) -> int:
-        """How many samples there are; 0 means that `smoothed` is an initial guess."""
+        """Number of samples; with 0, `smoothed` is an initial guess."""
     def forward_lead(self, other: RttView) -> float: ...
 
 @final
 class LossView:
-    """A loss probability, and how far single observations stray from it."""
+    """Estimate of the loss probability, and the deviation of what was observed."""
 
     @property
     def mean(self) -> float:
@@ -354,20 +354,20 @@ class PathView:
 
     @property
     def id(self) -> int:
-        """Which path; numbered from 0 as they are opened."""
+        """Identifier of the path; paths are numbered from 0 in the order of opening."""
     @property
     def slot(self) -> int:
-        """Its place in tables by path. Unlike the identifier, it is used again after a path has
+        """Index of the path in tables by path. Unlike `id`, it is used again after the path has
         closed."""
     @property
     def state(self) -> str:
-        """What it can be used for: "validating", "active", "suspect", "probation" or "closed"."""
+        """State of the path: "validating", "active", "suspect", "probation" or "closed"."""
     @property
     def usable(self) -> bool:
-        """Whether ordinary data may be given to it."""
+        """True if ordinary data may be sent on the path."""
     @property
     def backup(self) -> bool:
-        """Used only when no other path is usable."""
+        """True if the path is used only while no other is usable."""
     @property
     def cwnd(self) -> int:
         """Congestion window, bytes."""
@@ -376,19 +376,19 @@ class PathView:
         """Slow-start threshold, bytes; None where the controller has none."""
     @property
     def bytes_in_flight(self) -> int:
-        """Bytes sent, neither acknowledged nor declared lost."""
+        """Bytes sent that are neither acknowledged nor declared lost."""
     @property
     def bytes_queued(self) -> int:
-        """Bytes that what is assigned to this path and has not left takes on the wire."""
+        """Bytes on the wire of what is assigned to this path and not sent yet."""
     @property
     def packet_size(self) -> int:
         """Size of a full packet, bytes."""
     @property
     def ready(self) -> bool:
-        """Whether window and pacer admit one full packet now."""
+        """True if the window and the pacer admit one full packet now."""
     @property
     def next_send(self) -> float:
-        """When the pacer admits the next packet (may be in the past)."""
+        """Time at which the pacer admits the next packet; it may have passed."""
     @property
     def pacing_rate(self) -> int | None:
         """Pacing rate in force; None if the path is not paced."""
@@ -404,13 +404,13 @@ class PathView:
         """Retransmission or probe timeout in force, back-off included."""
     @property
     def oldest_unacked(self) -> float | None:
-        """When the oldest unacknowledged packet was sent."""
+        """Time at which the oldest unacknowledged packet was sent; None if there is none."""
     @property
     def loss(self) -> LossView:
         """Loss estimate of the path."""
     @property
     def shares(self) -> int:
-        """The slots of the paths that were found to share a bottleneck with it, bit by bit."""
+        """Slots of the paths that share a bottleneck with this one: bit n is slot n."""
     @property
     def cwnd_packets(self) -> int:
         """Congestion window in full packets, at least 1."""
@@ -419,64 +419,64 @@ class PathView:
         """Full packets that the window still admits."""
     @property
     def loss_free_bandwidth(self) -> float:
-        """What the window sends in a round trip and the path does not lose, packets per second
-        (MPLOT, eq. 1)."""
+        """Packets per second that a window per round trip delivers, losses deducted (MPLOT,
+        eq. 1)."""
 
 @final
 class BlockView:
     """A coding block: the symbols that repairs combine. Over TCP, one segment's worth of the
-    data stream.  A symbol is in one state at a time: due (or a planned repair), queued, in
+    data stream. A symbol is in one state at a time: due (or a planned repair), queued, in
     flight, received, or lost and not asked for again. A loss, a take-back or a copy makes it
     due."""
 
     @property
     def id(self) -> int:
-        """Which block; rises within a connection."""
+        """Identifier of the block; later blocks of a connection have larger ones."""
     @property
     def first(self) -> int:
-        """Its first source symbol."""
+        """Number of the first source symbol."""
     @property
     def traffic_class(self) -> str:
-        """How the data wants to be treated: "interactive", "live" or "bulk"."""
+        """Class of the data: "interactive", "live" or "bulk"."""
     @property
     def sources(self) -> int:
-        """Source symbols in it so far."""
+        """Source symbols of the block so far."""
     @property
     def planned(self) -> int:
-        """Source symbols that it was opened for."""
+        """Source symbols for which the block was opened."""
     @property
     def closed(self) -> bool:
-        """No further source symbols will join."""
+        """True if no further source symbol will join."""
     @property
     def repairs(self) -> int:
         """Repair symbols generated so far."""
     @property
     def proactive_left(self) -> int:
-        """Repairs planned but not generated yet."""
+        """Repairs that are planned and not generated yet."""
     @property
     def due(self) -> int:
         """Symbols that must be sent before anything else of this block."""
     @property
     def received(self) -> int:
-        """Independent symbols known to have arrived."""
+        """Independent symbols that are known to have arrived."""
     @property
     def in_flight(self) -> int:
         """Distinct symbols sent and neither acknowledged nor declared lost."""
     @property
     def queued(self) -> int:
-        """Distinct symbols that wait in the queues of paths and are not in flight as well."""
+        """Distinct symbols in the queues of paths, without those that are in flight too."""
     @property
     def opened(self) -> float:
-        """When its first symbol was sent, seconds."""
+        """Time at which the first symbol was sent, seconds."""
     @property
     def deficit(self) -> int:
-        """Symbols still missing at the receiver, as far as is known."""
+        """Symbols that the receiver still lacks, as far as the sender knows."""
     @property
     def has_work(self) -> bool:
-        """Whether `Work.block` of it sends something now."""
+        """True if `Work.block` with this block sends something now."""
     @property
     def takeable(self) -> int:
-        """Symbols that `Work.block` of it can send now."""
+        """Symbols that `Work.block` with this block can send now."""
     @property
     def shortfall(self) -> int:
         """Symbols missing beyond those in flight, queued, due and planned."""
@@ -488,30 +488,30 @@ class BlockView:
 
 @final
 class FreshView:
-    """What the application has ready beyond the open blocks."""
+    """Data of the application that is in no block yet."""
 
     @property
     def symbols(self) -> int:
-        """Source symbols of the next class that could be made now."""
+        """Source symbols that can be made now of the next class."""
     @property
     def beyond(self) -> int:
-        """Source symbols of less urgent classes that could be made after those."""
+        """Source symbols that can be made after those, of less urgent classes."""
     @property
     def next(self) -> int:
         """The number of the next source symbol."""
     @property
     def more(self) -> bool:
-        """The application has more to write than the send buffer took."""
+        """True if the application has more to write than the send buffer took."""
     @property
     def traffic_class(self) -> str:
-        """The class of the next of them: "interactive", "live" or "bulk"."""
+        """Class of the next source symbol: "interactive", "live" or "bulk"."""
     @property
     def symbol_size(self) -> int:
         """The payload of a symbol, bytes."""
     @property
     def blocked(self) -> str | None:
-        """Why there are none: "application", "flow-control" or "decoder-credit"; None if there
-        are."""
+        """Reason why no symbol can be made: "application", "flow-control" or "decoder-credit"; None
+        if one can."""
     @property
     def credit(self) -> int:
         """Symbols that may be made before the receiver grants more."""
@@ -531,16 +531,17 @@ class RateSample:
         """Bytes declared lost during the sample."""
     @property
     def departure(self) -> float:
-        """The time in which they were sent, seconds."""
+        """Time in which the bytes of the sample were sent, seconds."""
     @property
     def arrival(self) -> float:
-        """The time in which they were acknowledged, seconds."""
+        """Time in which the bytes of the sample were acknowledged, seconds."""
     @property
     def app_limited(self) -> bool:
-        """The sender had nothing to send during part of it, so the sample is a lower bound."""
+        """True if the sender had nothing to send for a part of the time, so that the rate is a
+        lower bound."""
     @property
     def prior_delivered(self) -> int:
-        """Bytes delivered on the path in all when the sampled packet was sent."""
+        """Bytes that the path had delivered in all when the sampled packet was sent."""
     @property
     def delivery_rate(self) -> int:
         """Bits delivered per second."""
@@ -557,15 +558,15 @@ class SentEvent:
         """Now, seconds."""
     @property
     def bytes(self) -> int:
-        """Its bytes."""
+        """Bytes of the packet."""
     @property
     def bytes_in_flight(self) -> int:
         """Bytes in flight, this packet included."""
 
 @final
 class AckEvent:
-    """One acknowledgement, digested for one path: what it newly acknowledged and what is now
-    lost. Times are seconds."""
+    """An acknowledgement, for one path: the packets that it newly acknowledges, and those that
+    are lost by it. Times are seconds."""
 
     @property
     def now(self) -> float:
@@ -590,13 +591,13 @@ class AckEvent:
         """Bytes in flight after this acknowledgement."""
     @property
     def prior_in_flight(self) -> int:
-        """Bytes in flight before it."""
+        """Bytes in flight before this acknowledgement."""
     @property
     def largest_acked_sent(self) -> float:
-        """When the newest acknowledged packet was sent."""
+        """Time at which the newest acknowledged packet was sent."""
     @property
     def largest_lost_sent(self) -> float | None:
-        """When the newest lost packet was sent; None if none was lost."""
+        """Time at which the newest lost packet was sent; None if none was lost."""
     @property
     def total_delivered(self) -> int:
         """Bytes acknowledged on the path so far."""
@@ -611,10 +612,10 @@ class AckEvent:
         """Loss estimate of the path."""
     @property
     def app_limited(self) -> bool:
-        """The window was not filled when this flight was sent, so it must not grow."""
+        """True if the window was not filled when these packets were sent; it must not grow then."""
     @property
     def path(self) -> int | None:
-        """Which of its siblings the path is; None for a connection of one path."""
+        """Index of the path among its siblings; None if the connection has one path."""
 
 @final
 class TimeoutEvent:
@@ -628,11 +629,11 @@ class TimeoutEvent:
         """Bytes in flight when the timer fired."""
     @property
     def consecutive(self) -> int:
-        """How many times in a row it has fired, this time included."""
+        """Timeouts in a row, this one included."""
 
 @final
 class SchedulerEvent:
-    """What a scheduler is told."""
+    """An event of which a scheduler is told."""
 
     @property
     def kind(self) -> str:
@@ -640,21 +641,20 @@ class SchedulerEvent:
         "recovered" (of a block), "receiver-limited", "sender-limited" or "wakeup"."""
     @property
     def path(self) -> int | None:
-        """The path, where it is about one."""
+        """The path, if the event is about one."""
     @property
     def block(self) -> int | None:
-        """The block that was recovered."""
+        """The block, if the event is its recovery."""
     @property
     def cwnd(self) -> int | None:
-        """What the reduced window admits, bytes."""
+        """The reduced window, bytes."""
     @property
     def full(self) -> bool:
-        """Of "sender-limited": whether no byte of the send buffer is free."""
+        """With "sender-limited": true if no byte of the send buffer is free."""
 
 @final
 class SchedulerView:
-    """Everything that a scheduler may look at: how things stood when it was asked. It may be
-    kept."""
+    """The state of the connection when the scheduler was asked. The view may be kept."""
 
     @property
     def now(self) -> float:
@@ -673,21 +673,21 @@ class SchedulerView:
         could take a copy."""
     @property
     def with_work(self) -> tuple[BlockView, ...]:
-        """Those that have work, oldest first: faster than looking through all of them."""
+        """The blocks that have work, oldest first; faster than a search through `blocks`."""
     @property
     def fresh(self) -> FreshView:
-        """What the application has ready."""
+        """Data of the application that is in no block yet."""
     @property
     def by_repairs(self) -> bool:
-        """Whether blocks that need more get repairs, by `Work.repair`. Otherwise, what is lost is
-        due by itself."""
+        """True if blocks that lack symbols get repairs by `Work.repair`. Otherwise, lost symbols
+        are due by themselves."""
     @property
     def symbols_per_packet(self) -> int:
-        """Most symbols that share a packet, as far as they fit."""
+        """Largest number of symbols in a packet, as far as they fit."""
     @property
     def floor(self) -> int:
-        """The oldest symbol that the receiver is not known to have; those of a block count as
-        one."""
+        """The oldest symbol that the receiver is not known to have; the symbols of a block count
+        as one."""
     def path(self, id: int) -> PathView | None:
         """The path with this identifier, or None."""
     def block(self, id: int) -> BlockView | None:
@@ -697,7 +697,7 @@ class SchedulerView:
 
 @final
 class Work:
-    """Something that can be sent: `Work.FRESH`, `Work.AHEAD`, or a symbol of a block."""
+    """Symbols to send: `Work.FRESH`, `Work.AHEAD`, or those of a block."""
 
     FRESH: ClassVar[Work]
     """The next new source symbol."""
@@ -705,15 +705,14 @@ class Work:
     """New source symbols that are cut without being sent; they are due from then on."""
     @staticmethod
     def block(block: BlockView | int) -> Work:
-        """The next symbol that this block is due: a repair, or a lost symbol again."""
+        """The next symbol of this block that is due: a repair, or a lost symbol again."""
     @staticmethod
     def copy(block: BlockView | int) -> Work:
         """A copy of this block's oldest symbol in flight that the path neither carries nor has
         queued."""
     @staticmethod
     def repair(block: BlockView | int) -> Work:
-        """The next symbol that this closed block is due, else a repair that nothing else has asked
-        for."""
+        """The next symbol of this closed block that is due; if none is, a further repair."""
 
 @final
 class Pick:
