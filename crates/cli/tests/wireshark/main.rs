@@ -117,7 +117,7 @@ fn a_simulation_has_the_same_packets_on_its_links_and_in_its_qlog() {
         [[path]]\nname = \"wifi\"\nrate = \"8mbit\"\ndelay = \"10ms\"\nloss = \"2%\"\n\
         [[path]]\nname = \"lte\"\nrate = \"4mbit\"\ndelay = \"30ms\"\n\
         [[flow]]\nname = \"bulk\"\nprofile = \"anabranch\"\n\
-        traffic = { kind = \"size\", size = \"200KB\" }\n";
+        traffic = { kind = \"size\", size = \"400KB\" }\n";
     std::fs::write(&scenario, text).unwrap();
     let out = directory.path().join("out");
     let run = Command::new(env!("CARGO_BIN_EXE_anabranch"))
