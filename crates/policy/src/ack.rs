@@ -55,6 +55,7 @@ pub trait AckPolicy: Debug + Send {
 /// The built-in policies of this axis.
 pub const TABLE: &[Row<dyn AckPolicy>] = &[
     (&routed::SAME, routed::build_same),
+    (&routed::QUICKER, routed::build_quicker),
     (&routed::RANDOM, routed::build_random),
     (&routed::BEST, routed::build_best),
     (&routed::ALL, routed::build_all),

@@ -14,6 +14,6 @@ pub(super) fn profile() -> Profile {
         Axis::Code => spec("reed-solomon", &[]),
         Axis::Redundancy => spec("budget", &[]),
         Axis::Recovery => spec("fresh-repairs", &[("open", "resend")]),
-        Axis::Ack => spec("same-path", &[]),
+        Axis::Ack => spec("quicker-path", &[]),
     })
 }

@@ -1,4 +1,4 @@
-//! Acknowledgements on the same path, a random one, the best one or all.
+//! Acknowledgements on the same path, a quicker one, a random one, the best one or all.
 
 use anabranch_types::{PathId, Rng};
 
@@ -12,6 +12,15 @@ pub const SAME: Entry = Entry {
     name: "same-path",
     summary: "acknowledges on the path that carried the packet",
     source: "MPTCP, RFC 8684; PTCP",
+    options: OPTIONS,
+};
+
+/// The registry entry of acknowledgements on a quicker path.
+pub const QUICKER: Entry = Entry {
+    name: "quicker-path",
+    summary: "acknowledges on the path that carried the packet, or on one that is twice as quick \
+              at its slowest",
+    source: "own; docs/decisions/0011",
     options: OPTIONS,
 };
 
@@ -42,12 +51,13 @@ pub const ALL: Entry = Entry {
 #[derive(Clone, Copy, Debug)]
 enum Route {
     Same,
+    Quicker,
     Random,
     Best,
     All,
 }
 
-/// One timing rule with one of four routes.
+/// One timing rule with one of five routes.
 #[derive(Clone, Copy, Debug)]
 pub struct Routed {
     timing: Timing,
@@ -61,6 +71,11 @@ fn make(options: &Options<'_>, route: Route) -> Result<Box<dyn AckPolicy>, Polic
 /// Makes the policy that answers on the same path.
 pub fn build_same(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError> {
     make(options, Route::Same)
+}
+
+/// Makes the policy that answers on the same path or a quicker one.
+pub fn build_quicker(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError> {
+    make(options, Route::Quicker)
 }
 
 /// Makes the policy that answers on a random path.
@@ -87,6 +102,28 @@ fn cost(path: &PathView) -> f64 {
     }
 }
 
+/// Round trip of a path at its slowest, s: the smoothed one and as many deviations as a timeout allows for
+/// (RFC 6298 §2.3).
+fn slowest(path: &PathView) -> f64 {
+    let (smoothed, variation) = (path.rtt.smoothed, path.rtt.variation);
+    (smoothed + 4 * variation).as_secs_f64() * (1.0 + path.loss.mean)
+}
+
+/// The path for acknowledgements about `own`: another one if that is twice as quick at its slowest as `own` at its
+/// quickest, or if `own` is not usable. A change for less is not worth it: with every change, the round trips change that
+/// the sender measures.
+fn quicker<'a>(
+    about: PathId,
+    usable: impl Iterator<Item = &'a PathView> + Clone,
+) -> Option<PathId> {
+    let Some(own) = usable.clone().find(|path| path.id == about) else {
+        return usable.min_by(|a, b| cost(a).total_cmp(&cost(b))).map(|path| path.id);
+    };
+    let measured = usable.filter(|path| path.rtt.samples > 0);
+    let quickest = measured.min_by(|a, b| slowest(a).total_cmp(&slowest(b)))?;
+    (own.rtt.samples > 0 && 2.0 * slowest(quickest) <= cost(own)).then_some(quickest.id)
+}
+
 impl AckPolicy for Routed {
     fn on_received(&mut self, event: &ReceivedEvent) -> AckTiming {
         self.timing.due(event)
@@ -100,6 +137,7 @@ impl AckPolicy for Routed {
         let usable = || paths.iter().filter(|path| path.usable());
         match self.route {
             Route::Same => {}
+            Route::Quicker => out.extend(quicker(about, usable())),
             Route::Random => {
                 let drawn = rng.below(usable().count() as u64) as usize;
                 out.extend(usable().nth(drawn).map(|path| path.id));

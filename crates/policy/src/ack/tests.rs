@@ -78,6 +78,27 @@ fn routes_are_as_named() {
 }
 
 #[test]
+fn a_quicker_path_is_twice_as_quick_at_its_slowest() {
+    let quicker = |least, smoothed, variation, own_state| {
+        let [mut own, mut other, ..] = paths();
+        own = PathView { id: PathId(1), state: own_state, ..own };
+        (other.id, other.loss.mean) = (PathId(0), 0.0);
+        own.rtt.min = Duration::from_millis(100);
+        other.rtt.min = Duration::from_millis(least);
+        other.rtt.smoothed = Duration::from_millis(smoothed);
+        other.rtt.variation = Duration::from_millis(variation);
+        routes("quicker-path", &[other, own], 0)
+    };
+    assert_eq!(quicker(20, 30, 5, PathState::Active), [0]);
+    assert_eq!(quicker(20, 30, 6, PathState::Active), [1], "54 ms at its slowest");
+    assert_eq!(quicker(20, 60, 0, PathState::Active), [1]);
+    assert_eq!(quicker(90, 120, 10, PathState::Suspect), [0], "its own path is not usable");
+    let mut unmeasured = paths();
+    unmeasured[1].rtt.samples = 0;
+    assert_eq!(routes("quicker-path", &unmeasured, 0), [1]);
+}
+
+#[test]
 fn random_routes_are_uniform_over_usable_paths() {
     let mut counts = [0_u32; 4];
     for seed in 0..3000 {
