@@ -59,7 +59,8 @@ fn late_costs_nothing_over_equal_links() {
     }
 }
 
-/// The completion times of 1 MB over links of 20 and 200 ms by LATE, with seeds 1 to 6. `ack` acknowledges.
+/// The completion times of 1 MB over links of 20 and 200 ms by LATE, with seeds 1 to 6 and the acknowledgement
+/// policy `ack`.
 fn late_over_delays(variant: &str, ack: &str) -> Vec<f64> {
     let settings = [
         &format!("variants=[\"{variant}\"]"),

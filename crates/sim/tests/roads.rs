@@ -66,8 +66,8 @@ fn a_path_that_holds_few_packets_keeps_few_waiting() {
     }
 }
 
-/// Acknowledgements of a steady link must not travel on one whose delay varies. When all took the path with the least
-/// round trip, that was often the one with jitter: the steady link's round trips rose from 40 ms to 200 ms, its timer
+/// Acknowledgements of packets on a steady link must not return on one whose delay varies. When all of them took the
+/// path with the least round trip, that was often the one with jitter: the steady link's round trips rose from 40 ms to 200 ms, its timer
 /// expired again and again, and seeds 1 and 3 carried 78 and 84 Mb/s.
 #[test]
 fn a_steady_link_stays_steady_beside_one_with_jitter() {

@@ -53,8 +53,8 @@ fn loss_is_known_although_the_delay_varies() {
     }
 }
 
-/// A delay of a few milliseconds that hardly varies must not pass for a queue that other flows keep full. It still did in
-/// 5 of 108 runs over such links, and these carried next to nothing.
+/// A delay of a few milliseconds that hardly varies must not be taken for a queue that other flows keep full. In 5 of 108
+/// runs over such links it was, and these runs carried next to nothing.
 #[test]
 fn much_random_loss_is_known_although_no_delay_is_short() {
     for jitter in ["1ms,jitter-law=normal", "2ms,jitter-law=gamma", "4ms,jitter-law=uniform"] {

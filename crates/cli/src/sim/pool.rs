@@ -39,8 +39,10 @@ pub(super) type Keep<'a> = &'a mut (dyn FnMut(RunId, &RunReport) -> Result<(), F
 /// Shows the progress.
 pub(super) type Show<'a> = &'a mut (dyn FnMut(Done) + Send);
 
-/// Makes every run, in the given order of starting, and shows the progress of each. Returns whether all were made; an
-/// interruption or a failure ends the work early.
+/// Makes all runs, which begin in the given order, and shows the progress. Returns false if the user interrupted.
+///
+/// # Errors
+/// The first failure of a run, or of `keep`; the other runs under way are given up then.
 pub(super) fn run_all(work: &Work<'_>, keep: Keep<'_>, show: Show<'_>) -> Result<bool, Failure> {
     let jobs = work.jobs.clamp(1, work.runs.len().max(1));
     let threads = ThreadPoolBuilder::new().num_threads(jobs).build().map_err(Failure::failed)?;
@@ -57,7 +59,7 @@ pub(super) fn run_all(work: &Work<'_>, keep: Keep<'_>, show: Show<'_>) -> Result
 /// What the threads share.
 struct Shared<'a> {
     work: &'a Work<'a>,
-    /// Ends the runs under way: the user interrupted, or one of them failed.
+    /// Raised when the user interrupts or a run fails. The runs under way then end.
     stop: AtomicBool,
     state: Mutex<State<'a>>,
 }

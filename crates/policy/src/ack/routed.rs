@@ -102,22 +102,27 @@ fn cost(path: &PathView) -> f64 {
     }
 }
 
-/// Round trip of a path at its slowest, s: the smoothed one and as many deviations as a timeout allows for
-/// (RFC 6298 §2.3).
+/// The path with the least cost.
+fn best<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<PathId> {
+    paths.min_by(|a, b| cost(a).total_cmp(&cost(b))).map(|path| path.id)
+}
+
+/// Upper estimate of a path's round trip, s, losses counted as in [`cost`]: the smoothed round trip plus four
+/// deviations, as in a retransmission timeout (RFC 6298 §2.3).
 fn slowest(path: &PathView) -> f64 {
     let (smoothed, variation) = (path.rtt.smoothed, path.rtt.variation);
     (smoothed + 4 * variation).as_secs_f64() * (1.0 + path.loss.mean)
 }
 
-/// The path for acknowledgements about `own`: another one if that is twice as quick at its slowest as `own` at its
-/// quickest, or if `own` is not usable. A change for less is not worth it: with every change, the round trips change that
-/// the sender measures.
+/// The path that acknowledges packets of the path `about` instead of that path itself: the best one if `about` is not
+/// usable, or one whose round trip is at most half as long even when it is slow. A smaller gain is not worth a change of
+/// path, because every change alters the round trips that the sender measures.
 fn quicker<'a>(
     about: PathId,
     usable: impl Iterator<Item = &'a PathView> + Clone,
 ) -> Option<PathId> {
     let Some(own) = usable.clone().find(|path| path.id == about) else {
-        return usable.min_by(|a, b| cost(a).total_cmp(&cost(b))).map(|path| path.id);
+        return best(usable);
     };
     let measured = usable.filter(|path| path.rtt.samples > 0);
     let quickest = measured.min_by(|a, b| slowest(a).total_cmp(&slowest(b)))?;
@@ -146,8 +151,7 @@ impl AckPolicy for Routed {
                 // An endpoint that only acknowledges may have no sample of the path `about`. That path is known to
                 // carry packets; another with a sample may have ten times its delay.
                 let unknown = usable().any(|path| path.id == about && path.rtt.samples == 0);
-                let best = usable().min_by(|a, b| cost(a).total_cmp(&cost(b)));
-                out.extend(best.filter(|_| !unknown).map(|path| path.id));
+                out.extend(best(usable()).filter(|_| !unknown));
             }
             Route::All => out.extend(usable().map(|path| path.id)),
         }

@@ -40,7 +40,7 @@ pub(super) struct Rival {
     /// Range of the forward delay lately, from the floor to the longest, s.
     low: f64,
     high: f64,
-    /// How long a packet takes to pass at the rate of delivery, s.
+    /// Time that a packet takes at the rate of delivery, s.
     packet: f64,
     /// The longest delays of this round trip and of those before it, s.
     longest: [f64; ROUNDS],
