@@ -6,7 +6,7 @@ pub const LONGEST: u64 = 3600;
 /// `text`, given for `option`, as a number from 1 to `most`.
 ///
 /// # Errors
-/// Says what was given and what is allowed.
+/// The error says what was given and what is allowed.
 pub fn number(option: &str, text: &str, most: u64) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(number) if (1..=most).contains(&number) => Ok(number),

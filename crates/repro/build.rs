@@ -1,11 +1,13 @@
-//! Puts every scenario of `scenarios/papers` into the program: a new item needs no line of Rust.
+//! Puts every scenario of `scenarios/papers` into the program, so that a new item needs no Rust
+//! code.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // Read at run time: if two checkouts share a build directory, this program may come from the other one.
+    // The variable is read at run time: if two checkouts share a build directory, this program may
+    // have been compiled in the other one.
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let papers = package.join("../../scenarios/papers");
     println!("cargo::rerun-if-changed={}", papers.display());

@@ -1,4 +1,4 @@
-//! Records the commit that is built, so that results can name it.
+//! Records the commit from which the crate is built, so that results can name it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ fn main() {
     println!("cargo::rustc-env=ANABRANCH_COMMIT={commit}");
 }
 
-/// The checked-out commit, if the sources are a checkout of their own and git is there.
+/// The checked-out commit, if the sources are a git checkout of their own and git can be run.
 ///
 /// Source packages unpacked inside another project's repository do not count.
 fn commit() -> Option<String> {

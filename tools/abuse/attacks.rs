@@ -20,7 +20,7 @@ const PIECE: u64 = 1200;
 
 /// An attack: its name, and how it sends packet number n.
 pub struct Attack {
-    /// In a few words.
+    /// The attack in a few words.
     pub name: &'static str,
     /// Sends one packet, or a few.
     pub strike: fn(&mut Hostile, u64) -> Result<(), Failure>,
@@ -175,7 +175,7 @@ fn far_ahead(hostile: &mut Hostile, _: u64) -> Result<(), Failure> {
     on_path_0(hostile, full([source(0, full_symbol(100, [stream(1 << 60, 0, 1, false)]))]))
 }
 
-/// A part of stream 0 with these bytes, as the symbol of this number.
+/// Sends a part of stream 0 with these bytes, as the symbol of this number.
 fn say(hostile: &mut Hostile, symbol: u64, offset: u64, data: &[u8]) -> Result<(), Failure> {
     let frame = SymbolFrame::Stream { stream: StreamId(0), offset, fin: false, data };
     on_path_0(hostile, full([source(symbol, full_symbol(LONGEST_SYMBOL, [frame]))]))

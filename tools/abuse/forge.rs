@@ -27,11 +27,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// Every kind.
     pub const ALL: [Kind; 5] =
         [Kind::Noise, Kind::OneSource, Kind::ManySources, Kind::FalseCookies, Kind::Replays];
 
-    /// In a few words.
+    /// The kind in a few words.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Noise => "random bytes, many sources",

@@ -1,9 +1,9 @@
 //! `cargo xtask abuse`: what floods of forged first messages, and what a hostile peer with a permitted key, cost a
 //! running transfer.
 //!
-//! A receiver in a process of its own, a sender, and an attacker, all on loopback. The attacker floods the receiver
-//! and, alternately, a socket that nobody reads. Making and sending datagrams costs the machine the same both times, so
-//! the difference in goodput is the receiver's cost.
+//! A receiver in a process of its own, a sender and an attacker run on loopback. The attacker
+//! floods the receiver and, alternately, a socket that nobody reads. Making and sending datagrams
+//! costs the machine the same both times, so the difference in goodput is the receiver's cost.
 
 mod asking;
 mod attacker;

@@ -22,7 +22,7 @@ pub struct Newcomer {
 }
 
 impl Newcomer {
-    /// Starts it.
+    /// Starts the thread.
     pub fn start(
         secret: SecretKey,
         receiver: PublicKey,

@@ -49,7 +49,7 @@ impl Plan {
 struct Pair {
     /// While the hostile peer sends to a socket that nobody reads.
     alone: Stretch,
-    /// While it sends to the receiver.
+    /// While the hostile peer sends to the receiver.
     attacked: Stretch,
 }
 

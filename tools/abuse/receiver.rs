@@ -98,7 +98,7 @@ fn of_process(id: u32) -> Result<(u64, f64), Failure> {
     Ok((resident.trim().parse()?, ticks as f64 / 100.0))
 }
 
-/// Limits of its connections: what a server can spare for each of many peers.
+/// Limits of the receiver's connections: what a server can spare for each of many peers.
 fn limits() -> TransportConfig {
     let mut limits =
         TransportConfig { receive_symbols: 2048, send_symbols: 2048, ..TransportConfig::default() };

@@ -71,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// Prints everything.
+/// Prints the table of the floods, and the receiver's state before and after them.
 pub fn print(outcomes: &[Outcome], before: State, after: State) {
     println!(
         "{:<28} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>11}",

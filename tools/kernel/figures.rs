@@ -13,7 +13,7 @@ pub struct Outcome {
     pub links: Vec<LinkFigures>,
     /// Processor time of both sides, the kernel's part in their system calls included, for each gigabyte that arrived.
     pub cpu_seconds_per_gb: Option<f64>,
-    /// Completion of short flows, in order, ms; the last one may have been cut off.
+    /// Completion times of short flows, in order, ms; the last flow may have been cut off.
     pub flows_ms: Vec<f64>,
     /// The longest time without a delivery, ms, while one of the paths went dark.
     pub gap_ms: Option<f64>,

@@ -121,7 +121,7 @@ fn compare(options: &Options, roads: Vec<Road>) -> Result<bool, String> {
     Ok(rows.iter().all(Row::is_complete))
 }
 
-/// A system on a road with every seed, or with fewer where Ctrl-C came between.
+/// Runs a system on a road with every seed, or with fewer if Ctrl-C comes in between.
 fn row(
     bench: &Bench,
     options: &Options,

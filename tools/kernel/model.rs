@@ -30,7 +30,7 @@ impl Model {
     /// A model of a profile with a congestion control, over one path, counted from 0, or over all.
     ///
     /// # Errors
-    /// When the scenario does not take it.
+    /// When the scenario does not accept the settings of the model.
     fn new(
         options: &Options,
         road: &Road,
@@ -74,7 +74,8 @@ impl Model {
 mod tests {
     use super::*;
 
-    /// Reno of 1 % loss over 40 ms gets what the formula of Mathis and others says, within a third.
+    /// Reno at 1 % loss over 40 ms has the goodput of the formula by Mathis and others, within a
+    /// third.
     #[test]
     fn models_run_over_a_road() {
         let words = ["program", "--time", "20", "--warm-up", "2"].map(str::to_owned);

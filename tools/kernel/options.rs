@@ -58,7 +58,7 @@ impl Options {
     /// Reads the arguments, of which the first is the program; none if they ask for help.
     ///
     /// # Errors
-    /// Says what was given and what is allowed.
+    /// The error says what was given and what is allowed.
     pub fn read(arguments: &[String]) -> Result<Option<Options>, String> {
         let mut rest = arguments.iter();
         let program = rest.next().ok_or("the first argument is the program to run")?.into();

@@ -1,4 +1,4 @@
-//! Our transport as the library has it, for the workloads that `anabranch bench` does not know.
+//! Our transport through the library, for the workloads that `anabranch bench` does not have.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -38,7 +38,7 @@ impl Ours {
     /// Reads `PROFILE KEY PATHS`. The sender has a socket for each path, the receiver one for all and the key.
     ///
     /// # Errors
-    /// When a word is wrong, or a socket or key cannot be had.
+    /// When a word is wrong, a socket cannot be bound, or the key cannot be read.
     pub fn new(words: &[String], sends: bool, workload: Workload) -> Result<Self, String> {
         let [profile, key, paths] = words else {
             return Err("a profile, a key and the number of paths are needed".to_owned());

@@ -57,7 +57,8 @@ impl Transport for Sockets {
         let listener = self.listener.as_ref().ok_or("the sender does not listen")?;
         let failed = |error: std::io::Error| format!("accept: {error}");
         let (stream, _) = listener.accept().await.map_err(failed)?;
-        // Otherwise MPTCP would accept data for a while after the stream is dropped, and nothing would tell the sender.
+        // Dropping the stream then resets it. Otherwise MPTCP would accept data for a while, and
+        // nothing would tell the sender.
         SockRef::from(&stream).set_linger(Some(Duration::ZERO)).map_err(failed)?;
         Ok((stream, ()))
     }

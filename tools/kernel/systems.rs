@@ -123,7 +123,7 @@ impl System {
 /// Checks that every pattern of `options` matches a system that some kernel has.
 ///
 /// # Errors
-/// Names the first that does not, and the systems there are.
+/// The error names the first pattern that does not match, and the systems that exist.
 pub fn check(options: &Options) -> Result<(), String> {
     let congestion = CONGESTION.map(str::to_owned).to_vec();
     let facts = Facts { congestion, has_mptcp: true, ..Facts::default() };

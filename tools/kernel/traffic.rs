@@ -75,8 +75,8 @@ impl Traffic {
     /// and lets MPTCP open subflows.
     pub fn prepare(&self) -> Result<(), String> {
         let file = "/proc/sys/net/ipv4/tcp_congestion_control";
-        // A namespace takes only some as its default. Reno is always among them, and leaves nothing behind in a subflow
-        // that gets another afterwards; BBR would leave its pacing on.
+        // A namespace accepts only some as its default. Reno is always accepted, and does not
+        // affect a subflow that gets another control afterwards; BBR would leave its pacing on.
         fs::write(file, &self.congestion)
             .or_else(|_| fs::write(file, "reno"))
             .map_err(|error| format!("{file}: {error}"))?;
@@ -130,7 +130,7 @@ fn ip(words: &[&str]) -> Result<(), String> {
 /// Sends until the receiver has enough, and prints which congestion controls its subflows had.
 ///
 /// # Errors
-/// When it cannot, in words.
+/// The reason in words, if the bytes cannot be sent.
 pub fn send(words: &[String]) -> Result<(), String> {
     let traffic = Traffic::read(words)?;
     traffic.prepare()?;
@@ -190,10 +190,11 @@ fn controls(listing: &str) -> Vec<String> {
     details.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// Takes what comes, and prints the goodput after the warm-up; time counts from when the connection is there.
+/// Receives, and prints the goodput after the warm-up; time counts from when the connection is
+/// made.
 ///
 /// # Errors
-/// When it cannot, in words.
+/// The reason in words, if the bytes cannot be received.
 pub fn receive(words: &[String]) -> Result<(), String> {
     let traffic = Traffic::read(words)?;
     traffic.prepare()?;
@@ -206,7 +207,8 @@ pub fn receive(words: &[String]) -> Result<(), String> {
     let mut taken = Taken::default();
     if let Some(mut stream) = accept(&listener, traffic.whole()).map_err(failed)? {
         taken = take(&mut stream, &traffic)?;
-        // Otherwise MPTCP would accept data for a while, and nothing would tell the sender.
+        // Dropping the stream then resets it. Otherwise MPTCP would accept data for a while, and
+        // nothing would tell the sender.
         let abrupt = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
         abrupt.map_err(|error| format!("cannot end: {error}"))?;
     }
@@ -240,7 +242,7 @@ struct Taken {
     counted: u64,
 }
 
-/// Takes what comes in the time of `traffic`.
+/// Receives for the time of `traffic`.
 fn take(stream: &mut TcpStream, traffic: &Traffic) -> Result<Taken, String> {
     let failed = |error: io::Error| format!("cannot receive: {error}");
     let mut buffer = vec![0; PIECE];

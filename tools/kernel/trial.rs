@@ -270,7 +270,7 @@ fn quoted(path: &Path) -> String {
 /// Runs `command` and returns its standard output.
 ///
 /// # Errors
-/// With the last lines of its standard error if it fails.
+/// If it fails. The error contains the last lines of its standard error.
 fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().display().to_string();
     let output = command.stdin(Stdio::null()).output();

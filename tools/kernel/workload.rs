@@ -54,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PIECE: usize = 1 << 16;
 
 impl Workload {
-    /// All of them.
+    /// Every workload.
     pub const ALL: [Workload; 3] = [Workload::Flows, Workload::Gap, Workload::Messages];
 
     /// The workload's name in options and arguments.
@@ -165,7 +165,7 @@ async fn flows(transport: &impl Transport, time: Duration) -> Result<Value, Stri
     Ok(json!({ "flows_ms": took, "finished": finished }))
 }
 
-/// Sends one flow: from its connection's first packet until the receiver is known to have everything.
+/// Sends one flow in a new connection; returns when the receiver is known to have everything.
 async fn flow(transport: &impl Transport) -> io::Result<()> {
     let (mut stream, _guard) = open(transport).await.map_err(io::Error::other)?;
     stream.write_all(&[0x5a; FLOW]).await?;
@@ -189,7 +189,7 @@ async fn answer(transport: &impl Transport, time: Duration) -> Result<Value, Str
     Ok(json!({}))
 }
 
-/// A message every 20 ms; each begins with the time at which it was due.
+/// Sends a message every 20 ms; each begins with the time at which it was due.
 async fn messages(transport: &impl Transport, time: Duration) -> Result<Value, String> {
     let end = Instant::now() + 2 * time + PATIENCE;
     let Ok(opened) = timeout_at(end, open(transport)).await else { return Ok(json!({})) };
@@ -216,7 +216,8 @@ fn number_of_messages(time: Duration) -> u32 {
     time.div_duration_f64(EVERY) as u32
 }
 
-/// Delay of each message; a message that is missing at the end counts with the time until then.
+/// Measures the delay of each message; a message that is missing at the end counts with the time
+/// until then.
 async fn delays(transport: &impl Transport, time: Duration) -> Result<Value, String> {
     let Ok(accepted) = timeout(2 * time, transport.accept()).await else {
         return Ok(json!({ "delays_ms": [], "missing": number_of_messages(time) }));

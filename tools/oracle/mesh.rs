@@ -44,8 +44,9 @@ struct Point {
 /// Segments acknowledged in the reference's runs, by movement file or for the ring.
 type Runs = BTreeMap<String, Vec<f64>>;
 
-/// Runs every point and sets ours beside the reference: on the ring means beside the spread of its runs, among
-/// moving stations the geometric mean of the ratios, file by file.
+/// Runs every point and compares this simulator with the reference. On the ring, its mean is
+/// compared with the spread of the reference's runs; for moving stations, the geometric mean of the
+/// ratios of all files is given.
 pub fn compare(table: &Table, arguments: &Arguments) -> Result<Vec<Line>, String> {
     let mut points: Vec<(Point, Runs)> = Vec::new();
     for row in table.rows() {

@@ -12,9 +12,9 @@ pub struct Imitation {
     pub reference: bool,
 }
 
-/// Reno as ns-3 has it: two segments at first, growth for each acknowledgement.
+/// Reno as in ns-3: two segments at first, growth for each acknowledgement.
 const RENO: &str = "reno:initial=2,growth=acks";
-/// Reno as ns-2 has it: a small window may fall below one segment, which stops the sender.
+/// Reno as in ns-2: a small window may fall below one segment, which stops the sender.
 const NS2: &str = "reno:initial=2,growth=acks,floor=0";
 
 /// The sender that the tables call `name`, with or without delayed acknowledgements.
@@ -46,12 +46,13 @@ pub fn imitate(name: &str, delayed: bool) -> Option<Imitation> {
     Some(Imitation { config: Config { delayed_ack, ..config }, control, reference })
 }
 
-/// TCP as the RFCs have it, with ns-2's sizes and first timeout.
+/// TCP as in the RFCs, with ns-2's sizes and first timeout.
 fn rfc6675(timestamps: bool) -> Config {
     Config { recovery: LossRecovery::Sack, ..Config::ns2_sack1(timestamps) }
 }
 
-/// TCP as ns-3's socket has it with the parameters of the reference data: PRR, no timestamps, 1042 B packets.
+/// TCP as in ns-3's socket, with the parameters of the reference data: PRR, no timestamps, 1042 B
+/// packets.
 fn ns3() -> Config {
     let wire = WireFormat { header_bytes: 42, sack_block_bytes: 0, ..WireFormat::default() };
     let base = Config::ns2_sack1(false);

@@ -49,7 +49,7 @@ impl Demo {
         format!("{} s each, at {priority}", self.seconds)
     }
 
-    /// Runs it once.
+    /// Runs the demo once.
     ///
     /// # Errors
     /// If it cannot be started, fails, or prints another report than expected.

@@ -122,7 +122,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The fastest of several runs, which must all have done the same.
+/// The fastest of several runs, which must all have the same digest.
 fn best(workload: &Workload, runs: u32) -> Result<Measured, Box<dyn std::error::Error>> {
     let mut best = ours::run(workload)?;
     for _ in 1..runs {

@@ -19,7 +19,7 @@ fn folder() -> PathBuf {
 /// The scenario of a file with `assignments`.
 ///
 /// # Errors
-/// What cannot be read, or the first mistake.
+/// If the file cannot be read or has mistakes; the error names the first one.
 pub fn load(file: &str, assignments: &[String]) -> Result<Scenario, String> {
     let read = |path: &Path| {
         std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))

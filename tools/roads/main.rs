@@ -1,4 +1,5 @@
-//! Runs several congestion controls over links with the behaviour of real roads: `cargo xtask roads`.
+//! Runs several congestion controls over roads, which are links that behave like real ones: `cargo
+//! xtask roads`.
 //!
 //! The roads are the variants of two scenarios, one link or two at a time. Every system under test runs over each of
 //! them with each seed, in virtual time, so the table is the same on every machine. docs/roads.md tells how to read it.

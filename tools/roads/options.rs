@@ -43,7 +43,7 @@ impl Options {
     /// Reads the arguments; none if they ask for help.
     ///
     /// # Errors
-    /// Says what was given and what is allowed.
+    /// The error says what was given and what is allowed.
     pub fn read(arguments: &[String]) -> Result<Option<Options>, String> {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let mut options = Options {

@@ -35,7 +35,8 @@ pub struct Row {
 /// Reads the roads that `options` asks for, and everything that runs over them.
 ///
 /// # Errors
-/// Names that no road or policy has, and what else is wrong with the scenarios or the settings.
+/// If there is no road or policy of a given name, or the scenarios or the settings have other
+/// mistakes.
 pub fn prepare(options: &Options) -> Result<Vec<Trial>, String> {
     let mut known = Vec::new();
     let mut trials = Vec::new();
@@ -104,11 +105,11 @@ fn road_trials(
     Ok(())
 }
 
-/// Runs everything; rows come in the order of the trials, whatever ends first. Progress goes to the standard error
-/// stream.
+/// Runs all trials; the rows are in the order of the trials, not in the order in which they end.
+/// Progress goes to the standard error stream.
 ///
 /// # Errors
-/// Names the first run that failed.
+/// The error names the first run that failed.
 pub fn all(trials: Vec<Trial>, options: &Options) -> Result<Vec<Row>, String> {
     let seeds = options.seeds as usize;
     let outcomes = workers::map(trials.len() * seeds, options.jobs, |index| {

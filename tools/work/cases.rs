@@ -32,7 +32,7 @@ pub struct Case {
     pub like: &'static str,
     /// How many of the packets are counted.
     pub packets: u32,
-    /// Makes everything ready.
+    /// Prepares the connection and the packets.
     pub prepare: fn() -> Prepared,
 }
 
@@ -44,7 +44,7 @@ const fn hostile(name: &'static str, prepare: fn() -> Prepared) -> Case {
     Case { name, kind: Kind::Hostile, like: DATA, packets: 2, prepare }
 }
 
-/// Packets that cost more at first, or now and then.
+/// A case whose packets cost different amounts, so that several are counted.
 const fn uneven(name: &'static str, prepare: fn() -> Prepared) -> Case {
     Case { packets: 4, ..hostile(name, prepare) }
 }
@@ -128,7 +128,8 @@ fn honest_repairs(code: Option<&str>) -> Prepared {
     after(rogue, held, |n| full([repair(0, 250, n as u32 % 5, 1220)]))
 }
 
-/// Symbols of the blocks of RaptorQ here: few, since counting every instruction of solving them takes long.
+/// Symbols of a RaptorQ block in these cases: few, because counting the instructions of solving it
+/// takes long.
 const BLOCK: u64 = 10;
 
 /// A block of full symbols of which a tenth is lost: its last packet is the one that solves it.
@@ -303,7 +304,7 @@ fn empty_pieces() -> Prepared {
 }
 
 fn datagram_flood(length: usize) -> Prepared {
-    // Nobody reads them, and the queue is full after the first few.
+    // Nobody reads the datagrams, and the queue is full after the first few.
     let packet = move |n: usize| full([source(n as u64, datagrams(LONGEST_SYMBOL, length))]);
     after(connect(None), (0..40).map(packet), move |n| packet(40 + n))
 }

@@ -13,7 +13,7 @@ use crate::prepared::Prepared;
 /// Most packets of a case.
 const PACKETS: usize = 32;
 
-/// The parameters that the peer announces: plenty of everything, and the code of its repairs.
+/// The parameters that the peer announces: large limits, and the code of its repairs.
 pub fn parameters(code: Option<&str>) -> TransportParameters {
     let mut ours = TransportConfig::default().parameters("anabranch");
     (ours.max_data, ours.max_stream_data) = (1 << 40, 1 << 40);

@@ -14,7 +14,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Packets of one path each.
+    /// Packets, each with the path that it arrives on.
     pub fn new(rogue: Rogue, packets: Vec<(u32, Vec<u8>)>) -> Self {
         Prepared { rogue, packets: packets.into(), reads: None }
     }

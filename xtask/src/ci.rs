@@ -64,7 +64,7 @@ const STEPS: &[Step] = &[
 /// Runs the chosen steps and prints their table.
 ///
 /// # Errors
-/// If the arguments make no sense. A failed step is no error here; the exit code reports it.
+/// If the arguments are wrong. A failed step is no error here; the exit code reports it.
 pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
     let Some(chosen) = choose(args)? else {
         for step in STEPS {

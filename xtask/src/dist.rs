@@ -90,8 +90,9 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     Ok(format!("{} files", made.len()))
 }
 
-/// Packs the program and all that belongs to it, as an archive, packages, an image and an installer, the last of the
-/// files returned; prints where each is and its sum, which is written beside it too.
+/// Packs the program and all that belongs to it as an archive, packages, an image and an installer.
+/// Prints where each file is and its sum, which is also written beside the file. Returns the files,
+/// the installer last.
 fn pack(
     workspace: &Workspace,
     program: &Path,

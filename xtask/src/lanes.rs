@@ -77,7 +77,7 @@ pub fn test(workspace: &Workspace) -> Result<ExitCode, String> {
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The test programs that `cargo test --no-run` tells of: those of [`LIVE`] crates, and the others.
+/// The test programs that `cargo test --no-run` lists: those of [`LIVE`] crates, and the others.
 fn lanes(workspace: &Workspace, messages: &str) -> [Vec<Test>; 2] {
     let (mut live, mut computing) = (Vec::new(), Vec::new());
     let at_once = thread::available_parallelism().map_or(1, NonZero::get).max(LIVE_AT_ONCE);

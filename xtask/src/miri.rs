@@ -1,8 +1,8 @@
 //! `cargo xtask miri`: finds undefined behaviour, and what fails on other processors, by interpreting the code.
 //!
-//! Miri runs the portable erasure kernel, which is all that processors without a vector one have, and the codecs of
-//! packets, for this processor, for ARM and for one whose bytes have the other order. It needs a nightly toolchain with
-//! the component `miri`.
+//! Miri runs the portable erasure kernel, which processors without a vector kernel use, and the
+//! codecs of packets, for this processor, for ARM and for one whose bytes have the other order. It
+//! needs a nightly toolchain with the component `miri`.
 
 use std::process::{Command, ExitCode};
 

@@ -36,8 +36,8 @@ impl From<String> for Stop {
     }
 }
 
-/// The step of `ci`. Where Python or its packages cannot be had, a developer's machine goes without;
-/// continuous integration, which sets `CI`, does not.
+/// The step of `ci`. If Python or its packages are not available, the step is skipped on a
+/// developer's machine, and fails in continuous integration, which sets `CI`.
 ///
 /// # Errors
 /// If a check fails.

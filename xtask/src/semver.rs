@@ -11,7 +11,8 @@ const MISSING: &str =
 /// `cargo xtask semver [REVISION]`: compares with the last release, or with any revision.
 ///
 /// # Errors
-/// If the tool is missing, there is nothing to compare with, or the version does not tell of a change.
+/// If the tool is missing, there is nothing to compare with, or the interface changed and the
+/// version does not say so.
 pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
     let revision = match args {
         [] => last_release(workspace).ok_or("there is no release yet: name a revision")?,

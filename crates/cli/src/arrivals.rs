@@ -4,7 +4,8 @@ use anabranch::{AcceptError, Connection, Endpoint};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// Accepts whoever is permitted. A peer that goes away in the middle of its handshake holds up no other.
+/// Accepts every permitted peer. A peer that vanishes during its handshake does not delay the
+/// others.
 pub(crate) struct Arrivals {
     endpoint: Endpoint,
     /// Handshakes under way; the endpoint bounds their number.
@@ -50,7 +51,7 @@ mod tests {
         Endpoint::bind(config, [SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]).unwrap()
     }
 
-    /// The first peer never gets the answer: nothing is forwarded to it.
+    /// The first peer never receives the server's answer, because nothing is forwarded to it.
     #[tokio::test]
     async fn a_peer_that_does_not_go_on_holds_up_no_other() {
         let server = endpoint(Permitted::Anyone);

@@ -28,7 +28,7 @@ use crate::insight::Insight;
 use crate::keys;
 use args::{BenchArgs, Side};
 
-/// Runs the side that `args` name.
+/// Runs the server, the client or the measurement of the erasure codes, as `args` say.
 ///
 /// # Errors
 /// When sockets, keys, the connection or the other side fail, or the profile does not exist.

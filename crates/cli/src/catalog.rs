@@ -42,7 +42,7 @@ fn name_of<S: serde::Serializer>(axis: &Axis, serializer: S) -> Result<S::Ok, S:
     serializer.serialize_str(axis.name())
 }
 
-/// The profile called `name`, with other policies as `settings` say.
+/// The profile called `name`, with the policies that `settings` replace.
 pub fn profile(name: &str, settings: &[Setting]) -> Result<Profile, Failure> {
     let mut profile = Profile::named(name).ok_or_else(|| {
         let known: Vec<String> = Profile::all().into_iter().map(|profile| profile.name).collect();

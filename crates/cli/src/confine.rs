@@ -34,11 +34,13 @@ pub const UNCONFINED: &str = "ANABRANCH_UNCONFINED";
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux confines commands"))]
 pub struct Needs {
-    /// Files and directories that it reads, beside those of the system. Root reads them whoever owns them.
+    /// Files and directories that it reads, beside those of the system. Root may read those of any
+    /// owner.
     pub read: Vec<PathBuf>,
-    /// Directories that it writes to. Root writes to them whoever owns them.
+    /// Directories that it writes to. Root may write to those of any owner.
     pub write: Vec<PathBuf>,
-    /// Directories in which it makes Unix sockets, and removes them. Root makes them whoever owns the directories.
+    /// Directories in which it makes and removes Unix sockets. Root may use directories of any
+    /// owner.
     pub sockets: Vec<PathBuf>,
     /// The command connects to or listens on TCP ports. Without this, it reaches only the TCP ports of name servers.
     pub tcp: bool,
@@ -47,7 +49,8 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Reads its secrets and writes to one directory, as far as they are given.
+    /// The needs of a command that reads these secrets and writes to this directory, as far as they
+    /// are given.
     pub fn files<const N: usize>(secrets: [Option<&Path>; N], write: Option<&Path>) -> Self {
         let read = secrets.into_iter().flatten().map(Path::to_owned).collect();
         Needs { read, write: write.map(Path::to_owned).into_iter().collect(), ..Needs::default() }

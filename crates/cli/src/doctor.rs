@@ -77,7 +77,7 @@ fn keep(directory: &Path, peer: &str, probed: &mut Probed) -> Result<(), Failure
     Ok(())
 }
 
-/// How the process ends.
+/// The failure if no link was answered or there is a problem.
 fn outcome(facts: &Facts, findings: &[Finding]) -> Result<(), Failure> {
     let answered = |peer: &Peer| peer.paths.iter().any(|path| path.outcome == Outcome::Answered);
     if let Some(peer) = facts.peer.as_ref().filter(|peer| !answered(peer)) {

@@ -50,7 +50,7 @@ pub fn run(args: &EmulateArgs) -> Result<ExitCode, Failure> {
         }
     }
     Emulator::check(&plan).map_err(failure)?;
-    // Before there is any thread.
+    // This must run before any thread is started.
     Emulator::prepare().map_err(failure)?;
     let title =
         format!("anabranch emulate {}, seed {}", scenario(args).unwrap_or_default(), args.seed);
@@ -71,7 +71,7 @@ pub fn run(args: &EmulateArgs) -> Result<ExitCode, Failure> {
     Ok(code(status))
 }
 
-/// The links, the paths and the events.
+/// The network to emulate: links, paths and events.
 fn network(args: &EmulateArgs) -> Result<NetworkPlan, Failure> {
     if let Some(file) = &args.scenario {
         return load_network(file, &args.settings);
@@ -177,7 +177,7 @@ impl Screen {
         match self.printed.recv_timeout(LOOK) {
             Ok(line) => self.print(&line),
             Err(RecvTimeoutError::Timeout) => {}
-            // The commands print by themselves.
+            // The commands print to this process's outputs themselves.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
         }
         let now = emulator.now();

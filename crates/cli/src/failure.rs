@@ -132,7 +132,8 @@ impl Failure {
     }
 }
 
-/// The text of an error on one line. Text from others is escaped earlier; this catches what was overlooked.
+/// The text of an error on one line. Text from peers is escaped earlier; this replaces control
+/// characters that were overlooked.
 fn one_line(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words = clean.split_whitespace().collect::<Vec<_>>().join(" ");

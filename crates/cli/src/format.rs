@@ -1,4 +1,4 @@
-//! Formats figures for people.
+//! Formats figures as people read them.
 
 use std::time::Duration;
 

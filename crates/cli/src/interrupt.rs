@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Signals are for a whole process, so that the test has its own.
+    /// A signal goes to a whole process, so the test runs in a process of its own.
     #[test]
     fn who_waits_anew_misses_no_signal() {
         let mut child = Command::new(std::env::current_exe().unwrap());

@@ -128,7 +128,7 @@ fn man(args: &args::ManArgs) -> Result<(), Failure> {
     if !directory.is_dir() {
         std::fs::create_dir(directory).map_err(cannot)?;
     }
-    // The command `help` says no more than the `--help` of each command.
+    // The command `help` gets no page: it says no more than the `--help` of each command.
     let command = help::flowing(Cli::command()).disable_help_subcommand(true);
     clap_mangen::generate_to(command, directory).map_err(cannot)?;
     let page = directory.join("anabranch.1");

@@ -18,7 +18,7 @@ const BURST: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct Limit {
     rate: Bitrate,
-    /// When everything that was let through so far is sent.
+    /// When everything that was admitted so far will have been sent at this rate.
     busy_until: Arc<Mutex<Instant>>,
 }
 
@@ -63,7 +63,7 @@ mod tests {
             }
         };
         tokio::join!(send(limit.clone(), 50), send(limit.clone(), 50));
-        // A megabyte a second; the last piece still has to be sent then.
+        // At 1 MB/s this takes 1 s, less the 10 ms in which the last piece is being sent.
         assert_eq!(begun.elapsed(), Duration::from_millis(990));
     }
 

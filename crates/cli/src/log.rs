@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// Writes what `RUST_LOG` selects to standard error. Without it nothing is logged, at no cost.
 ///
 /// # Errors
-/// When the variable makes no sense.
+/// When the variable's value is not a valid filter.
 pub fn start() -> Result<(), Failure> {
     if std::env::var_os(EnvFilter::DEFAULT_ENV).is_none_or(|filter| filter.is_empty()) {
         return Ok(());

@@ -9,8 +9,8 @@ use crate::failure::Failure;
 /// Prints `text` as it is.
 ///
 /// # Errors
-/// When standard output cannot take it, as on a full disk. A reader that went away, as `head` does,
-/// wants no more and is not an error.
+/// When standard output cannot take it, as on a full disk. It is not an error if the reader has
+/// closed the pipe, as `head` does.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

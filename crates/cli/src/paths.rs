@@ -46,7 +46,7 @@ impl fmt::Display for PathArg {
 /// Destination of a connection, and the paths to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The usual destination.
+    /// Destination of the paths that have none of their own.
     pub remote: SocketAddr,
     /// The paths to it.
     pub requests: Vec<PathRequest>,
@@ -144,8 +144,8 @@ async fn asked(
     Ok(Route { remote, requests })
 }
 
-/// The path to this machine itself, if `remote` is one of its addresses: bound to the address and
-/// not to an interface, over which nothing comes back.
+/// The path to this machine itself, if `remote` is one of its addresses. The path is bound to the
+/// address and not to an interface, because no answer would come back over the interface.
 fn itself(list: &[Interface], remote: SocketAddr) -> Option<PathRequest> {
     let interface = machine::interface_of(list, remote.ip())?;
     // A loopback interface has more addresses than it lists; the first one reaches them all.

@@ -40,8 +40,8 @@ struct Directory {
 }
 
 impl Qlogs {
-    /// Files in `directory`, which is made, named after `command`, this process and a number; none
-    /// without a directory.
+    /// Makes `directory`. The files in it are named after `command`, this process and a number.
+    /// Without a directory, nothing is recorded.
     ///
     /// # Errors
     /// When the directory cannot be made.

@@ -64,7 +64,7 @@ pub fn run(args: &ReproArgs) -> Result<(), Failure> {
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
 
-/// Why there are no verdicts.
+/// The failure to report when the runs do not lead to verdicts.
 fn refuse(failure: RunFailure, args: &ReproArgs) -> Failure {
     match (failure, &args.out) {
         (RunFailure::Cancelled, Some(dir)) => Failure::interrupted(format!(

@@ -25,8 +25,8 @@ use args::{SimArgs, SimCommand};
 /// Does what `args` say.
 ///
 /// # Errors
-/// A mistake in a scenario or a directory of other results is wrong usage; what cannot be read, run
-/// or written fails; an interruption is neither.
+/// [`Failure::Usage`] for a mistake in a scenario or a directory with other results,
+/// [`Failure::Interrupted`] if the user interrupts, and else [`Failure::Failed`].
 pub fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::Run(args) => run::run(args),

@@ -1,7 +1,8 @@
 //! `send`, `recv` and `get`: files between machines.
 //!
-//! Either side of a connection may have the files. `send` and `get` connect, or are connected to by the
-//! holder of a ticket; `recv` is connected to. The protocol is `docs/spec/transfer-0.md`.
+//! Either side of a connection may have the files. `get` connects and `recv` listens; `send`
+//! connects, or listens for the holder of a ticket or for allowed peers. The protocol is
+//! `docs/spec/transfer-0.md`.
 
 mod accounts;
 mod agreement;
@@ -189,7 +190,8 @@ async fn connecting(
         let route = paths::to_addresses(&ticket.addresses, &args.paths).await?;
         let (key, peer) = (ticket.holder(), ticket.peer);
         let secrets = Secrets { key, shared: [(peer, ticket.preshared())].into() };
-        // The maker's clock decides; this machine's only says when to give up.
+        // The clock of the ticket's maker decides when it expires. This machine's clock only
+        // decides when to give up.
         let left = Duration::from_secs(ticket.expires.saturating_sub(listen::wall_clock()));
         let patience = args.patience.unwrap_or(PATIENCE.max(left));
         return Ok(Some(Connecting { secrets, peer, route, patience }));
@@ -213,7 +215,7 @@ fn needs(insight: &Insight, key: Option<&Path>, common: &CommonArgs) -> Needs {
     Needs::files([key, common.preshared_key.as_deref()], insight.directory())
 }
 
-/// Gives up what is not needed, and runs `work` to its end on a runtime of its own.
+/// Drops the privileges that are not needed, and runs `work` to its end on a runtime of its own.
 fn on_runtime(
     insight: &Insight,
     needs: &Needs,

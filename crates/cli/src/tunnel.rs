@@ -45,9 +45,10 @@ const SCHEDULE: Schedule = Schedule {
     longest: Duration::from_millis(600),
     give_up: Duration::from_secs(30),
 };
-/// Most connections with one peer. It needs one; crashes leave others behind for a while.
+/// Most connections with one peer. A peer needs one, but after a crash its old ones stay for a
+/// while.
 const MAX_PER_PEER: usize = 32;
-/// Silence of a peer that is worth telling.
+/// Silence of a peer after which it is reported.
 const SILENCE: Duration = Duration::from_secs(1);
 /// Time to tell peers that this side ends.
 const FAREWELL: Duration = Duration::from_secs(1);

@@ -39,7 +39,7 @@ impl FromStr for Memory {
     }
 }
 
-/// Port of `serve` unless it is named.
+/// Port of `serve` if none is given.
 const PORT: u16 = 4433;
 
 /// An address of this machine with its port.

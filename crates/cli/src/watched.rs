@@ -1,4 +1,4 @@
-//! Paths as a person watches them: their rates over the last seconds, and their state.
+//! What is shown of the paths: their rates over the last seconds, and their states.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -17,9 +17,9 @@ const NAME: usize = 16;
 /// Direction of the data that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From here.
+    /// From this side to the peer.
     Sending,
-    /// To here.
+    /// From the peer to this side.
     Receiving,
 }
 
@@ -135,7 +135,7 @@ impl Recent {
     }
 }
 
-/// `wan0 18.9 Mb/s 67 %, wan1 down`: for lines that stay.
+/// `wan0 18.9 Mb/s 67 %, wan1 down`: for lines that are not redrawn.
 pub fn inline(paths: &[Watched]) -> String {
     let one = |path: &Watched| match path.state {
         PathStatus::Down => format!("{} down", path.name),

@@ -101,7 +101,7 @@ fn a_bitrate_bounds_what_is_sent() {
     let report = json(&anabranch(line).succeeded());
     for direction in ["upload", "download"] {
         let sent = &report["end"][direction]["sent"];
-        // Half a megabyte, and a piece.
+        // At most half a megabyte and one piece are sent.
         assert!((100_000..=530_000).contains(&sent["bytes"].as_u64().unwrap()), "{sent}");
     }
 }
@@ -119,7 +119,7 @@ fn the_first_seconds_can_be_left_out() {
     assert_eq!(counted[0]["sum"]["start"], 0.0);
     let download = &report["end"]["download"];
     let (sent, received) = (&download["sent"], &download["received"]);
-    // A quarter of a megabyte; with what was left out it would be three quarters.
+    // About a quarter of a megabyte is counted; with the omitted time it would be three quarters.
     assert!(sent["bytes"].as_u64().unwrap() <= 320_000, "{sent}");
     assert!(received["bytes"].as_u64().unwrap() <= 450_000, "{received}");
     assert!(sent["seconds"].as_f64().unwrap() < 0.75, "{sent}");
@@ -194,7 +194,8 @@ fn a_measurement_shows_its_totals() {
     assert!(text.contains("this side to the other: ") && text.contains("on the wire"), "{text}");
 }
 
-/// The seed decides which symbols are lost, so that all but the speeds is the same each time.
+/// The seed decides which symbols are lost, so that everything but the speeds is the same each
+/// time.
 #[test]
 fn codes_are_measured_side_by_side() {
     let line = "bench codes --sources 20,600 --symbol 64 --loss 10%,50% --blocks 20 --json";

@@ -181,7 +181,7 @@ fn a_full_disk_is_reported() {
     let output = command.arg("policies").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("standard output"));
-    // The device must survive: it is not a file to be replaced.
+    // The device must not be replaced by a file.
     let run = anabranch("demo --time 1 --record /dev/full");
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     assert!(run.stderr.contains("/dev/full"), "{}", run.stderr);

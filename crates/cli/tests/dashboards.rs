@@ -1,4 +1,4 @@
-//! The dashboard and the alert rules of `packaging/` ask for figures that the program tells.
+//! The dashboard and the alert rules in `packaging/` use only metrics that the program exports.
 
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/tunnel.rs"]

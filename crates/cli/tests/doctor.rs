@@ -96,7 +96,7 @@ fn a_peer_on_loopback_is_measured() {
         measured["rtt_min_ms"].as_f64().unwrap() <= measured["rtt_median_ms"].as_f64().unwrap()
     );
     assert_eq!(severity(&report, "ecn", "lo"), "ok");
-    // The measuring server takes packets of a fixed size only, which is no fault of the link.
+    // The measuring server accepts packets of a fixed size only, so the link is not to blame.
     assert_eq!(severity(&report, "mtu", "lo"), "ok");
     assert_eq!((&measured["mtu"], &measured["mtu_limit"]), (&1480.into(), &1480.into()));
     assert!(measured["load"]["mbps"].as_f64().unwrap() > 0.0, "{measured}");
@@ -114,8 +114,9 @@ fn a_port_without_a_listener_is_told() {
     assert_eq!(severity(&report, "answer", "peer"), "problem");
 }
 
-/// Every link goes through a relay of its own, as routers would treat it: the second loses a tenth, the
-/// third nothing but marks. The fourth is silent; the first is left as it is.
+/// Every link goes through a relay of its own, as routers would treat it: the second loses a tenth
+/// of the packets, the third removes congestion marks, the fourth drops everything, and the first
+/// changes nothing.
 #[test]
 fn links_are_told_apart() {
     let Some(lab) = Lab::new("doc", 4, 50) else { return };

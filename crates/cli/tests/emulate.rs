@@ -143,7 +143,8 @@ fn the_command_says_how_it_ends() {
     }
     let (code, _, errors) = run(PATH, &["--quiet", "--", "/no/such/program"]);
     assert_eq!((code, errors.lines().count()), (Some(127), 1), "{errors}");
-    // The server alone, and standard output as the command wrote it.
+    // A server without a client decides the exit code, and its standard output is passed on
+    // unchanged.
     let (code, out, _) = run(PATH, &["--server", "echo here; exit 3"]);
     assert_eq!((code, out.as_str()), (Some(3), "here\n"));
 }
@@ -243,7 +244,7 @@ fn a_transfer_uses_two_emulated_links() {
         let links = report["links"].as_array().unwrap();
         for (link, name) in links.iter().zip(["lte", "lte.reverse", "sat", "sat.reverse"]) {
             assert_eq!(link["name"], name);
-            // Acknowledgements may all come back over one of them.
+            // All acknowledgements may come back over one of the two links.
             let least = if name.ends_with("reverse") { 100 } else { 500_000 };
             assert!(link["bytes_delivered"].as_u64().unwrap() > least, "{locals:?}: {report}");
         }
@@ -274,17 +275,17 @@ fn ordinary_programs_cross_the_links() {
     let count = |key: &str| back[key].as_u64().unwrap();
     assert!(count("bytes_delivered") > 400_000, "{report}");
     let left = count("packets_delivered") + count("lost_random") + count("dropped_full");
-    // After 500 kB at 10 Mb/s, a third of a second at the least.
+    // 500 kB at 10 Mb/s take at least a third of a second.
     assert!(report["seconds"].as_f64().unwrap() > 0.33, "{report}");
     let (packets, comments) = packets_of(&fs::read(capture).unwrap());
     assert_eq!(packets as u64, left);
     assert_eq!(comments as u64, left - count("packets_delivered"));
 }
 
-/// Two paths, and how late packets may be where only their contents matter.
+/// Options for two paths. The lateness limit is large, because only the contents of packets matter.
 const TWO: &str = "--late 1s --path name=lte,rate=12mbit,delay=20ms,loss=1% --path name=sat,rate=8mbit,delay=30ms";
 
-/// A file of so many bytes, none like the next.
+/// Writes a file of `length` pseudo-random bytes, and returns them.
 fn file(path: &Path, length: u32) -> Vec<u8> {
     let bytes: Vec<u8> = (0..length).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     fs::write(path, &bytes).unwrap();
@@ -308,7 +309,7 @@ fn a_file_is_sent_with_a_ticket_over_all_links() {
     let directory = tempfile::tempdir().unwrap();
     let (at, sent) = (directory.path().display(), file(&directory.path().join("big"), 3_000_000));
     let server = format!("cd {at} && exec {PROGRAM} recv --yes --out got > ticket");
-    // The ticket is there in full once its line has an end.
+    // The ticket is complete once the end of its line has been written.
     let client = format!(
         "cd {at}; while [ $(wc -l < ticket) -lt 1 ]; do sleep 0.1; done; {PROGRAM} send big $(cat ticket)"
     );

@@ -104,7 +104,8 @@ async fn a_peer_has_60_lines_a_minute() {
     serving.has_said_60_lines();
 }
 
-/// The limit of lines of a receiver: each connection ends without a transfer, which is told.
+/// The receiver's limit of lines. Each connection here ends without a transfer, and a line reports
+/// that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sender_has_60_lines_a_minute() {
     let (receiver, endpoint) = Serving::start("recv");
@@ -117,7 +118,8 @@ async fn a_sender_has_60_lines_a_minute() {
     receiver.has_said_60_lines();
 }
 
-/// The limit of lines of a server of measurements, whose clients ask for something else.
+/// The limit of lines of `bench server`. Its clients send something that is not a request of
+/// `bench`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_a_measurement_have_60_lines_a_minute() {
     let (server, endpoint) = Serving::start("bench server");
@@ -142,7 +144,7 @@ async fn a_peer_of_serve_has_32_connections() {
     server.connect(&endpoint).await;
 }
 
-/// Further connections are accepted only to be told so, and closed.
+/// Further connections are accepted only to tell the peer the reason, and are then closed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sender_has_16_transfers_at_a_time() {
     let (receiver, endpoint) = Serving::start("recv");

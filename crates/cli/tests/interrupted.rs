@@ -1,4 +1,4 @@
-//! Ctrl-C ends commands that only wait at once, and lets others report what they measured.
+//! Ctrl-C ends a command at once if it only waits. Other commands first report what they measured.
 
 #[path = "common/interrupt.rs"]
 mod interrupt;

@@ -44,7 +44,7 @@ impl Transfer {
         Transfer { send, recv, source, out }
     }
 
-    /// Waits for its end, and checks what arrived.
+    /// Waits until the transfer ends, and checks what arrived.
     fn finish(self) {
         self.send.succeeded("send");
         self.recv.succeeded("recv");
@@ -69,7 +69,7 @@ fn a_link_is_unplugged_and_plugged_in_again() {
         let alone = lab.moved(1);
         lab.wait_until_moved(1, alone + 3 * MEGABYTE);
         lab.plug(2);
-        // In use again within two seconds of its return.
+        // The aim: the link is in use again within two seconds of its return.
         lab.wait_until_moved_aiming_at(2, MEGABYTE, Duration::from_secs(2));
     });
 }
@@ -77,7 +77,7 @@ fn a_link_is_unplugged_and_plugged_in_again() {
 #[test]
 fn a_link_gets_another_address() {
     let Some(lab) = Lab::new("addr", 2, 80) else { return };
-    // Long enough for the change on a busy machine.
+    // The transfer is long enough for the change on a busy machine.
     send_during(&lab, 160 * MEGABYTE, &[], |lab| {
         lab.wait_until_moved(2, MEGABYTE);
         lab.readdress(2, 77);
@@ -130,8 +130,8 @@ fn a_link_is_dark_for_25_seconds_under_profile_ptcp() {
     println!(
         "delivery paused for {pause:?} at most while a link was dark, the machine for {stall:?}"
     );
-    // A probe timeout of the dark link, which is idle but for a queue of 30 ms at most, and two round trips of the other
-    // are 200 ms. 250 ms more are allowed, and any of four processes may be kept waiting.
+    // A probe timeout of the dark link, whose queue is 30 ms at most, and two round trips of the
+    // other link take 200 ms. 250 ms more are allowed, and each of four processes may be stalled.
     let most = Duration::from_millis(450) + 4 * stall;
     assert!(pause < most, "{pause:?}, and {most:?} are allowed");
     lab.unsilence(2);
@@ -251,10 +251,11 @@ fn a_forwarded_connection_survives_its_links() {
     );
 }
 
-/// An event once this many bytes have come back.
+/// A number of bytes, and an action to take once that many have come back.
 type Trouble<'a> = (usize, &'a (dyn Fn() + Sync));
 
-/// Sends 20 MB through a forward to a server that gives them back, amid trouble.
+/// Sends 20 MB through a forward to a server that sends them back, and causes the `troubles`
+/// meanwhile.
 fn echo_during(lab: &Lab, troubles: Vec<Trouble<'_>>) {
     let (server_key, server) = lab.key("server");
     let (client_key, client) = lab.key("client");

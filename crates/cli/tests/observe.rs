@@ -104,7 +104,7 @@ fn a_refused_handshake_is_told() {
     let doctor = ["doctor", address, "--peer", &public, "--json"];
     let ran = Command::new(env!("CARGO_BIN_EXE_anabranch")).args(doctor).output().unwrap();
     assert_eq!(ran.status.code(), Some(3));
-    // Root is told before that it is root.
+    // If the test runs as root, an earlier line warns about that.
     let told = lines.find(|line| line.contains("handshake refused")).unwrap();
     assert!(told.contains("NotPermitted"), "{told}");
     child.kill().unwrap();

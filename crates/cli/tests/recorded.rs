@@ -1,5 +1,5 @@
-//! `doctor --load --trace`: a link whose law is known is recorded through a relay, and what was recorded behaves as the
-//! link itself does, in the simulator and, as root, in the emulator.
+//! `doctor --load --trace`: a link with known rate, delay and loss is recorded through a relay. The
+//! recording behaves as the link itself does, in the simulator and, as root, in the emulator.
 #![cfg(target_os = "linux")]
 
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
@@ -19,13 +19,14 @@ use server::Server;
 
 /// Largest relative deviation of a figure of the recording from the link's own.
 const TOLERANCE: f64 = 0.05;
-/// Largest deviation of what a transfer gets. Where the rate moves, its controller answers small differences with
-/// larger ones: by seed alone the goodput over the original differs by some percent.
+/// Largest relative deviation of a transfer's goodput. Where the rate changes, congestion control
+/// amplifies small differences: the goodput over the original differs by some percent from seed to
+/// seed.
 const OF_GOODPUT: f64 = 0.1;
 
 /// Lateness of the relay, 99th percentile, up to which its links are those that were asked for.
 const PUNCTUAL: Duration = Duration::from_millis(2);
-/// Loads of a link until one of them is punctual.
+/// Most attempts to fill a link until the relay is punctual.
 const LOADS: usize = 6;
 
 fn json(text: &str) -> Value {
@@ -126,7 +127,7 @@ fn a_policer_is_recorded_by_what_it_lets_through() {
     }
 }
 
-/// `--load` tells what a transfer gets, also where losses are no congestion.
+/// `--load` measures what a transfer would get, even if losses are not caused by congestion.
 ///
 /// A load counts only if the relay sent packets on in time. Where the machine keeps it waiting, packets are delayed as by a
 /// queue, and a controller rightly takes the losses of that moment for congestion.
@@ -143,7 +144,7 @@ fn a_lossy_link_is_filled_as_a_transfer_fills_it() {
         let stats = relay.stats();
         let late = Lateness::merged(stats.paths[0].routes.iter().map(|route| &route.lateness));
         if late.quantile(0.99) <= PUNCTUAL {
-            // 98 % of the link arrive.
+            // 98 % of the link's rate arrive.
             close("rate, Mb/s", load["mbps"].as_f64().unwrap(), 19.6, 0.1);
             let loss = load["loss"].as_f64().unwrap();
             assert!((0.005..0.06).contains(&loss), "{report:#}");

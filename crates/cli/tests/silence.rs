@@ -1,5 +1,5 @@
-//! An endpoint sends no byte to anyone who does not know its public key, over real sockets: neither idle, nor under
-//! load, when it sends cookies to those who know the key.
+//! Over real sockets, an endpoint sends no byte to anyone who does not know its public key. This
+//! holds for an idle endpoint, and for a loaded one, which sends cookies to those who know the key.
 #![cfg(target_os = "linux")]
 
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
@@ -34,7 +34,7 @@ fn socket() -> UdpSocket {
     socket
 }
 
-/// A true first message of a new peer, for the endpoint with the key `to`.
+/// A valid first message of a new peer, for the endpoint with the key `to`.
 fn initiation(to: &PublicKey) -> Vec<u8> {
     let mut crypto = NoiseCrypto::new(SecretKey::generate().unwrap()).unwrap();
     let mut payload = 1_u64.to_be_bytes().to_vec();
@@ -47,7 +47,8 @@ fn initiation(to: &PublicKey) -> Vec<u8> {
     bytes
 }
 
-/// Messages of somebody who knows everything but the key, and has heard these packets of others.
+/// Messages of an attacker who knows everything but the key, and has captured these packets of
+/// others.
 fn probes(heard: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut probes = vec![vec![], vec![0], b"anabranch".to_vec(), vec![0xff; 1200]];
     let mut rng = Rng::new(1);
@@ -75,8 +76,8 @@ fn probes(heard: &[Vec<u8>]) -> Vec<Vec<u8>> {
     probes
 }
 
-/// Sends first messages that know the key until one is answered with `kind`; all that was sent to the
-/// endpoint before has been read then.
+/// Sends first messages made with the right key until one is answered with `kind`. By then the
+/// endpoint has read all that was sent to it before.
 fn answered(knower: &UdpSocket, server: SocketAddr, key: &PublicKey, kind: u8) {
     for _ in 0..PATIENCE {
         knower.send_to(&initiation(key), server).unwrap();
@@ -88,17 +89,18 @@ fn answered(knower: &UdpSocket, server: SocketAddr, key: &PublicKey, kind: u8) {
     panic!("who knows the key is not answered");
 }
 
-/// A stranger's probes are not answered, and those of one who knows the key are.
+/// Checks that a stranger's probes are not answered, and that messages made with the right key are.
 fn is_silent(server: SocketAddr, key: &str, heard: &[Vec<u8>]) {
     let key = key.parse::<PublicKey>().unwrap();
     let (stranger, knower) = (socket(), socket());
-    // At rest first; then the endpoint asks everybody of this address for cookies.
+    // In the first round the endpoint is idle. In the second, it asks everybody at this address for
+    // cookies.
     for _ in 0..2 {
         for some in probes(heard).chunks(64) {
             for probe in some {
                 stranger.send_to(probe, server).unwrap();
             }
-            // Few enough at a time to be all read.
+            // The batches are small enough for the endpoint to read them all.
             std::thread::sleep(Duration::from_millis(2));
         }
         answered(&knower, server, &key, COOKIE_REPLY);

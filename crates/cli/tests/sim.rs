@@ -104,7 +104,7 @@ fn parts_that_are_merged_are_the_same_bytes() {
         let said = bench.run(&format!("--seeds 4 --shard {part}/7"), &format!("part-{part}"));
         assert!(said.succeeded().contains("finished in"));
     }
-    // In any order, and from parts that overlap.
+    // Parts may be merged in any order, and may overlap.
     let again = bench.run("--seeds 3-4 --shard 1/1", "part-8").succeeded();
     assert!(again.contains("loss = 2%"), "one part of one is all there is: {again}");
     let merged = bench.path("merged");

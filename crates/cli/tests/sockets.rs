@@ -16,7 +16,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use processes::{PATIENCE, PROGRAM, Running, key, run, serving};
 
-/// A socket that gives back what it reads.
+/// A socket that sends back all that it reads.
 fn echo(path: &Path) {
     let listener = UnixListener::bind(path).unwrap();
     std::thread::spawn(move || {
@@ -110,7 +110,7 @@ fn after_a_crash_the_same_sockets_work_again() {
     let args = [&args[..], &["--json"]].concat();
     let first = Running::start(&args);
     server.wait_for("listening", "address");
-    // The second of two at a time is told what to do.
+    // The second of two simultaneous clients is told what to do.
     let second = run(&args);
     let told = String::from_utf8(second.stderr).unwrap();
     assert!(second.status.code() == Some(1) && told.contains("stop that program"), "{told}");

@@ -51,7 +51,7 @@ impl Proxy {
     /// Sends a request after the greeting; returns the connection and the number in the reply.
     fn request(&self, request: &[u8]) -> (TcpStream, u8) {
         let mut tcp = self.connect();
-        // At once, as hasty clients do.
+        // The request is sent before the answer to the greeting, as some clients do.
         tcp.write_all(&[&GREETING[..], request].concat()).unwrap();
         let mut answer = [0; 12];
         tcp.read_exact(&mut answer).unwrap();
@@ -60,7 +60,8 @@ impl Proxy {
         (tcp, answer[3])
     }
 
-    /// Bytes go to the target and come back, after this side's end as well.
+    /// Checks that bytes go to the target and come back, even after this side has ended its
+    /// direction.
     fn carries(&self, request: &[u8]) {
         let (mut tcp, reply) = self.request(request);
         assert_eq!(reply, 0);
@@ -69,7 +70,8 @@ impl Proxy {
         assert_eq!(rest(tcp), b"there and back");
     }
 
-    /// The request is refused with this number, and the connection ends in order.
+    /// Checks that the request is refused with this number, and that the connection ends without a
+    /// reset.
     fn refuses(&self, request: &[u8], number: u8) {
         let (tcp, reply) = self.request(request);
         assert_eq!((reply, rest(tcp)), (number, Vec::new()), "{request:?}");
@@ -210,7 +212,7 @@ fn a_thousand_connections_do_not_wait_for_one_another() {
         tcp.read_exact(&mut answer).unwrap();
         assert_eq!(answer[3], 0);
     }
-    // The last first, since no order is kept.
+    // The newest connection comes first, since the order must not matter.
     for (n, tcp) in open.iter_mut().enumerate().rev() {
         let number = (n as u32).to_be_bytes();
         tcp.write_all(&number).unwrap();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tunnel::{PATIENCE, Running, free_port, get, serving};
 
 const ASSOCIATE: [u8; 13] = [5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
-/// Time in which something that must not come would.
+/// Time within which a datagram that must not come would arrive.
 const WAIT: Duration = Duration::from_millis(500);
 
 /// A server, and a client of it that accepts SOCKS clients.
@@ -147,7 +147,7 @@ fn datagrams_go_where_each_says_and_answers_say_whence() {
                 let datagram = to_ipv4(port, &payload);
                 assert_eq!(association.asked(&datagram), datagram);
             }
-            // Resolved at the far end.
+            // The name is resolved at the far end.
             let named = to_name("localhost", ports[0], &[from, n]);
             assert_eq!(association.asked(&named), named);
         }
@@ -241,7 +241,8 @@ fn the_server_permits_targets_as_for_other_datagrams() {
     drop(proxy.server);
 }
 
-/// Many targets: the one that has been silent longest makes room, and comes again.
+/// If there are too many targets, the flow that has been silent longest makes room. It works again
+/// later.
 #[test]
 fn more_targets_than_may_be_take_turns() {
     let proxy = Proxy::start("loopback");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Turns of a tenth of a second in which the other side has to show.
+/// Checks, a tenth of a second apart, within which the other side has to appear.
 const TURNS: u32 = 300;
 
 fn anabranch(place: &Path, args: &[&str]) -> Command {
@@ -90,7 +90,8 @@ fn what_runs_tells_of_its_peers_by_name() {
     assert_eq!(place.join("anabranch").read_dir().unwrap().count(), 0);
 }
 
-/// Several ask at once where killed commands have left their sockets: whoever comes second finds them gone.
+/// Several `status` run at once where killed commands have left sockets. The later ones find these
+/// gone, and report nothing about them.
 #[test]
 fn who_asks_at_once_with_others_is_not_told_of_what_they_removed() {
     let directory = tempfile::tempdir().unwrap();
@@ -107,8 +108,8 @@ fn who_asks_at_once_with_others_is_not_told_of_what_they_removed() {
     }
 }
 
-/// A process that has been taken over answers root's question too: what it says must not reach the terminal as it is, and
-/// it must not hold up whoever asks.
+/// A compromised process may answer the `status` of root. Its text must not reach the terminal
+/// unescaped, and it must not block `status`.
 #[test]
 fn what_an_answer_says_is_data_and_silence_ends() {
     let directory = tempfile::tempdir().unwrap();

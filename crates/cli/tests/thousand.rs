@@ -17,7 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const CONNECTIONS: usize = 1000;
 
-/// A server that gives back each byte, to this many clients.
+/// A server that sends every byte back to its client.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -97,7 +97,7 @@ fn a_thousand_connections_are_open_at_once_and_none_waits() {
         let mut tcp = TcpStream::connect(near).unwrap();
         tcp.set_read_timeout(Some(PATIENCE)).unwrap();
         let took = works(&mut tcp, number as u8);
-        // The first waits for the peers to connect.
+        // The first connection waits for the peers to connect.
         longest = longest.max(if number == 0 { Duration::ZERO } else { took });
         open.push(tcp);
     }

@@ -77,7 +77,7 @@ fn forwards_lead_both_ways_over_two_paths_and_figures_are_told() {
     assert!(query.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&query));
 }
 
-/// With the limit reached, a further connection waits until one closes, and is told of.
+/// With the limit reached, a further connection waits until one closes. An event reports the wait.
 #[test]
 fn connections_beyond_the_limit_wait_and_are_told() {
     let directory = tempfile::tempdir().unwrap();
@@ -189,7 +189,7 @@ fn a_server_that_restarts_is_found_again() {
     ]);
     let near = connect.wait_for("listening", "address");
     assert_eq!(exchange(near.as_str().unwrap(), b"one"), b"one");
-    // Ended by SIGTERM, the server tells its peer.
+    // A server that is ended by SIGTERM tells its peer.
     #[cfg(unix)]
     {
         use nix::sys::signal::{Signal, kill};
@@ -258,8 +258,8 @@ fn who_waits_for_standard_output_is_told_what_was_missing() {
     assert!(text.contains("cannot find nosuch.invalid") && text.lines().count() == 1, "{text}");
 }
 
-/// A secret shared beside the keys, as an option here and in a file there: with it the peers connect, and with
-/// another or with none they do not.
+/// A preshared secret, given as an option on one side and in a file on the other: with it the peers
+/// connect, and with another or with none they do not.
 #[test]
 fn a_shared_secret_lets_in_who_has_it() {
     let directory = tempfile::tempdir().unwrap();

@@ -83,7 +83,7 @@ fn datagrams_lead_there_and_back_and_are_counted() {
             assert!(figure(metrics, &format!("anabranch_udp_bytes_total{{{label}}}")) >= 400);
         }
     }
-    // Longer than any packet.
+    // The datagram is longer than any packet.
     assert_eq!(asked(&one, &[7; 5000]), [7; 5000]);
 }
 

@@ -32,7 +32,7 @@ fn units_are_right_and_leave_little_open() {
         let Some(verified) = systemd_analyze(&["verify", "--man=no"], &path) else { return };
         let said = String::from_utf8_lossy(&verified.stderr).into_owned();
         assert!(verified.status.success() && !said.contains(unit), "{said}");
-        // Exposure of 15 of 100 at most: what remains open is the network.
+        // The exposure may be 15 of 100 at most; access to the network accounts for it.
         let words = ["security", "--offline=true", "--threshold=15"];
         let Some(judged) = systemd_analyze(&words, &path) else { return };
         assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));

@@ -9,7 +9,8 @@ pub(crate) struct Clock {
     start: Instant,
 }
 
-/// Receive stamps of the kernel older than this are ignored: the wall clock may have been stepped.
+/// Kernel receive timestamps older than this are ignored, since the wall clock may have been
+/// stepped.
 const OLDEST_STAMP: Duration = Duration::from_millis(100);
 
 #[allow(clippy::disallowed_methods, reason = "real time is this crate's purpose")]
@@ -22,7 +23,7 @@ impl Clock {
         Time::ZERO + self.start.elapsed()
     }
 
-    /// This instant on both clocks, to place kernel receive stamps.
+    /// Reads both clocks, so that kernel receive timestamps can be converted to relay time.
     pub(crate) fn reading(&self) -> Reading {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Reading { now: self.now(), wall }
@@ -33,15 +34,16 @@ impl Clock {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) now: Time,
-    /// Since the Unix epoch.
+    /// Wall-clock time since the Unix epoch.
     pub(crate) wall: Duration,
 }
 
 impl Reading {
-    /// When a datagram stamped `stamp` (since the Unix epoch) by the kernel arrived. Without a
-    /// plausible stamp it arrived now.
+    /// When a datagram with the kernel receive timestamp `stamp` (since the Unix epoch) arrived. If
+    /// the timestamp is missing, in the future or older than 100 ms, the datagram counts as
+    /// arriving now.
     ///
-    /// A link fed by these times does not notice that the relay's thread was late to read.
+    /// With these arrival times, links do not notice when the relay's thread reads a socket late.
     pub(crate) fn arrival(&self, stamp: Option<Duration>) -> Time {
         match stamp.and_then(|stamp| self.wall.checked_sub(stamp)) {
             Some(age) if age <= OLDEST_STAMP => self.now - age,

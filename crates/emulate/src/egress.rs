@@ -6,19 +6,19 @@ use quinn_udp::{EcnCodepoint, Transmit};
 
 use crate::socket::Socket;
 
-/// Sends datagrams that are due together with few system calls: a run of equal size and codepoint
-/// goes out as one segmented buffer (GSO) where the kernel can.
+/// Sends datagrams that are due together with few system calls: a run of datagrams with equal size
+/// and ECN codepoint goes out as one segmented buffer (GSO) if the kernel supports it.
 #[derive(Debug)]
 pub(crate) struct Egress {
     buffer: Vec<u8>,
     segment: usize,
     count: usize,
     ecn: Ecn,
-    /// The run ended with a shorter datagram, which must be its last.
+    /// Whether the run ends with a shorter datagram, after which none can be added.
     closed: bool,
 }
 
-/// A segmented buffer must fit into one IPv4 datagram's length field.
+/// Longest run, bytes: the length field of an IPv4 header must be able to hold it.
 const MAX_RUN_BYTES: usize = 65_000;
 
 impl Egress {
@@ -32,8 +32,8 @@ impl Egress {
         }
     }
 
-    /// Adds a datagram to the run, sending the run first if it does not fit. Returns how many
-    /// datagrams could not be sent.
+    /// Adds a datagram to the run. If the datagram does not fit, the run is sent first. Returns how
+    /// many datagrams could not be sent.
     pub(crate) fn push(
         &mut self,
         socket: &Socket,
@@ -89,7 +89,8 @@ impl Egress {
         socket.state.try_send(socket.as_ref(), &transmit)
     }
 
-    /// One system call per datagram, for kernels or routes that refuse segmented buffers.
+    /// Sends the run with one system call per datagram, for kernels or routes that refuse segmented
+    /// buffers.
     fn send_singly(&self, socket: &Socket, to: SocketAddr) -> u64 {
         let singles = self.buffer.chunks(self.segment.max(1));
         singles.map(|datagram| u64::from(self.send(socket, to, datagram).is_err())).sum()

@@ -1,18 +1,20 @@
 use core::time::Duration;
 
-/// The steps of a histogram. Values beyond the last step are counted together; of these only the largest is known.
+/// The steps (buckets) of a histogram. Values beyond the last step are counted together, and only
+/// the largest of them is kept.
 pub trait Steps {
     /// Number of steps.
     const COUNT: usize;
 
-    /// The step that a value belongs to, from 0; [`Steps::COUNT`] or more if it is beyond the last.
+    /// Index of the step that a value in microseconds belongs to, from 0; [`Steps::COUNT`] or more
+    /// if the value is beyond the last step.
     fn index(micros: u64) -> u64;
 
-    /// The least value, in microseconds, that is above step `index`.
+    /// Upper edge of step `index`: the least value, in microseconds, that is above the step.
     fn edge(index: u64) -> u64;
 }
 
-/// How often durations occurred, in constant memory.
+/// Counts how often durations occurred, in constant memory.
 #[derive(Debug)]
 pub struct Histogram<S> {
     /// Counts, one per step, and one for values beyond the last.
@@ -54,18 +56,19 @@ impl<S: Steps> Histogram<S> {
         }
     }
 
-    /// Values recorded.
+    /// Number of values recorded.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The largest value; zero before the first.
+    /// The largest value recorded; zero if there is none.
     pub fn max(&self) -> Duration {
         self.max
     }
 
-    /// The upper edge of the step that holds the share `q` (in `[0, 1]`) of the values, the least ones first, or the
-    /// largest value if that is less; zero before the first.
+    /// An upper bound on the `q` quantile of the values, where `q` is in `[0, 1]`: the upper edge
+    /// of the step that the quantile falls in, or the largest value if that is less. Zero if no
+    /// value was recorded.
     pub fn quantile(&self, q: f64) -> Duration {
         let rank = (self.count as f64 * q.clamp(0.0, 1.0)).ceil() as u64;
         let mut seen = 0;

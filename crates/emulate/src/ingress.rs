@@ -23,9 +23,9 @@ pub(crate) struct Received<'a> {
     pub(crate) stamp: Option<Duration>,
 }
 
-/// Buffers filled by one system call.
+/// Most buffers that one system call fills.
 const BATCH: usize = 8;
-/// Size of each; the kernel never joins more than this into one.
+/// Size of each buffer; the kernel never joins more bytes than this into one buffer.
 const BUFFER_BYTES: usize = 1 << 16;
 
 impl Ingress {
@@ -33,11 +33,11 @@ impl Ingress {
         Ingress { memory: vec![0; BATCH * BUFFER_BYTES].into() }
     }
 
-    /// Reads what is there, at most one system call's worth, and passes on each datagram. What the
-    /// kernel had joined (GRO) is taken apart first. Returns whether more may be waiting.
+    /// Reads the datagrams that one system call returns and passes each to `sink`. Datagrams that
+    /// the kernel has joined (GRO) are split first. Returns whether more may be waiting.
     ///
     /// # Errors
-    /// When the socket fails for another reason than being empty.
+    /// When reading fails for a reason other than an empty socket or a transient error.
     pub(crate) fn receive(
         &mut self,
         socket: &Socket,
@@ -71,7 +71,8 @@ impl Ingress {
     }
 }
 
-/// Errors that say nothing about the socket itself.
+/// Whether the socket can still be used after this error: it was empty, the call was interrupted,
+/// or an earlier datagram was refused.
 fn is_transient(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, Interrupted, WouldBlock};
     matches!(kind, WouldBlock | Interrupted | ConnectionRefused | ConnectionReset)

@@ -12,7 +12,7 @@ impl Joined {
         Ok(Joined(Some(Builder::new().name(format!("anabranch-{name}")).spawn(work)?)))
     }
 
-    /// Whether the thread has not ended yet.
+    /// Whether the thread still runs.
     pub(crate) fn is_running(&self) -> bool {
         self.0.as_ref().is_some_and(|thread| !thread.is_finished())
     }

@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use crate::histogram::{Histogram, Steps};
 
-/// How long after its due time the relay sent each datagram on.
+/// How long after their due times the relay sent datagrams on.
 ///
-/// Kept in a histogram of 10 µs steps up to 10 ms, so memory is constant; beyond that only the
-/// largest value is known.
+/// The values are kept in a histogram of 10 µs steps up to 10 ms, so memory is constant. Of values
+/// beyond 10 ms only the number and the largest are known.
 #[derive(Clone, Debug)]
 pub struct Lateness(Histogram<Equal>);
 
@@ -43,7 +43,7 @@ impl Lateness {
         all
     }
 
-    /// Datagrams sent on.
+    /// Number of datagrams sent on.
     pub fn count(&self) -> u64 {
         self.0.count()
     }
@@ -53,8 +53,9 @@ impl Lateness {
         self.0.max()
     }
 
-    /// An upper bound, tight to 10 µs, on the lateness of the share `q` (in `[0, 1]`) of datagrams
-    /// that were least late; zero before the first.
+    /// An upper bound on the `q` quantile of the lateness, where `q` is in `[0, 1]`. It is at most
+    /// 10 µs too high up to 10 ms, and the greatest lateness beyond. Zero if no datagram was sent
+    /// on.
     pub fn quantile(&self, q: f64) -> Duration {
         self.0.quantile(q)
     }

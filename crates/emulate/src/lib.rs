@@ -3,9 +3,9 @@
 //!
 //! A [`Relay`] stands between a sender and a receiver on this machine. For every path it offers the
 //! sender an address on loopback; datagrams sent there pass the path's forward link and reach the
-//! receiver, each path from an address of its own, and replies pass the reverse link back. The links
-//! are those of `anabranch_sim::link`, so delay, rate, queues, loss and ECN marks are the
-//! simulator's, and with the same seed so are the loss processes.
+//! receiver, each path from an address of its own, and replies pass the reverse link back. The
+//! links are those of `anabranch_sim::link`, so delay, rate, queues, loss and ECN marks follow the
+//! simulator's models, and the same seed gives the same loss processes.
 //!
 //! ```no_run
 //! use anabranch_emulate::{PathConfig, Relay};

@@ -10,18 +10,20 @@ use crate::stats::{LinkStats, RouteStats};
 use crate::tap::Tap;
 use crate::waits::Waits;
 
-/// Links, the routes that lead over them, and the packets inside.
+/// Links, the routes that lead over them, and the packets on them.
 ///
-/// The caller gives the time with every call, so what comes out, and when it is due, depends on the arrivals and
-/// the models alone. Only [`next_due`](Self::next_due) compares due times with a clock.
+/// The caller passes the time with every call, so which packets come out, and when they are due,
+/// depends only on the arrivals and the link models. Only [`next_due`](Self::next_due) compares due
+/// times with a clock.
 pub(crate) struct Network {
     links: Vec<Hop>,
     routes: Vec<Route>,
-    /// Whether a route has several links. If so, all links advance in step, since the output of one enters the next.
+    /// Whether any route has several links. If so, all links advance in step, since the output of
+    /// one link enters the next.
     chained: bool,
     /// Packets that a link has just delivered, on their way to the next link or the route's end.
     moving: Vec<Delivery<Parcel>>,
-    /// Buffers to use again; never more than were inside at once.
+    /// Packet buffers to use again; never more than there were packets inside at once.
     spare: Vec<Vec<u8>>,
     first_arrival: Option<Time>,
 }
@@ -30,7 +32,7 @@ struct Hop {
     name: String,
     tap: Option<Box<dyn Tap>>,
     link: Link<Parcel>,
-    /// The link's capacity integral at the first arrival on any link, bits.
+    /// The link's capacity integral, in bits, when the first packet arrived on any route.
     capacity_before: Option<f64>,
     waits: Waits,
 }
@@ -38,7 +40,7 @@ struct Hop {
 #[derive(Debug)]
 struct Route {
     links: Vec<usize>,
-    /// Packets out of the last link, in order of time.
+    /// Packets that the last link has delivered, in order of time.
     due: VecDeque<Delivery<Parcel>>,
     stats: RouteStats,
 }
@@ -47,10 +49,10 @@ struct Route {
 #[derive(Debug)]
 struct Parcel {
     bytes: Vec<u8>,
-    /// The codepoint with which it entered.
+    /// The ECN codepoint with which the packet entered.
     ecn: Ecn,
     route: usize,
-    /// Position on the route of the link that it is in.
+    /// Index, within the route, of the link that the packet is in.
     hop: usize,
 }
 
@@ -64,7 +66,7 @@ impl fmt::Debug for Network {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) now: Time,
-    /// Bytes on the wire.
+    /// Size on the wire, bytes.
     pub(crate) size: u32,
     pub(crate) ecn: Ecn,
     pub(crate) bytes: &'a [u8],
@@ -85,7 +87,8 @@ pub(crate) struct BadLink {
 }
 
 impl Network {
-    /// Links with their names, which are also those of their random streams, and routes as lists of links.
+    /// Makes links, which draw from random streams of their names, and routes, each given as a list
+    /// of link numbers.
     pub(crate) fn new<'a>(
         links: impl IntoIterator<Item = (String, &'a LinkConfig)>,
         routes: impl IntoIterator<Item = Vec<usize>>,
@@ -108,7 +111,7 @@ impl Network {
         })
     }
 
-    /// Lets `tap` see what leaves `link`.
+    /// Reports every packet that `link` delivers or drops to `tap`.
     #[cfg(target_os = "linux")]
     pub(crate) fn tap(&mut self, link: usize, tap: Box<dyn Tap>) {
         if let Some(hop) = self.links.get_mut(link) {
@@ -134,7 +137,8 @@ impl Network {
         self.offer(now, size, ecn, Parcel { bytes: buffer, ecn, route, hop: 0 });
     }
 
-    /// Advances every link to `now`; what a link delivers enters the next one of its route.
+    /// Advances every link to `now`. A packet that a link delivers enters the next link of its
+    /// route.
     pub(crate) fn advance(&mut self, now: Time) {
         while let Some((time, index)) = self.earliest().filter(|(time, _)| *time <= now) {
             let Network { links, moving, spare, chained, .. } = self;
@@ -158,8 +162,8 @@ impl Network {
         }
     }
 
-    /// Takes out the next packet that [`advance`](Self::advance) brought to the end of `route`, and records how late
-    /// that is at `now`.
+    /// Takes out the next packet that [`advance`](Self::advance) brought to the end of `route`, and
+    /// records how late the packet is at the time `now`.
     pub(crate) fn next_due(&mut self, route: usize, now: impl FnOnce() -> Time) -> Option<Due> {
         let route = self.routes.get_mut(route)?;
         let Delivery { time, token, ecn, .. } = route.due.pop_front()?;
@@ -179,12 +183,12 @@ impl Network {
         }
     }
 
-    /// When a link next has something to do; `Time::MAX` if no packet is inside.
+    /// Time of the next event on any link; `Time::MAX` if no packet is inside.
     pub(crate) fn next_event(&self) -> Time {
         self.earliest().map_or(Time::MAX, |(time, _)| time)
     }
 
-    /// When the first packet of all arrived.
+    /// When the first packet arrived on any route; `None` before.
     pub(crate) fn first_arrival(&self) -> Option<Time> {
         self.first_arrival
     }
@@ -194,12 +198,12 @@ impl Network {
         self.links.get(link).map_or(0.0, |hop| hop.link.capacity_integral(from, to))
     }
 
-    /// Every link at `now`.
+    /// A snapshot of every link at `now`.
     pub(crate) fn link_stats(&mut self, now: Time) -> Vec<LinkStats> {
         self.links.iter_mut().map(|hop| hop.stats(now)).collect()
     }
 
-    /// Every route.
+    /// A snapshot of every route.
     pub(crate) fn route_stats(&self) -> Vec<RouteStats> {
         self.routes.iter().map(|route| route.stats.clone()).collect()
     }
@@ -209,7 +213,8 @@ impl Network {
         self.links.iter().enumerate().filter_map(event).min()
     }
 
-    /// Lets what one link has delivered enter the next link, or leave.
+    /// Moves the packets that a link has just delivered into the next link or to the end of their
+    /// route.
     fn move_on(&mut self) {
         let mut moving = core::mem::take(&mut self.moving);
         for mut delivery in moving.drain(..) {
@@ -254,7 +259,8 @@ impl Route {
 }
 
 impl Hop {
-    /// Time to send the packets queued before the last one, which has `size` bytes. The packet being sent is left out.
+    /// Time to send the packets that are queued ahead of the last one, which has `size` bytes. The
+    /// packet on the wire is not counted.
     fn wait_of_last(&self, size: u32) -> Duration {
         let before = self.link.queue().bytes().saturating_sub(u64::from(size));
         self.link.rate().time_to_send(before)
@@ -287,7 +293,7 @@ mod tests {
         network.arrive(route, Arrival { now, size: 1_000, ecn, bytes });
     }
 
-    /// Packets that come out by `now`: route and content.
+    /// Route and content of the packets that come out by `now`.
     fn out(network: &mut Network, now: Time) -> Vec<(usize, u8)> {
         network.advance(now);
         let mut out = Vec::new();
@@ -302,12 +308,14 @@ mod tests {
 
     #[test]
     fn a_route_over_two_links_is_both_of_them_and_shares_them() {
-        // 1 ms on each wire; then 5 and 10 ms.
+        // A packet takes 1 ms to send on each link, and then 5 ms on the first and 10 ms on the
+        // second.
         let (a, b) = (config("rate=8mbit,delay=5ms"), config("rate=8mbit,delay=10ms"));
         let links = || [("a".to_owned(), &a), ("b".to_owned(), &b)];
         let mut network = Network::new(links(), [vec![0, 1], vec![1]], 1).expect("valid");
         arrive(&mut network, 0, Time::ZERO, 1);
-        // Enters the second link 1 µs before the first packet does, so the first packet waits for it.
+        // This packet enters the second link 1 µs before the first packet does, so the first packet
+        // waits.
         arrive(&mut network, 1, Time::from_nanos(5_999_000), 2);
         assert_eq!(out(&mut network, Time::from_nanos(16_998_999)), []);
         assert_eq!(out(&mut network, Time::from_nanos(16_999_000)), [(1, 2)]);
@@ -320,7 +328,8 @@ mod tests {
 
     #[test]
     fn a_link_tells_how_long_its_packets_wait() {
-        // 1 ms on the wire: the first is sent at once, the second when that has been, the last 3 ms after the second.
+        // A packet takes 1 ms to send. Packets 1 to 5 wait 0, 0, 1, 2 and 3 ms, since the packet on
+        // the wire is not counted; packet 6 finds the queue full.
         let link = config("rate=8mbit,delay=5ms,buffer=4p");
         let mut network = Network::new([("a".to_owned(), &link)], [vec![0]], 1).expect("valid");
         for content in 0..6 {

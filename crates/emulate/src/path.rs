@@ -5,9 +5,9 @@ use anabranch_sim::link::{LinkConfig, LinkConfigError};
 /// Forward and reverse link of one emulated path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathConfig {
-    /// From the sender to the receiver. Its name is the path's.
+    /// The link from the sender to the receiver. Its name is also the path's name.
     pub forward: LinkConfig,
-    /// From the receiver back to the sender.
+    /// The link from the receiver back to the sender.
     pub reverse: LinkConfig,
 }
 
@@ -25,8 +25,9 @@ impl PathConfig {
 impl FromStr for PathConfig {
     type Err = LinkConfigError;
 
-    /// Reads the forward link, as [`LinkConfig::read`] does, with the files that it names. The reverse link is its
-    /// clean counterpart, changed by keys such as `reverse.loss=1%`.
+    /// Reads the forward link as [`LinkConfig::read`] does, with the files that the text names. The
+    /// reverse link is that of [`PathConfig::with_clean_reverse`], changed by keys such as
+    /// `reverse.loss=1%`.
     fn from_str(text: &str) -> Result<Self, LinkConfigError> {
         let (back, there): (Vec<&str>, Vec<&str>) =
             text.split(',').partition(|item| item.trim_start().starts_with(REVERSE));

@@ -12,10 +12,10 @@ use crate::stats::{PathStats, RelayStats};
 use crate::udp::UdpWires;
 use crate::worker::Worker;
 
-/// A running relay. It stops, and its thread is joined, when this is dropped.
+/// A running relay. Dropping it stops the relay and joins its thread.
 ///
-/// One thread carries every path. What the relay holds is bounded by the links' buffers and by what
-/// their rates put on the wire during their delays.
+/// One thread carries every path. The relay's memory is bounded by the links' buffers plus their
+/// rates times their delays.
 #[derive(Debug)]
 pub struct Relay {
     worker: Worker,
@@ -29,7 +29,7 @@ pub enum RelayError {
     /// No path was given.
     #[error("at least one path is needed")]
     NoPath,
-    /// Two paths have the same name, and so would lose the same packets.
+    /// Two paths have the same name, so both would draw the same losses.
     #[error("two paths are called '{0}'")]
     DuplicateName(String),
     /// The receiver is not at an IPv4 loopback address.
@@ -49,7 +49,7 @@ pub enum RelayError {
 }
 
 impl Relay {
-    /// Starts relaying towards `receiver`, with random draws under `seed`.
+    /// Starts relaying towards `receiver`, with random draws from `seed`.
     ///
     /// Path `NAME` draws from the substreams `link.NAME.forward.…` and `link.NAME.reverse.…`.
     ///
@@ -93,7 +93,7 @@ impl Relay {
         Ok(Relay { worker, names, addresses })
     }
 
-    /// Where the sender must send for each path, in the order the paths were given.
+    /// The address that the sender must send to for each path, in the order the paths were given.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -103,7 +103,7 @@ impl Relay {
         self.worker.now()
     }
 
-    /// Whether the relay still works. It stops early only when the system refuses to read a socket.
+    /// Whether the relay still runs. It stops early only when a socket cannot be read.
     pub fn is_running(&self) -> bool {
         self.worker.is_running()
     }

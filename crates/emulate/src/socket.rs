@@ -12,7 +12,7 @@ pub(crate) struct Socket {
     pub(crate) address: SocketAddr,
 }
 
-/// Asked of the kernel for each direction of each socket; it may grant less.
+/// Buffer size requested for each direction of each socket; the kernel may grant less.
 const BUFFER_BYTES: usize = 4 << 20;
 
 impl Socket {
@@ -43,18 +43,19 @@ impl AsFd for Socket {
     }
 }
 
-/// Switches off the destination address, which `UdpSocketState` asks for and the relay does not read.
+/// Switches off the control message with the destination address, which `UdpSocketState` requests
+/// and the relay does not read.
 ///
-/// quinn-udp 0.6.3 gives the kernel 96 bytes for control messages. Those of a receive with GRO (time
-/// stamp 32, destination 32, segment size 24) leave no room for the 24 of the codepoint, which would
-/// be lost without an error.
+/// quinn-udp 0.6.3 gives the kernel 96 bytes for control messages. When a receive uses GRO, the
+/// timestamp (32 bytes), the destination (32) and the segment size (24) leave no room for the ECN
+/// codepoint (24), which would be lost without an error.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn leave_room_for_ecn(udp: &UdpSocket) -> io::Result<()> {
     use nix::sys::socket::{setsockopt, sockopt::Ipv4PacketInfo};
     Ok(setsockopt(udp, Ipv4PacketInfo, &false)?)
 }
 
-/// Without GRO, as on other systems, the codepoint fits.
+/// Does nothing: other systems have no GRO, so the ECN codepoint fits.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn leave_room_for_ecn(_udp: &UdpSocket) -> io::Result<()> {
     Ok(())

@@ -8,7 +8,7 @@ use crate::{Lateness, Waits};
 pub struct RelayStats {
     /// Time of the snapshot, since the relay started.
     pub now: Time,
-    /// When the first datagram of any sender arrived: the start of the capacity integrals.
+    /// When the first datagram arrived on any path; the capacity integrals start then.
     pub first_datagram: Option<Time>,
     /// The paths in the order they were given.
     pub paths: Vec<PathStats>,
@@ -21,20 +21,20 @@ impl RelayStats {
     }
 }
 
-/// A snapshot of one path. Bytes count the IPv4 and UDP headers: payload + 28.
+/// A snapshot of one path. Byte counts include the IPv4 and UDP headers, 28 bytes per datagram.
 #[derive(Clone, Debug)]
 pub struct PathStats {
     /// The forward link's name, or `path0`, `path1`, … where none was given.
     pub name: String,
-    /// From the sender to the receiver.
+    /// The link from the sender to the receiver.
     pub forward: LinkStats,
-    /// From the receiver to the sender.
+    /// The link from the receiver to the sender.
     pub reverse: LinkStats,
     /// The ends of both routes, the forward one first.
     pub routes: [RouteStats; 2],
 }
 
-/// A snapshot of one direction of a link.
+/// A snapshot of a link, which carries packets in one direction.
 #[derive(Clone, Debug)]
 pub struct LinkStats {
     /// Name of the link.
@@ -50,16 +50,16 @@ pub struct LinkStats {
     /// How long packets waited in the queue since the start.
     pub waits: Waits,
     /// Bits the link could have delivered since the first packet on any link, ∫ rate·(1 − loss) dt;
-    /// zero before it.
+    /// zero before that packet.
     pub capacity_bits: f64,
 }
 
 /// A snapshot of the end of a route over one or several links.
 #[derive(Clone, Debug)]
 pub struct RouteStats {
-    /// Packets that arrived but this machine did not take: no peer known yet, a full socket, an interface that
-    /// is down.
+    /// Packets that reached the end of the route but could not be handed on: no peer was known yet,
+    /// the socket was full, or the interface was down.
     pub unsent: u64,
-    /// How punctually packets were sent on.
+    /// How late packets were sent on.
     pub lateness: Lateness,
 }

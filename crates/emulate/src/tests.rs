@@ -1,7 +1,7 @@
 //! Every test sends to a relay over real sockets on 127.0.0.1.
 //!
-//! Deadlines are generous and only end tests that fail. Where a kernel buffer that overflows on a busy machine would
-//! change the outcome, traffic is paced and the test may try several times.
+//! Deadlines are generous, so only a failing test reaches one. Where an overflowing kernel buffer
+//! on a busy machine would change the outcome, traffic is paced and the test may try several times.
 
 use core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -37,7 +37,7 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// Waits until `done` says so; fails after the deadline.
+/// Waits until `done` returns true; panics after the deadline.
 fn wait_until(mut done: impl FnMut() -> bool) {
     let start = clock();
     while !done() {
@@ -46,7 +46,7 @@ fn wait_until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A payload of `len` bytes that says its number and can be checked.
+/// A payload of `len` bytes: the first four are its number, and the rest follow from it.
 fn payload(number: u32, len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len).map(|i| (i as u32 * 31 + number) as u8).collect();
     bytes[..4].copy_from_slice(&number.to_be_bytes());
@@ -168,7 +168,7 @@ fn paths_reach_the_receiver_from_addresses_of_their_own() {
 fn losses_are_the_simulated_ones() {
     const COUNT: u32 = 3_000;
     let text = "name=lossy,rate=400mbit,delay=1ms,loss=20%,buffer=8MB";
-    // The relay's link in virtual time.
+    // The same link as the relay's, run in virtual time.
     let config: LinkConfig = text.parse().expect("valid");
     let mut link = Link::new(&config, 1, "lossy.forward").expect("valid");
     let mut expected = Vec::new();
@@ -180,7 +180,7 @@ fn losses_are_the_simulated_ones() {
             expected.push(delivery.token);
         }
     });
-    // Five standard deviations of a binomial: 110.
+    // The tolerance, 110, is five standard deviations of the binomial distribution.
     assert!(expected.len().abs_diff(2_400) < 110, "{}", expected.len());
 
     assert!(eventually(|| {
@@ -233,8 +233,9 @@ fn codepoints_pass_and_a_marking_link_sets_ce() {
     });
     assert_eq!(got, (0..).zip(codepoints).collect::<Vec<_>>());
 
-    // 68 B take half a millisecond here: bursts of 40 keep the queue full, and as its average climbs
-    // past 13 of 80 packets, those that find room are marked ever more often.
+    // A packet of 68 B takes half a millisecond to send, so bursts of 40 keep the queue full. Once
+    // the average queue exceeds 13 of 80 packets, arriving packets are marked with rising
+    // probability.
     let mut marks = 0;
     let mut sent = 0;
     wait_until(|| {
@@ -262,7 +263,7 @@ fn a_run_of_equal_datagrams_keeps_its_codepoint_and_its_borders() {
     let mut expected = Vec::new();
     for (ecn, len, count) in runs {
         for n in 0..count {
-            // The last of a run is shorter, as the end of a transfer is.
+            // The last datagram of a run is shorter, like that of a transfer.
             let len = if n + 1 == count { len / 2 } else { len };
             assert_eq!(egress.push(&near, far.address, ecn, &vec![n; len]), 0);
             expected.push((ecn, vec![n; len]));
@@ -281,7 +282,7 @@ fn a_run_of_equal_datagrams_keeps_its_codepoint_and_its_borders() {
 
 #[test]
 fn the_configured_rate_is_met_within_five_per_cent() {
-    // 2 045 datagrams of 1 228 B on the wire are a second at 20 Mb/s.
+    // 2 045 datagrams of 1 228 B on the wire take one second at 20 Mb/s.
     const COUNT: u32 = 2_045;
     assert!(eventually(|| {
         let (receiver, address) = plain();

@@ -37,12 +37,13 @@ use wires::TunWires;
 
 /// Two network namespaces, the client's and the server's, and emulated links between them.
 ///
-/// On path number n, from 1, the client has the addresses 10.77.n.1 and fd77:0:0:n::1, and the server those that end
-/// with 2 ([`Addresses`]), each on an interface named after the path. Packets from one of the client's addresses take
-/// the path of that address, whichever address of the server they are for; answers take the path of their destination
-/// address. Packets for a server's address on path n that are sent without a chosen source address take path n. The
-/// namespaces have no names and no route to other networks. They, the interfaces and all processes in them end with
-/// this value, or with this process.
+/// On path number n, counted from 1, the client has the addresses 10.77.n.1 and fd77:0:0:n::1 and
+/// the server has 10.77.n.2 and fd77:0:0:n::2 ([`Addresses`]), each pair on an interface named
+/// after the path. A packet from one of the client's addresses takes the path of that address,
+/// whichever server address it is sent to. An answer takes the path of its destination address. A
+/// packet that is sent to the server's address on path n without a chosen source address takes path
+/// n. The namespaces have no names and no route to other networks. They end with this value or with
+/// this process, and so do their interfaces and all processes in them.
 #[derive(Debug)]
 pub struct Emulator {
     // Dropped first, so that no event changes an interface that is being removed.
@@ -53,12 +54,12 @@ pub struct Emulator {
     paths: Vec<PathEnds>,
 }
 
-/// End of the links.
+/// One end of the emulated network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where paths begin.
+    /// The end where paths begin.
     Client,
-    /// Where paths end.
+    /// The end where paths end.
     Server,
 }
 
@@ -67,7 +68,7 @@ pub enum Side {
 pub struct PathEnds {
     /// The path's name, which is that of its interfaces.
     pub name: String,
-    /// The client's addresses on the path, at the start.
+    /// The client's addresses on the path at the start; events may change them.
     pub client: Addresses,
     /// The server's addresses on the path.
     pub server: Addresses,
@@ -87,7 +88,7 @@ pub enum EmulatorError {
         "path '{0}' cannot be the name of an interface: that has at most {MAX_NAME} characters and is not 'lo'"
     )]
     Name(String),
-    /// A path has no way back.
+    /// A path has no links from the server to the client.
     #[error("path '{0}' has no way back")]
     NoWayBack(String),
     /// A link has faults, which only the simulator can apply.
@@ -114,7 +115,7 @@ pub enum EmulatorError {
     Device {
         /// The interface's name.
         name: String,
-        /// Error of the system.
+        /// The system's error.
         why: io::Error,
     },
     /// Addresses, routes or threads could not be made.
@@ -122,13 +123,14 @@ pub enum EmulatorError {
     Io(#[from] io::Error),
 }
 
-/// A path's number is the third byte of its addresses.
+/// Most paths that can be emulated: a path's number is the third byte of its IPv4 addresses.
 const MAX_PATHS: usize = 250;
 /// Longest name of an interface, bytes.
 const MAX_NAME: usize = 15;
 
 impl Emulator {
-    /// Looks for what can be wrong with a plan, apart from its links' figures, before anything is made.
+    /// Checks a plan before anything is made, except for the figures of its links, which only
+    /// [`start`](Self::start) checks.
     ///
     /// # Errors
     /// See [`EmulatorError`].
@@ -153,8 +155,8 @@ impl Emulator {
         }
     }
 
-    /// Gains the right to make namespaces: if this process may not, it enters a user namespace of its own, in which
-    /// its user is root. Must be called before the process has threads.
+    /// Gains the right to make namespaces. If this process may not make them, it enters a new user
+    /// namespace in which its user is root. Must be called before the process starts threads.
     ///
     /// # Errors
     /// [`EmulatorError::Namespace`] when the system allows neither.
@@ -167,7 +169,7 @@ impl Emulator {
         }
         let enter = || -> io::Result<()> {
             unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)?;
-            // A group can only be mapped once the process has given up choosing its groups.
+            // An unprivileged process may map its group only after it has given up setgroups.
             fs::write("/proc/self/setgroups", "deny")?;
             fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
             fs::write("/proc/self/gid_map", format!("0 {group} 1"))
@@ -175,9 +177,10 @@ impl Emulator {
         enter().map_err(EmulatorError::Namespace)
     }
 
-    /// Makes the namespaces and starts the links, with random draws under `seed`; the time of schedules, blackouts
-    /// and events begins now. Links draw from the same streams as in the simulator. `taps` see what leaves the
-    /// links of their numbers.
+    /// Makes the namespaces and starts the links, with random draws from `seed`. Schedules,
+    /// blackouts and events count their time from this call. Links draw from the same random
+    /// streams as in the simulator. Each entry of `taps` is a link number and the tap that observes
+    /// this link.
     ///
     /// # Errors
     /// See [`EmulatorError`].
@@ -228,7 +231,8 @@ impl Emulator {
         self.worker.now()
     }
 
-    /// Whether packets are still carried. That ends early only when the system refuses to read a device.
+    /// Whether packets are still carried. The emulator stops early only when a device cannot be
+    /// read.
     pub fn is_running(&self) -> bool {
         self.worker.is_running()
     }
@@ -240,15 +244,16 @@ impl Emulator {
         network.link_stats(now)
     }
 
-    /// The far ends of the paths: of each the server's, then the client's.
+    /// The ends of every path, in the order of the plan: first its server's end, then its client's.
     pub fn routes(&self) -> Vec<RouteStats> {
         self.worker.network().route_stats()
     }
 
-    /// Packets that the kernel dropped before they reached a link, since they were not read in time.
+    /// Packets that the kernel dropped before they reached a link, because they were not read in
+    /// time.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the kernel's counters cannot be read.
     pub fn unread(&self) -> io::Result<u64> {
         let client = self.client.run(|_| interfaces::dropped())??;
         Ok(client + self.server.run(|_| interfaces::dropped())??)
@@ -268,7 +273,7 @@ impl Emulator {
 }
 
 impl Side {
-    /// The last byte of its addresses.
+    /// The last byte of this side's addresses at the start.
     fn last_byte(self) -> u8 {
         match self {
             Side::Client => 1,

@@ -11,7 +11,8 @@ use crate::network::{Arrival, Network};
 use crate::socket::Socket;
 use crate::worker::Wires;
 
-/// The sockets of a relay: of each path one that faces the sender, then one that faces the receiver.
+/// Packets come from and go to UDP sockets: for each path first the socket that faces the sender,
+/// then the one that faces the receiver.
 #[derive(Debug)]
 pub(crate) struct UdpWires {
     receiver: SocketAddr,
@@ -42,7 +43,8 @@ impl UdpWires {
 impl Wires for UdpWires {
     type Port = Socket;
 
-    /// Bounds the wake-ups to 10 000 a second, and lets datagrams due together leave in one system call.
+    /// Limits the thread to 10 000 wake-ups a second, and lets datagrams that are due at nearly the
+    /// same time leave in one system call.
     const GRANULARITY: Duration = Duration::from_micros(100);
 
     fn receive(
@@ -61,7 +63,7 @@ impl Wires for UdpWires {
             if let Some(sender) = senders.get_mut(port / 2).filter(|_| port.is_multiple_of(2)) {
                 *sender = Some(datagram.from);
             }
-            // A UDP payload is shorter than 2^16.
+            // A UDP payload is shorter than 2^16 bytes, so the cast loses nothing.
             let size = datagram.payload.len() as u32 + HEADER_BYTES;
             let now = reading.arrival(datagram.stamp);
             let (ecn, bytes) = (datagram.ecn, datagram.payload);

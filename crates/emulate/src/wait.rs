@@ -7,7 +7,8 @@ use nix::poll::PollFd;
 /// Sleeps until one of `fds` is ready or `timeout` is over. Returns whether one is.
 ///
 /// # Errors
-/// When the system refuses; being interrupted by a signal counts as the end of the timeout.
+/// When polling fails. An interruption by a signal is no error: it counts as the end of the
+/// timeout.
 pub(crate) fn wait(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
     match poll(fds, timeout) {
         Ok(ready) => Ok(ready > 0),
@@ -22,7 +23,8 @@ fn poll(fds: &mut [PollFd<'_>], timeout: Duration) -> nix::Result<i32> {
     nix::poll::ppoll(fds, Some(timeout.into()), None)
 }
 
-/// Polls with a timeout in milliseconds, rounded down: spinning is better than being late.
+/// Polls with a timeout in milliseconds. The timeout is rounded down, because polling too often is
+/// better than sending late.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 fn poll(fds: &mut [PollFd<'_>], timeout: Duration) -> nix::Result<i32> {
     let millis = u16::try_from(timeout.as_millis()).unwrap_or(u16::MAX);

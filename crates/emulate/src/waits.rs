@@ -2,10 +2,11 @@ use core::time::Duration;
 
 use crate::histogram::{Histogram, Steps};
 
-/// How long packets wait in a link's queue: at the arrival of each, the time that the link needs, at its rate of that
-/// moment, for the packets before it.
+/// How long packets wait in a link's queue. The wait of a packet is estimated when it arrives: it
+/// is the time in which the link, at its current rate, sends the packets that are queued ahead.
 ///
-/// Kept in a histogram whose steps are a sixteenth of the value at most, up to a minute, so memory is constant.
+/// The waits are kept in a histogram up to about a minute (2^26 µs), so memory is constant. Its
+/// steps are at most a sixteenth of the value, or 1 µs.
 #[derive(Clone, Debug)]
 pub struct Waits {
     histogram: Histogram<Doubling>,
@@ -16,7 +17,7 @@ pub struct Waits {
 #[derive(Debug)]
 enum Doubling {}
 
-/// Steps for each doubling of the value, and as a power of two.
+/// Number of steps for each doubling of the value, and its binary logarithm.
 const STEPS: u64 = 16;
 const STEPS_LOG2: u32 = 4;
 
@@ -44,13 +45,13 @@ impl Waits {
         self.sum = self.sum.saturating_add(wait);
     }
 
-    /// The mean; zero before the first packet.
+    /// The mean wait; zero before the first packet.
     pub fn mean(&self) -> Duration {
         self.sum.div_f64(self.histogram.count().max(1) as f64)
     }
 
-    /// An upper bound, tight to a sixteenth or 16 µs, on the waits of the share `q` (in `[0, 1]`) of packets that
-    /// waited least; zero before the first.
+    /// An upper bound on the `q` quantile of the waits, where `q` is in `[0, 1]`. Up to a minute it
+    /// is too high by at most a sixteenth of the wait or 17 µs. Zero before the first packet.
     pub fn quantile(&self, q: f64) -> Duration {
         self.histogram.quantile(q)
     }

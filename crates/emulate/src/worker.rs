@@ -12,18 +12,19 @@ use crate::joined::Joined;
 use crate::network::Network;
 use crate::wait::wait;
 
-/// How packets come in and go out: sockets or devices.
+/// Reads and sends the packets of a worker, over sockets or devices.
 ///
-/// Ports come in pairs, the two ends of a path. What comes in at a port takes the route of its number, and goes
-/// out at the other port of the pair.
+/// Ports come in pairs, the two ends of a path. A packet that comes in at port n takes route n and
+/// goes out at the other port of the pair.
 pub(crate) trait Wires: Send + 'static {
     /// A socket or a device.
     type Port: AsFd + Send + 'static;
 
-    /// The shortest sleep: what falls due sooner is sent in one go at its end.
+    /// The shortest sleep. All packets that fall due during a sleep are sent at its end.
     const GRANULARITY: Duration;
 
-    /// Takes in some of what `port` holds. Returns whether more may be waiting.
+    /// Reads some of the packets that wait at `port` into `network`. Returns whether more may be
+    /// waiting.
     fn receive(
         &mut self,
         port: &Self::Port,
@@ -32,18 +33,20 @@ pub(crate) trait Wires: Send + 'static {
         network: &mut Network,
     ) -> io::Result<bool>;
 
-    /// Sends a packet, now or at the next [`flush`](Self::flush). Returns how many could not be sent.
+    /// Sends a packet, now or at the next [`flush`](Self::flush). Returns how many packets could
+    /// not be sent.
     fn send(&mut self, port: &Self::Port, number: usize, ecn: Ecn, bytes: &mut [u8]) -> u64;
 
-    /// Sends what is left. Returns how many could not be sent.
+    /// Sends all packets that [`send`](Self::send) has held back. Returns how many could not be
+    /// sent.
     fn flush(&mut self, port: &Self::Port, number: usize) -> u64;
 }
 
-/// A thread that carries packets over a network until this is dropped.
+/// A thread that carries packets over a network. Dropping this value ends the thread.
 #[derive(Debug)]
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    /// Closing this end wakes and ends the thread.
+    /// Dropping this end of the stream wakes and ends the thread.
     _stop: UnixStream,
     thread: Joined,
 }
@@ -57,7 +60,7 @@ struct Shared {
 
 /// The longest sleep.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// Calls of [`Wires::receive`] for one port before the others get their turn.
+/// Most calls of [`Wires::receive`] for one port before the next port gets its turn.
 const READS_PER_TURN: usize = 4;
 
 impl Worker {
@@ -84,20 +87,21 @@ impl Worker {
         self.shared.lock()
     }
 
-    /// Whether the thread still works. It ends early only when the system refuses to read a port.
+    /// Whether the thread still runs. It ends early only when polling or reading a port fails.
     pub(crate) fn is_running(&self) -> bool {
         self.thread.is_running()
     }
 }
 
 impl Shared {
-    /// Ignores poisoning: a panic with the lock held cannot leave the links in a state that matters to statistics.
+    /// Locks the network and ignores poisoning: statistics can be read even after a panic of the
+    /// thread.
     fn lock(&self) -> MutexGuard<'_, Network> {
         self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The thread's state. It waits for a packet to arrive or to fall due, whichever is first.
+/// The thread's state. The thread sleeps until a packet arrives or falls due, whichever is first.
 struct Carrier<W> {
     shared: Arc<Shared>,
     wires: W,
@@ -123,7 +127,7 @@ impl<W: Wires> Carrier<W> {
         }
     }
 
-    /// Sends everything that is due, and returns the time until more will be.
+    /// Sends all packets that are due. Returns the time to sleep until the next link event.
     fn release(&mut self, ports: &[W::Port]) -> Duration {
         let Carrier { shared, wires } = self;
         let mut network = shared.lock();
@@ -143,7 +147,7 @@ impl<W: Wires> Carrier<W> {
         next.clamp(W::GRANULARITY, LONGEST_SLEEP)
     }
 
-    /// Takes in what the readable ports hold.
+    /// Reads packets from all ports that are ready.
     fn read(&mut self, ports: &[W::Port], fds: &[PollFd<'_>]) -> io::Result<()> {
         let Carrier { shared, wires } = self;
         let mut network = shared.lock();
@@ -164,8 +168,9 @@ fn is_ready(fd: &PollFd<'_>) -> bool {
     fd.revents().is_none_or(|events| !events.is_empty())
 }
 
-/// Gives this thread real-time priority, or the best that it may have without privileges, so that packets leave when
-/// they are due. Lateness shows how well that works.
+/// Gives this thread real-time priority, or else the highest priority that the system allows, so
+/// that packets leave when they are due. [`Lateness`](crate::Lateness) measures how well this
+/// works.
 fn prefer() {
     #[cfg(target_os = "linux")]
     {

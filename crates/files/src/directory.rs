@@ -95,7 +95,7 @@ impl Directory {
     /// umask. Never opens one that exists.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`] if something has the name, be it a link that leads nowhere.
+    /// [`ErrorKind::AlreadyExists`] if something has the name, even a dangling link.
     pub fn create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -164,13 +164,14 @@ impl Directory {
         match rustix::fs::linkat(self.fd(), from, self.fd(), to, AtFlags::empty()) {
             Ok(()) => self.remove(from),
             Err(Errno::EXIST) => Err(ErrorKind::AlreadyExists.into()),
-            // Not every file system has hard links. Without them, all that can be done is to look first.
+            // Not every file system has hard links. Without them, the name can only be checked
+            // before the rename.
             Err(_) if self.look(to)?.is_none() => self.rename(from, to),
             Err(_) => Err(ErrorKind::AlreadyExists.into()),
         }
     }
 
-    /// Removes a file or a link; that there is none is not an error.
+    /// Removes a file or a link. If there is none, that is not an error.
     ///
     /// # Errors
     /// When it is a directory, or the system refuses.
@@ -196,7 +197,7 @@ impl Directory {
     /// Metadata of the directory itself.
     ///
     /// # Errors
-    /// When it does not tell.
+    /// When the system does not tell.
     pub fn facts(&self) -> io::Result<Facts> {
         Facts::of(self.fd())
     }
@@ -237,6 +238,6 @@ fn plain(name: &OsStr) -> io::Result<&OsStr> {
 
 /// The nine bits of permissions.
 fn permissions(mode: u32) -> Mode {
-    // Wide enough everywhere for nine bits.
+    // The raw mode has room for nine bits on every system.
     Mode::from_raw_mode((mode & 0o777) as rustix::fs::RawMode)
 }

@@ -106,7 +106,8 @@ impl Carried {
         }
     }
 
-    /// Ends the connection so that it looks to its client as if nobody listened, where that can be done.
+    /// Ends the connection: with a reset for TCP, as if nobody listened. A Unix socket can only be
+    /// closed.
     pub(super) fn refuse(self) {
         if let Carried::Tcp(tcp) = self {
             // Closing with no time to linger sends a reset.

@@ -244,7 +244,7 @@ impl Listener {
                     }
                     while tasks.try_join_next().is_some() {}
                 }
-                // A temporary shortage, as of file descriptors.
+                // The error is a temporary shortage, such as of file descriptors.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }

@@ -35,7 +35,7 @@ impl From<Arc<Permits>> for Grant {
 }
 
 impl Grant {
-    /// Permits this from now on. Whatever is open and no longer permitted is ended.
+    /// Permits this from now on. Everything that is open and no longer permitted is ended.
     pub fn set(&self, permits: Permits) {
         self.0.send_replace(Arc::new(permits));
     }
@@ -75,7 +75,7 @@ impl Permits {
     /// not use is not resolved.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the peer may not be connected to any address of `target`, or none is found.
     pub(super) async fn to_connect(&self, target: &Place) -> io::Result<Vec<Address>> {
         let why = format!("{target} is not permitted; the other side's --permit decides");
         match target {
@@ -95,7 +95,7 @@ impl Permits {
     /// not use is not resolved.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the peer's datagrams may not be sent to any address of `target`, or none is found.
     pub(super) async fn to_send(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
         let why =
             format!("UDP to {target} is not permitted; the other side's --permit-udp decides");
@@ -181,7 +181,7 @@ impl Permit {
         *self != Permit::Loopback || port == 0 || port >= FIRST_UNPRIVILEGED
     }
 
-    /// Whether a target of this name can be covered at all, whatever it leads to.
+    /// Whether a target of this name can be covered at all, whatever address it resolves to.
     fn may_name(&self, target: &Target) -> bool {
         match self {
             Permit::Any => true,

@@ -53,8 +53,9 @@ impl FromStr for Place {
 pub struct SocketPath(String);
 
 impl SocketPath {
-    /// A path, if it can be that of a socket and be written in a forward: at most 107 letters, digits, spaces and signs of
-    /// ASCII, among them no colon and no brackets; no part of it is `..`, and it does not end in `/`.
+    /// A path, if it can be that of a socket and be written in a forward: at most 107 printable
+    /// ASCII characters without colons and square brackets. No part of it is `..`, and it does not
+    /// end in `/`.
     pub fn new(path: &str) -> Option<Self> {
         SocketPath::of_directory(path).filter(|_| !path.ends_with("/.") && path != ".")
     }

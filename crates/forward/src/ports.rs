@@ -12,8 +12,8 @@ use anabranch::Connection;
 /// Longest wait for a listener to release its port.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// The ports and Unix sockets that an endpoint listens on for its peers, for all connections, so that a peer that has crashed
-/// and comes back gets its ports again at once.
+/// The ports and Unix sockets that an endpoint listens on for its peers, over all connections.
+/// Because they are shared, a peer that has crashed and comes back gets its ports again at once.
 ///
 /// A port passes from one connection to another of the same key when the first does not answer any more. Of two
 /// clients that share a key and are both alive, the one that listens keeps its port.

@@ -98,7 +98,7 @@ impl Service {
         Service { peers: udp::Peers::forgetting_after(idle), ..Service::default() }
     }
 
-    /// The fate of the UDP datagrams of a peer, over all of its connections.
+    /// Counters of the UDP datagrams of a peer, over all of its connections.
     pub fn datagrams_of(&self, peer: PublicKey) -> DatagramCounters {
         self.peers.of(peer)
     }
@@ -219,7 +219,7 @@ pub(super) async fn ask(
 /// Tells the peer that its request failed with `error`, and why in words.
 pub(super) async fn refuse(send: &mut SendStream, error: &io::Error, why: String) {
     let answer = Answer::Refused(Reason::of(error), why.into());
-    // If it cannot be told, the peer will see the stream end.
+    // If the answer cannot be sent, the peer will see the stream end.
     let _ = send.write_all(&answer.encode()).await;
     let _ = send.finish();
 }
@@ -246,7 +246,8 @@ async fn revoked(context: &Context, is_permitted: impl Fn(&Permits) -> bool) -> 
     io::Error::new(io::ErrorKind::PermissionDenied, REVOKED)
 }
 
-/// Connects to a target that the peer named, if it may, and takes one of the peer's places.
+/// Connects to a target that the peer named, if that is permitted. The connection counts against
+/// the peer's limit until the permit is dropped.
 async fn reach(
     context: &Context,
     target: &Place,
@@ -399,7 +400,7 @@ async fn bring(
     }
 }
 
-/// Binds where the peer wants this side to listen, if it may.
+/// Binds where the peer wants this side to listen, if that is permitted.
 async fn bind_for(context: &Context, bind: &Place) -> io::Result<Held> {
     let address = context.grant.permits().to_listen(bind).await?;
     context.service.ports.bind(&address, &context.connection).await

@@ -174,7 +174,8 @@ fn bound(address: &SockAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Gives the file of a socket that does not listen yet its mode, where the system has not.
+/// Sets the mode of the file of a socket that does not listen yet, unless the system has set it
+/// already.
 fn restrict(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path)?.mode() & 0o7777 == MODE {
         return Ok(());

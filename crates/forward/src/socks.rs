@@ -36,7 +36,8 @@ enum HandshakeError {
     Io(#[from] io::Error),
 }
 
-/// Has a client that was accepted at `bind` say what it wants, and carries its connection or its datagrams.
+/// Reads the request of a client that was accepted at `bind`, and carries its connection or its
+/// datagrams.
 pub(super) async fn take(link: Link, relay: Arc<Relay>, bind: Place, mut tcp: TcpStream) {
     let target = match tokio::time::timeout(HANDSHAKE, handshake(&mut tcp)).await {
         Ok(Ok(Asked::Connect(target))) => Place::Port(target),

@@ -52,7 +52,7 @@ where
         // Only a clean end is passed on as an end. After an error the writer is not shut down: its
         // owner resets a TCP connection.
         if copied.is_ok() {
-            // A peer that has gone already needs no end.
+            // If this fails, the receiver has gone and does not need the end.
             let _ = write.shutdown().await;
         }
         copied

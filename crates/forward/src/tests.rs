@@ -93,7 +93,7 @@ fn sockets_are_permitted_by_path_and_by_directory_alone() {
     assert!(covers("/run/app.sock", "/run//./app.sock") && !covers("/run/app.sock", "/run/b.sock"));
     assert!(covers("/run/*", "/run/app.sock") && covers("./*", "app.sock"));
     assert!(!covers("/run/*", "/run/below/app.sock") && !covers("/run/*", "/run.sock"));
-    // Nor is a host covered by a socket.
+    // A permission for sockets does not cover a host.
     let target = "localhost:80".parse().unwrap();
     assert!(!"/run/*".parse::<Permit>().unwrap().covers(&target, ([127, 0, 0, 1], 80).into()));
     for text in ["/run/app.sock", "a.sock", "/run/a b/*"] {
@@ -346,7 +346,7 @@ async fn a_reset_is_passed_on() {
     let mut byte = [0];
     let error = soon(receive.read(&mut byte)).await.unwrap_err();
     assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::ConnectionReset);
-    // And it can still be written to only until the peer says stop.
+    // Writing works until the peer's stop arrives, and then fails.
     soon(write_until_refused(&mut send)).await;
 }
 

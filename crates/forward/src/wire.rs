@@ -39,7 +39,7 @@ pub enum Answer {
         /// Number of the listener, 0 for other requests.
         listener: u16,
     },
-    /// The request is refused: why, for programs and for people.
+    /// The request is refused, with a reason for programs and a text for people.
     Refused(Reason, PeerText),
 }
 
@@ -55,7 +55,7 @@ pub enum Reason {
     ConnectionRefused,
     /// The target does not answer.
     HostUnreachable,
-    /// Nothing leads to the target.
+    /// There is no route to the target.
     NetworkUnreachable,
     /// The target's name has no address.
     NoSuchHost,

@@ -8,7 +8,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let mut config = Config::new(SecretKey::generate()?);
     if let [to_file, listen] = &words[..] {
-        config.permitted = Permitted::Anyone; // who knows the key that is printed here
+        config.permitted = Permitted::Anyone; // they must know the key printed here
         let endpoint = Endpoint::bind(config, [listen.parse::<SocketAddr>()?])?;
         let port = endpoint.local_addrs()[0].port();
         println!("copy FILE this-machine:{port} {}", endpoint.public_key());

@@ -27,7 +27,7 @@ const STEADY: Entry = Entry {
 const IN_ORDER: Entry =
     Entry { name: "in-order", summary: "the first path that has room", source: "", options: &[] };
 
-/// A constant congestion window, for where something else shares out the capacity.
+/// A constant congestion window, for networks in which something else divides the capacity.
 #[derive(Debug)]
 struct Steady {
     cwnd: u64,

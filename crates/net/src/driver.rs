@@ -74,9 +74,10 @@ impl Driver {
         }
     }
 
-    /// One round of everything.
+    /// Does one round: receives from all sockets, then sends.
     fn round(&mut self, cx: &mut Context<'_>) -> Round {
-        // Only resets the bell: the endpoint's task hands messages on and gets none.
+        // This only resets the count of rings: the endpoint's task hands messages on and gets none
+        // itself.
         self.shared.mailbox.collect(&mut Letters::default());
         self.adopt_sockets();
         let more = self.receive(cx);

@@ -30,9 +30,9 @@ pub struct Config {
     pub preshared: BTreeMap<PublicKey, PresharedKey>,
     /// Peers that may connect: nobody, unless changed.
     pub permitted: Permitted,
-    /// Profile of its connections, those it accepts and those it opens.
+    /// Profile of the endpoint's connections, accepted and opened ones.
     pub profile: Profile,
-    /// Limits of its connections.
+    /// Limits of the endpoint's connections.
     pub transport: TransportConfig,
     /// When handshake messages are repeated, and when connecting is given up.
     pub schedule: Schedule,
@@ -321,7 +321,8 @@ impl Endpoint {
         shared.incoming.notify_waiters();
     }
 
-    /// Waits until no connection is left, all peers having been told of their end as far as possible.
+    /// Waits until no connection is left. By then the peers have been told of the ends, as far as
+    /// possible.
     pub async fn wait_idle(&self) {
         let shared = &self.0.shared;
         loop {
@@ -347,7 +348,7 @@ impl Drop for EndpointRef {
             endpoint.refuses = true;
             endpoint.released = true;
         }
-        // Nobody can accept those that wait any more.
+        // Nobody can accept the waiting peers any more.
         while let Some(asked) = shared.next_incoming() {
             shared.refuse(&asked);
         }

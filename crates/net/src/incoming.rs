@@ -50,8 +50,8 @@ impl Incoming {
         Incoming { endpoint, asked, decided: false }
     }
 
-    /// The peer's public key. Its message was made with the secret key, but whoever overheard it may have sent a copy;
-    /// only an open [`Connection`] proves that the peer holds the key.
+    /// The peer's public key. The message was made with the secret key, but an eavesdropper may
+    /// have sent a copy of it. Only an open [`Connection`] proves that the peer holds the key.
     pub fn peer(&self) -> PublicKey {
         self.asked.peer
     }

@@ -80,12 +80,12 @@ pub(crate) fn closed(voice: &Voice, reason: &CloseReason) {
     voice.tell(|span| info!(parent: span, by_peer, code = code.0, %reason, "closed"));
 }
 
-/// A stream has to wait.
+/// Logs that a new stream has to wait.
 pub(crate) fn stream_waits(voice: &Voice) {
     voice.tell(|span| info!(parent: span, "a new stream waits: the peer allows no more at a time"));
 }
 
-/// Nothing is heard of the peer any more.
+/// Logs that the peer has fallen silent.
 pub(crate) fn silent(voice: &Voice, connection: &Connection, now: Time) {
     let seconds = now.since(connection.last_heard()).as_secs_f64();
     voice.tell(|span| info!(parent: span, seconds, "the peer is silent"));

@@ -225,7 +225,7 @@ impl Shared {
         Ok(connection)
     }
 
-    /// Tells a peer that asks that there will be no connection.
+    /// Tells a peer that asked for a connection that there will be none.
     pub(crate) fn refuse(self: &Arc<Self>, asked: &Incoming) {
         // A peer that no longer waits needs no answer.
         let _ = self.accept(asked, self.accept_config.clone(), false);
@@ -239,7 +239,7 @@ impl Shared {
         }
     }
 
-    /// Has a peer that asks show that it receives at its address.
+    /// Makes a peer that asks for a connection prove that it receives at its address.
     pub(crate) fn retry(&self, asked: &Incoming) {
         self.lock().router.retry(self.clock.now(), asked);
         self.mailbox.ring();
@@ -262,7 +262,7 @@ impl Shared {
         }
     }
 
-    /// Asks the peer of a connection whether it still has it.
+    /// Asks the peer of a connection whether the peer still has the connection.
     pub(crate) fn check(&self, now: Time, check: Check) {
         let mut endpoint = self.lock();
         endpoint.router.set_wall_clock(now, wall_clock());

@@ -51,7 +51,7 @@ impl Pair {
     }
 }
 
-/// Accepts the next connection, whoever asks.
+/// Accepts the next connection.
 pub(crate) async fn accepted(server: &Endpoint) -> Connection {
     server.accept().await.unwrap().await.unwrap()
 }
@@ -142,7 +142,7 @@ async fn both_paths_carry_packets() {
     }
 }
 
-/// Forwards between whoever sends to it and `server`, losing datagrams at random, and all of them once
+/// Forwards between the last sender and `server`. Loses datagrams at random, and all of them once
 /// `dead` is set.
 async fn lossy_relay(server: SocketAddr, loss: f64, dead: Arc<AtomicBool>) -> SocketAddr {
     let (near, far) = (UdpSocket::bind(local(1)).await, UdpSocket::bind(local(1)).await);
@@ -363,7 +363,7 @@ async fn many_streams_end_independently() {
         }
     });
     let mut tasks = tokio::task::JoinSet::new();
-    // More than the peer allows at a time.
+    // This is more than the peer allows at a time.
     for number in 0..250_usize {
         let client = client.clone();
         tasks.spawn(async move {

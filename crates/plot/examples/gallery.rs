@@ -1,4 +1,4 @@
-//! Draws one figure of every kind into the directory given, to look at.
+//! Draws one figure of every kind into the given directory, for visual inspection.
 
 use anabranch_plot::{BarSeries, Bars, Figure, Line, Style};
 

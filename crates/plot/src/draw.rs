@@ -1,4 +1,4 @@
-//! Draws a figure: the layout of its parts.
+//! Lays out and draws a figure.
 
 mod axes;
 mod bars;
@@ -14,9 +14,9 @@ use crate::text;
 const TITLE: f64 = 14.0;
 pub(crate) const LABEL: f64 = 12.0;
 pub(crate) const SMALL: f64 = 11.0;
-/// Figures less wide have their key below.
+/// Figures narrower than this, in pixels, have their key below.
 const NARROW: f64 = 480.0;
-/// Space around everything.
+/// Margin around the whole figure, pixels.
 pub(crate) const EDGE: f64 = 12.0;
 
 /// The area in which values are drawn, in pixels.
@@ -28,7 +28,7 @@ struct Area {
     bottom: f64,
 }
 
-/// Everything that drawing data needs.
+/// Everything that is needed to draw the data.
 struct Canvas<'a> {
     figure: &'a Figure,
     area: Area,
@@ -36,7 +36,7 @@ struct Canvas<'a> {
     y: Scale,
 }
 
-/// The figure as a document.
+/// The figure as a complete SVG document.
 pub(crate) fn document(figure: &Figure) -> String {
     let mut svg = Svg::default();
     let (width, size) = (figure.size.0.max(200.0), figure.size.1.max(150.0));
@@ -58,7 +58,7 @@ pub(crate) fn document(figure: &Figure) -> String {
     let y = y.over(area.bottom, area.top);
     let canvas = Canvas { figure, area, x, y };
     axes::grid(&mut svg, &canvas);
-    // A viewport of its own clips what a given range leaves out.
+    // A separate viewport clips data outside a given range.
     let (w, h) = (area.right - area.left, area.bottom - area.top);
     let box_of = [area.left, area.top, w, h].map(crate::svg::n);
     let [left, up, wide, high] = &box_of;

@@ -4,12 +4,12 @@ use crate::draw;
 
 /// A figure: lines, stacked layers or bars over two axes.
 ///
-/// Values that are not finite are left out: a line is broken there.
+/// Values that are not finite are left out; a line has a gap there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Subject of the figure, in bold above it.
+    /// Title of the figure, in bold above it.
     pub title: String,
-    /// How to read the figure, below it; may be empty.
+    /// Explanation below the figure; may be empty.
     pub caption: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -17,44 +17,45 @@ pub struct Figure {
     pub y: Axis,
     /// Lines, each with its name.
     pub lines: Vec<Line>,
-    /// Layers, stacked in their order from below; drawn beneath the lines.
+    /// Layers, stacked from bottom to top and drawn behind the lines.
     pub layers: Vec<Layer>,
-    /// Bars side by side, a group for each category; with them the horizontal axis is one of names.
+    /// Bars side by side, with a group for each category. With bars the horizontal axis shows the
+    /// names of the categories.
     pub bars: Option<Bars>,
-    /// Values to compare with, each a horizontal line across the figure with its name.
+    /// Reference values with their names, each drawn as a horizontal line across the figure.
     pub references: Vec<(String, f64)>,
-    /// Width and height in pixels; captions and long titles make it higher.
+    /// Width and height in pixels. Captions and long titles increase the height.
     pub size: (f64, f64),
 }
 
-/// An axis.
+/// Label, scale and range of an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
     /// Quantity on the axis, with its unit.
     pub label: String,
-    /// Whether equal distances are equal ratios; only values above zero can be shown then.
+    /// Whether the axis is logarithmic. Only values above zero can be shown then.
     pub log: bool,
-    /// Ends of the axis; chosen to fit the data if none.
+    /// Ends of the axis; `None`: they are chosen to fit the data.
     pub range: Option<(f64, f64)>,
-    /// Whether the axis includes zero whatever the data are; a logarithmic one does not.
+    /// Whether the axis includes zero whatever the data are. A logarithmic axis never does.
     pub zero: bool,
 }
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// Straight from point to point, each point marked.
+    /// Straight lines between the points, with a marker at each point.
     #[default]
     Marked,
-    /// Straight from point to point without markers, for many points.
+    /// Straight lines between the points without markers, for many points.
     Plain,
-    /// Level until the next point, as a distribution is.
+    /// Horizontal until the next point, for distributions.
     Steps,
-    /// Points alone.
+    /// Markers only.
     Scatter,
 }
 
-/// A line.
+/// A line with its name and style.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// Name of the line in the key.
@@ -73,18 +74,18 @@ impl Line {
         Line { name: name.into(), points, band: Vec::new(), style: Style::Marked }
     }
 
-    /// With a band between a lower and an upper bound at each point.
+    /// Returns the line with a band between a lower and an upper bound at each point.
     pub fn band(self, band: Vec<(f64, f64)>) -> Self {
         Line { band, ..self }
     }
 
-    /// Drawn in another way.
+    /// Returns the line with another style.
     pub fn style(self, style: Style) -> Self {
         Line { style, ..self }
     }
 
-    /// The share of `values` that are at most x, for every x (the empirical distribution). Of more
-    /// than a thousand values, a thousand evenly spaced ranks are drawn.
+    /// The empirical distribution of `values`: for every x, the share of values that are at most x.
+    /// Of more than a thousand values, a thousand evenly spaced ranks are drawn.
     pub fn distribution(name: impl Into<String>, values: &[f64]) -> Self {
         const RANKS: usize = 1000;
         let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
@@ -108,7 +109,8 @@ impl Line {
 pub struct Layer {
     /// Name of the layer in the key.
     pub name: String,
-    /// Places, and how much is added there to the layers below; all layers need the same places.
+    /// Positions on the horizontal axis, and the amount added there to the layers below. All layers
+    /// need the same positions.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -121,19 +123,20 @@ pub struct Bars {
     pub series: Vec<BarSeries>,
 }
 
-/// The bars of one look, one in each group.
+/// The bars of one colour, one in each group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarSeries {
     /// Name of the bars in the key.
     pub name: String,
-    /// For every category the value with its lower and upper bound (both the value if unknown).
+    /// For every category the value with its lower and upper bound. Unknown bounds equal the value.
     pub values: Vec<(f64, f64, f64)>,
-    /// Drawn as outlines in the colour of the series before it, to be compared with that.
+    /// Whether the bars are outlines in the colour of the series before, for comparison with that
+    /// series.
     pub is_outlined: bool,
 }
 
 impl Figure {
-    /// A figure without data; labels carry their units.
+    /// A figure without data. Labels should include units.
     pub fn new(
         title: impl Into<String>,
         x_label: impl Into<String>,
@@ -165,37 +168,37 @@ impl Figure {
         figure
     }
 
-    /// With a caption.
+    /// Returns the figure with a caption.
     pub fn caption(mut self, caption: impl Into<String>) -> Self {
         self.caption = caption.into();
         self
     }
 
-    /// With one more line.
+    /// Returns the figure with one more line.
     pub fn line(mut self, line: Line) -> Self {
         self.lines.push(line);
         self
     }
 
-    /// With one more layer on top of the stack.
+    /// Returns the figure with one more layer on top of the stack.
     pub fn layer(mut self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         self.layers.push(Layer { name: name.into(), points });
         self
     }
 
-    /// With bars.
+    /// Returns the figure with bars.
     pub fn bars(mut self, bars: Bars) -> Self {
         self.bars = Some(bars);
         self
     }
 
-    /// With a value to compare with.
+    /// Returns the figure with a reference value.
     pub fn reference(mut self, name: impl Into<String>, value: f64) -> Self {
         self.references.push((name.into(), value));
         self
     }
 
-    /// The figure as a whole SVG document.
+    /// The figure as a complete SVG document.
     pub fn to_svg(&self) -> String {
         draw::document(self)
     }

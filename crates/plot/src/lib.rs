@@ -1,8 +1,9 @@
 //! Figures fit for a paper, as SVG.
 //!
-//! A [`Figure`] is built from its data and explains itself: it has a title, axes with units, a caption, and a key
-//! beside the lines. Colours are those of Okabe and Ito (2008), told apart with any colour vision, and every line also
-//! has its own dash and marker, so that it survives a grey print. The same data gives the same bytes.
+//! A [`Figure`] is built from its data. It has a title, axes with units, a caption, and a key
+//! beside the lines. The colours are those of Okabe and Ito (2008), which can be distinguished with
+//! any colour vision. Every line also has its own dash pattern and marker, so that lines can be
+//! distinguished in a grey print. The same data gives the same bytes.
 //!
 //! ```
 //! use anabranch_plot::{Figure, Line};

@@ -1,4 +1,4 @@
-//! Maps of stations and the traffic between them, one panel after the other in time.
+//! Maps of stations and the traffic between them, with one panel for each span of time.
 
 use crate::draw::{EDGE, LABEL, SMALL, caption, title};
 use crate::palette::{Look, Marker};
@@ -11,65 +11,66 @@ const TINY: f64 = 9.0;
 const GAP: f64 = 14.0;
 /// Space within a panel between its frame and the outermost places.
 const MARGIN: f64 = 10.0;
-/// Greatest height of a panel over its width.
+/// Greatest ratio of a panel's height to its width.
 const TALLEST: f64 = 1.2;
-/// Ratios of width to height above which panels stand in one column, or in two.
+/// Ratios of width to height above which panels stand in one column, and in two.
 const WIDE: [f64; 2] = [3.0, 1.5];
-/// Widths of the thinnest and of the thickest line.
+/// Widths of the thinnest and of the thickest line, pixels.
 const WIDTHS: (f64, f64) = (0.8, 5.0);
-/// How far the line of each direction is shifted off the straight line between two stations.
+/// How far the line of each direction is shifted off the straight line between two stations,
+/// pixels.
 const APART: f64 = 2.5;
 const GREY: &str = "#999999";
 const GREY_LIGHT: &str = "#cccccc";
 
-/// Outline that keeps small texts apart from the lines beneath them.
+/// White outline that makes small texts legible on lines.
 const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"2\" paint-order=\"stroke\"";
 
-/// A map, as one picture with several panels of the same scale.
+/// A map: one picture with several panels of the same scale.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
-    /// Subject of the map, in bold above it.
+    /// Title of the map, in bold above it.
     pub title: String,
-    /// How to read the map, below it; may be empty.
+    /// Explanation below the map; may be empty.
     pub caption: String,
     /// The panels, in the order of reading.
     pub panels: Vec<Panel>,
-    /// Width in pixels; the height follows.
+    /// Width in pixels. The height follows from the contents.
     pub width: f64,
 }
 
 /// One part of a map.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// Distinguishes the panel from the others, such as its time.
+    /// Title of the panel, such as its span of time.
     pub title: String,
-    /// The stations. A hop names them by their places in this list.
+    /// The stations. Hops refer to them by their indices in this list.
     pub stations: Vec<Station>,
     /// The traffic between the stations.
     pub hops: Vec<Hop>,
 }
 
-/// A station.
+/// A station with its place and movement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Station {
     /// The station's name, written beside it if a hop begins or ends there.
     pub name: String,
-    /// Metres to the east and to the north.
+    /// Position, metres to the east and to the north.
     pub at: (f64, f64),
-    /// The way that it takes during the panel's time; empty if it stays.
+    /// Positions of the station during the panel's time; empty if it stays.
     pub way: Vec<(f64, f64)>,
 }
 
 /// Traffic from one station to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hop {
-    /// The station that sends.
+    /// Index of the station that sends.
     pub from: usize,
-    /// The station that receives.
+    /// Index of the station that receives.
     pub to: usize,
     /// How many packets arrived.
     pub packets: f64,
-    /// How many were lost.
+    /// How many packets were lost.
     pub losses: f64,
 }
 
@@ -82,7 +83,7 @@ struct Projection {
 }
 
 impl Map {
-    /// The map as a whole SVG document.
+    /// The map as a complete SVG document.
     pub fn to_svg(&self) -> String {
         let mut svg = Svg::default();
         let width = self.width.max(200.0);
@@ -106,7 +107,7 @@ impl Map {
         svg.finish(width, end + EDGE, &self.title)
     }
 
-    /// A projection that all panels fit in, and how many of them stand beside each other.
+    /// A projection that fits all panels, and the number of panels side by side.
     fn projection(&self, width: f64) -> (Projection, usize) {
         let stations = self.panels.iter().flat_map(|panel| &panel.stations);
         let places = stations.flat_map(|station| station.way.iter().copied().chain([station.at]));
@@ -143,7 +144,7 @@ impl Map {
 }
 
 impl Projection {
-    /// Where a place is in a panel whose upper left corner is `corner`.
+    /// The pixels of the place `at` in a panel whose upper left corner is `corner`.
     fn place(&self, corner: (f64, f64), at: (f64, f64)) -> (f64, f64) {
         let x = corner.0 + MARGIN + (at.0 - self.west) * self.pixels;
         (x, corner.1 + MARGIN + (self.north - at.1) * self.pixels)
@@ -204,7 +205,7 @@ fn is_drawable((x, y): &(f64, f64)) -> bool {
     x.abs() < 1e8 && y.abs() < 1e8
 }
 
-/// Both ends of a line, shifted to the right as seen in the direction from the first to the second.
+/// Both ends of a line, shifted to the right of the direction from the first to the second.
 fn beside(from: (f64, f64), to: (f64, f64)) -> ((f64, f64), (f64, f64)) {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = (dx * dx + dy * dy).sqrt().max(1e-9);
@@ -212,7 +213,8 @@ fn beside(from: (f64, f64), to: (f64, f64)) -> ((f64, f64), (f64, f64)) {
     ((from.0 + x, from.1 + y), (to.0 + x, to.1 + y))
 }
 
-/// An arrow whose head stands behind its middle, where neither a station nor a cross hides it.
+/// An arrow whose head is between its middle and its end, where neither a cross nor a station hides
+/// it.
 fn arrow(svg: &mut Svg, from: (f64, f64), to: (f64, f64), width: f64) {
     let colour = Look::of(0).colour;
     let (from, to) = beside(from, to);
@@ -234,7 +236,8 @@ fn arrow(svg: &mut Svg, from: (f64, f64), to: (f64, f64), width: f64) {
     svg.area(&corners, colour, 1.0);
 }
 
-/// Draws a round length, about a fifth of the panel, above its right end.
+/// Draws a scale bar of a round length, at least a fifth of the panel's width, above the panel's
+/// right end.
 fn ruler(svg: &mut Svg, corner: (f64, f64), projection: &Projection) {
     let least = projection.size.0 / projection.pixels / 5.0;
     let metres = round_step(least);

@@ -1,20 +1,19 @@
 //! Styles of lines: colour, dash and marker together.
 
-/// Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is too light for lines on
-/// white; then two greys.
+/// The colours of Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is too
+/// light for lines on white, and two greys.
 const COLOURS: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333", "#888888"];
-/// Dash patterns as SVG writes them; the first is solid.
+/// Dash patterns in SVG's notation. The first is a solid line.
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "4 2"];
 
-/// The look of the line of that index.
+/// The look of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// `#rrggbb`.
+    /// Colour in the form `#rrggbb`.
     pub(crate) colour: &'static str,
     /// Dash pattern, empty for a solid line.
     pub(crate) dash: &'static str,
-    /// The marker.
     pub(crate) marker: Marker,
 }
 
@@ -34,7 +33,7 @@ impl Look {
     pub(crate) fn of(index: usize) -> Self {
         use Marker::{Cross, Diamond, Disc, Down, Square, Triangle};
         let markers = [Disc, Square, Triangle, Diamond, Down, Cross];
-        // The dash changes with the colour, and shifts once the colours repeat.
+        // The dash pattern changes with the colour. It is shifted when the colours repeat.
         let round = index / COLOURS.len();
         let pick = |n: usize, of: usize| (index + round + n) % of;
         Look {

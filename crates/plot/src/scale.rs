@@ -1,6 +1,6 @@
-//! Maps values to pixels, and chooses the round values to mark.
+//! Maps values to pixels, and chooses the round values for the ticks.
 
-/// An axis with its ends and ticks chosen.
+/// An axis with its ends in values and in pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
     log: bool,
@@ -10,15 +10,16 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// For `values`, or exactly `range` if given. A linear axis begins at zero when that wastes less
-    /// than half of it and `from_zero` asks for it.
+    /// An axis that shows all `values`, or exactly `range` if that is given. With `from_zero`, a
+    /// linear axis begins at zero unless the data would then take less than half of it.
     pub(crate) fn new(
         log: bool,
         range: Option<(f64, f64)>,
         values: impl Iterator<Item = f64>,
         from_zero: bool,
     ) -> Self {
-        // Beyond these, an axis's ends overflow with their margins, or the difference between them does.
+        // Beyond these limits, the ends of an axis with their margins, or the difference of the
+        // ends, would overflow.
         let least = if log { 1e-280 } else { -1e280 };
         let usable = |value: &f64| (least..=1e280).contains(value);
         let given = range.filter(|(low, high)| usable(low) && usable(high) && low < high);
@@ -31,12 +32,12 @@ impl Scale {
         Scale { log, ends: (low, high), pixels: (0.0, 1.0) }
     }
 
-    /// With its ends at these places in pixels.
+    /// Returns the axis with its ends at these pixels.
     pub(crate) fn over(self, from: f64, to: f64) -> Self {
         Scale { pixels: (from, to), ..self }
     }
 
-    /// Where `value` is, moved to 50 axis lengths outside if it is farther; `None` if it cannot be shown.
+    /// The pixel of `value`, at most 50 axis lengths outside; `None` if the value cannot be shown.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let share = if self.log {
             let (low, high) = (libm::log10(self.ends.0), libm::log10(self.ends.1));
@@ -44,27 +45,27 @@ impl Scale {
         } else {
             (value - self.ends.0) / (self.ends.1 - self.ends.0)
         };
-        // Renderers do badly with enormous coordinates.
+        // Some renderers fail with very large coordinates.
         let place = self.pixels.0 + share.clamp(-50.0, 50.0) * (self.pixels.1 - self.pixels.0);
         (value.is_finite() && place.is_finite()).then_some(place)
     }
 
-    /// The ends.
+    /// The ends of the axis, in values.
     pub(crate) fn ends(&self) -> (f64, f64) {
         self.ends
     }
 
-    /// Values to mark with a number, about `count` of them.
+    /// About `count` values for ticks with a number.
     pub(crate) fn ticks(&self, count: usize) -> Vec<f64> {
         if self.log { self.log_ticks(count) } else { self.linear_ticks(count) }
     }
 
-    /// Ticks as text, all with the same number of decimals on a linear axis.
+    /// The ticks as text. On a linear axis all have the same number of decimals.
     pub(crate) fn labels(&self, ticks: &[f64]) -> Vec<String> {
         labels(self.log, ticks)
     }
 
-    /// Values between the ticks to mark without a number.
+    /// Values for ticks without a number, between those with one.
     pub(crate) fn minor_ticks(&self) -> Vec<f64> {
         let (first, last) = self.decades();
         if !self.log || last - first > 8 {
@@ -88,7 +89,7 @@ impl Scale {
         let (low, high) = self.ends;
         let step = round_step((high - low) / count.max(1) as f64);
         let (first, last) = (libm::ceil(low / step - 1e-9), libm::floor(high / step + 1e-9));
-        // Multiples of the step, not sums, so that ticks are the round numbers they stand for.
+        // Ticks are multiples of the step, not sums, so that rounding errors do not add up.
         let tick = |index: usize| (first + index as f64) * step;
         (0..=(last - first).max(0.0) as usize).map(tick).map(|tick| tick + 0.0).collect()
     }
@@ -106,12 +107,12 @@ impl Scale {
                 return ticks;
             }
         }
-        // Less than a decade: linear ticks do as well.
+        // The axis spans less than a decade, so linear ticks are used.
         self.linear_ticks(count)
     }
 }
 
-/// Ends that enclose the data with a margin.
+/// Ends of an axis that enclose the data, if need be with a margin.
 fn widen(log: bool, low: f64, high: f64, from_zero: bool) -> (f64, f64) {
     if !low.is_finite() || !high.is_finite() {
         return if log { (1.0, 10.0) } else { (0.0, 1.0) };
@@ -135,7 +136,7 @@ fn widen(log: bool, low: f64, high: f64, from_zero: bool) -> (f64, f64) {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `least`.
+/// The smallest value that is at least `least` and 1, 2 or 5 times a power of ten.
 pub(crate) fn round_step(least: f64) -> f64 {
     let least = least.max(1e-300);
     let decade = power(libm::floor(libm::log10(least)) as i32);
@@ -164,7 +165,7 @@ fn labels(log: bool, ticks: &[f64]) -> Vec<String> {
     ticks.iter().map(|tick| decimal(*tick, decimals(ticks))).collect()
 }
 
-/// Fewest decimals, up to five, that write all ticks exactly.
+/// The smallest number of decimals, up to five, with which all ticks are exact.
 fn decimals(ticks: &[f64]) -> usize {
     let exact = |places: usize| {
         let scale = power(places as i32);
@@ -176,7 +177,7 @@ fn decimals(ticks: &[f64]) -> usize {
     (0..5).find(|places| exact(*places)).unwrap_or(5)
 }
 
-/// Writes a number with a true minus sign, and thousands apart from 10 000 on.
+/// Writes a number with a true minus sign, and with thousands separated from 10 000 on.
 fn decimal(value: f64, decimals: usize) -> String {
     let digits = format!("{:.decimals$}", value.abs());
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
@@ -190,7 +191,7 @@ fn decimal(value: f64, decimals: usize) -> String {
     text + rest
 }
 
-/// `2×10⁶`.
+/// Writes a number in scientific notation, such as `2×10⁶`.
 fn scientific(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

@@ -1,11 +1,11 @@
-//! SVG elements as text, with numbers in one format.
+//! SVG elements as text. All numbers have the same format.
 
 use core::fmt::Write;
 
 use crate::palette::Marker;
 use crate::text::escape;
 
-/// The ink of text and axes.
+/// Colour of text and axes.
 pub(crate) const INK: &str = "#222222";
 
 /// A document that grows element by element.
@@ -14,7 +14,7 @@ pub(crate) struct Svg {
     body: String,
 }
 
-/// Part of a text that is at the text's place.
+/// The part of a text that is placed at its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -43,7 +43,7 @@ impl Svg {
         self.body.push('\n');
     }
 
-    /// A text of `size` pixels whose baseline begins, is centred or ends at a place.
+    /// A text of `size` pixels. Its baseline begins, is centred or ends at `at`.
     #[expect(clippy::too_many_arguments, reason = "the attributes of one element")]
     pub(crate) fn text(
         &mut self,
@@ -96,7 +96,7 @@ impl Svg {
         ));
     }
 
-    /// A rectangle with an outline and a light filling, which stays within it.
+    /// A rectangle with a light filling and an outline that lies within the rectangle.
     pub(crate) fn outline(&mut self, at: (f64, f64), size: (f64, f64), colour: &str) {
         self.raw(&format!(
             "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{colour}\" \
@@ -108,7 +108,7 @@ impl Svg {
         ));
     }
 
-    /// A line through points.
+    /// Straight lines through the points.
     pub(crate) fn polyline(&mut self, points: &[(f64, f64)], colour: &str, width: f64, dash: &str) {
         let dash =
             if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
@@ -120,7 +120,7 @@ impl Svg {
         ));
     }
 
-    /// An area within points.
+    /// The area enclosed by the points.
     pub(crate) fn area(&mut self, points: &[(f64, f64)], colour: &str, opacity: f64) {
         self.raw(&format!(
             "<path d=\"{}Z\" fill=\"{colour}\" fill-opacity=\"{}\"/>",
@@ -129,7 +129,7 @@ impl Svg {
         ));
     }
 
-    /// A marker with a white rim, which keeps it apart from what it lies on.
+    /// A marker with a white rim, which separates it from lines below it.
     pub(crate) fn marker(&mut self, (x, y): (f64, f64), marker: Marker, colour: &str) {
         let r = 3.4;
         let corners: &[(f64, f64)] = match marker {
@@ -178,7 +178,7 @@ fn path(points: &[(f64, f64)]) -> String {
     text
 }
 
-/// A number with at most two decimals and no more than it needs.
+/// A number with at most two decimals and without trailing zeros.
 pub(crate) fn n(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

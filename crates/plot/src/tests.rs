@@ -78,7 +78,7 @@ fn long_lines_are_thinned_without_losing_extremes() {
     let figure = Figure::new("t", "x", "y").line(Line::new("a", points).style(Style::Plain));
     let svg = figure.to_svg();
     assert!(svg.len() < 60_000, "{}", svg.len());
-    // The axis ends at 105, 305 pixels above its foot at 345.2.
+    // The axis ends at the value 105, 305 pixels above its lower end at pixel 345.2.
     assert!(svg.contains(" 54.72"), "the spike is gone");
     assert_eq!(svg, figure.to_svg());
 }
@@ -97,7 +97,7 @@ fn names_of_bars_are_whole() {
     assert!(many.contains(">congestion=compensated, ge:1%/20%, profile=anabranch 11</text>"));
     assert!(!many.contains('…'), "{many}");
     let upright = |svg: &str| svg.matches("rotate(-90 ").count();
-    // One of the turned texts is the vertical axis's label.
+    // One of the turned texts is the label of the vertical axis.
     assert_eq!((upright(&few), upright(&many)), (1, 13));
     let height = |svg: &str| -> f64 {
         let (_, rest) = svg.split_once(" height=\"").unwrap();
@@ -125,11 +125,12 @@ fn layers_add_up() {
         .layer("a", vec![(0.0, 1.0), (1.0, 2.0)])
         .layer("b", vec![(0.0, 3.0), (1.0, 4.0)]);
     let svg = figure.to_svg();
-    // The axis holds 2 + 4, so 6 is marked and nothing above.
+    // The axis ends just above 2 + 4, so 6 has a tick and 7 has none.
     assert!(svg.contains(">6</text>") && !svg.contains(">7</text>"), "{svg}");
 }
 
-/// Two panels: two stations 300 m apart with a hop between them in the first, and a third without traffic.
+/// Two panels with the same three stations. In the first, a hop joins two stations that are 300 m
+/// apart, and the third station has no traffic.
 fn map() -> Map {
     let at = |x, y| Station { name: format!("s{x}"), at: (x, y), way: vec![(x, y), (x + 30.0, y)] };
     let stations = vec![at(0.0, 0.0), at(300.0, 0.0), at(150.0, 100.0)];
@@ -145,7 +146,8 @@ fn a_map_shows_what_goes_from_one_station_to_another() {
     let svg = map().to_svg();
     let count = |what: &str| svg.matches(what).count();
     assert_eq!((count("<circle"), count(">first</text>"), count(">second</text>")), (6, 1, 1));
-    // Only the two stations of the hop are named, in the panel that has it, and the lost packets are counted.
+    // Only the two stations of the hop are named, only in the panel with the hop, and the number of
+    // lost packets is shown.
     assert_eq!((count(">s0</text>"), count(">s300</text>"), count(">s150</text>")), (1, 1, 0));
     assert_eq!((count(">7</text>"), count("stroke-opacity=\"0.75\"")), (1, 1));
     assert!(count(">100 m</text>") == 1 && svg.contains("how &lt;to&gt;"), "{svg}");

@@ -1,7 +1,7 @@
 //! Text in figures: width, line breaks and escaping.
 
-/// About how wide `text` is in a sans-serif face of `size` pixels. Errs on the wide side, since which
-/// face a reader has is not known.
+/// Approximate width of `text` in a sans-serif font of `size` pixels. The estimate errs on the wide
+/// side, since the reader's font is not known.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | '|' | '\'' | '.' | ',' | ':' | ';' | '!' => 0.30,
@@ -14,7 +14,7 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// `text` in lines no wider than `most`, as far as its words allow.
+/// `text` broken into lines of at most `most` pixels. A single word may be wider.
 pub(crate) fn wrap(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -40,12 +40,12 @@ pub(crate) fn fit(text: &str, size: f64, most: f64) -> String {
     cut
 }
 
-/// `text` as HTML takes it in contents and attributes.
+/// `text` escaped for HTML contents and attributes.
 pub fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// `text` as SVG takes it in contents and attributes; characters that XML forbids become spaces.
+/// `text` escaped for SVG contents and attributes. Characters that XML forbids become spaces.
 pub(crate) fn escape(text: &str) -> String {
     let is_forbidden = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
     escape_html(&text.replace(is_forbidden, " "))

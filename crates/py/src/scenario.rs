@@ -284,8 +284,9 @@ impl Scenario {
 
     /// Makes a run. Python's other threads go on meanwhile, and Ctrl-C ends it with `KeyboardInterrupt`.
     ///
-    /// A run gives the same report on every machine. Raises `ValueError` if it is a run of another scenario or
-    /// version, and `RunError` if it cannot be made. What a policy raises, it raises too.
+    /// A run gives the same report on every machine. Raises `ValueError` if it is a run of another
+    /// scenario or version, and `RunError` if it cannot be made. An exception of a policy is raised
+    /// as well.
     fn run(&self, py: Python<'_>, run: &Bound<'_, Run>) -> PyResult<Report> {
         let run = run.get().clone();
         self.check(&run)?;
@@ -374,7 +375,7 @@ fn broken(error: serde_json::Error) -> PyErr {
     PyValueError::new_err(format!("the pickled scenario is damaged: {error}"))
 }
 
-/// Seeds as Python gives them: how many, or which.
+/// Reads seeds from Python: their number, or the seeds themselves.
 fn read_seeds(seeds: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if seeds.is_instance_of::<PyInt>() {
         let count: i64 = seeds.extract().unwrap_or(0);

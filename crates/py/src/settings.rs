@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 /// The assignments that a dictionary of settings stands for.
 ///
 /// # Errors
-/// When a key is none, or a value can be no setting.
+/// When a key cannot be that of a setting, or a value cannot be written as TOML.
 pub(crate) fn assignments(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
     let Some(settings) = settings else { return Ok(Vec::new()) };
     let assignment = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
@@ -34,7 +34,7 @@ fn toml(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(flag.is_true().to_string());
     }
     if let Ok(text) = value.extract::<String>() {
-        // A string of JSON is one of TOML.
+        // A JSON string is also a TOML string.
         return Ok(serde_json::Value::from(text).to_string());
     }
     if value.is_instance_of::<PyInt>() {
@@ -59,7 +59,7 @@ fn toml(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         });
         return Ok(format!("{{{}}}", entries.collect::<PyResult<Vec<_>>>()?.join(", ")));
     }
-    // NumPy's numbers and others that act as Python's.
+    // Numbers of NumPy and of other types that convert to Python's.
     for (convert, is_it) in [("__index__", "int"), ("__float__", "float")] {
         if value.hasattr(convert)? {
             let builtins = value.py().import("builtins")?;

@@ -7,10 +7,11 @@ use strsim::levenshtein;
 
 /// How many similar identifiers are suggested for one that does not exist.
 const NEIGHBOURS: usize = 3;
-/// One line for each item: identifier, scenario, what the paper says, what must be shown.
+/// One line for each item: identifier, scenario, result of the paper, and result that must be
+/// shown.
 const TABLE: &str = include_str!("../data/reproduction.tsv");
 
-/// Something a paper shows, and what a reproduction of it must show.
+/// A result of a paper, and what its reproduction must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
     /// Identifier of the item, such as `mplot-fig3`: the paper's name, a hyphen, the figure or another label.
@@ -62,7 +63,7 @@ fn parse(line: &'static str) -> Option<Item> {
 /// The item with this identifier.
 ///
 /// # Errors
-/// The nearest identifiers, if there is none.
+/// If there is no such item. The error lists the most similar identifiers.
 pub fn find(id: &str) -> Result<&'static Item, Unknown> {
     items().iter().find(|item| item.id == id).ok_or_else(|| {
         let mut ids: Vec<&str> = items().iter().map(|item| item.id).collect();
@@ -77,7 +78,7 @@ pub fn find(id: &str) -> Result<&'static Item, Unknown> {
 /// The items of a paper.
 ///
 /// # Errors
-/// If there is no such paper: the known ones.
+/// If there is no such paper. The error lists the known papers.
 pub fn of_paper(paper: &str) -> Result<Vec<&'static Item>, Unknown> {
     let found: Vec<_> = items().iter().filter(|item| item.paper() == paper).collect();
     if found.is_empty() {

@@ -6,7 +6,7 @@ use crate::experiments;
 use crate::formula;
 use crate::outcome::Outcome;
 
-/// An item that is computed.
+/// An item that is computed from a formula.
 #[derive(Debug)]
 pub struct Formula {
     /// Identifier of the item, such as `late-fig1`.
@@ -29,7 +29,7 @@ impl Formula {
     }
 }
 
-/// The formula of an item, if it is computed.
+/// The formula of an item, if it has one.
 pub fn formula(id: &str) -> Option<&'static Formula> {
     FORMULAS.iter().find(|formula| formula.id == id)
 }

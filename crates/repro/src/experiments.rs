@@ -8,7 +8,7 @@ use anabranch_sim::scenario::Scenario;
 /// A scenario file of `scenarios/papers`.
 #[derive(Debug)]
 pub struct Experiment {
-    /// Path below `scenarios/papers`, without the extension: `mplot/fig3`.
+    /// Path below `scenarios/papers` without the extension, such as `mplot/fig3`.
     pub name: &'static str,
     text: &'static str,
     /// Items that the scenario's claims, measures and figures are about.
@@ -43,7 +43,7 @@ impl Experiment {
     /// The scenario, shortened if `quick`.
     ///
     /// # Errors
-    /// The first mistake in the scenario, with its place.
+    /// If the scenario has mistakes. The error describes the first one and its place.
     pub fn scenario(&self, quick: bool) -> Result<Scenario, String> {
         let directory = self.name.rsplit_once('/').map_or("", |(directory, _)| directory);
         let mut beside = |path: &str| {
@@ -87,7 +87,7 @@ mod tests {
             for experiment in of_item(id) {
                 let scenario = experiment.scenario(false).unwrap_or_else(|e| panic!("{e}"));
                 described += scenario.results().iter().filter(|r| r.item == *id).count();
-                // Without runs nothing is measured, but everything is named.
+                // Without runs nothing is measured, but every finding has its name.
                 for finding in scenario.judge(&[]) {
                     if finding.item.as_ref() == Some(id) {
                         assert!(names.insert(finding.name.clone()), "{id}: two '{}'", finding.name);

@@ -4,7 +4,7 @@ use anabranch_plot as plot;
 use anabranch_sim::scenario::{Drawing, DrawnCurve};
 use anabranch_sim::stats::Estimate;
 
-/// Curves over a common abscissa, or bars.
+/// Curves over a common horizontal axis, or bars.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure(Drawing);
 
@@ -22,7 +22,7 @@ impl Figure {
         }
     }
 
-    /// Adds what the paper states.
+    /// Adds a curve with the values that the paper states.
     pub fn paper(&mut self, name: impl Into<String>, points: &[(f64, f64)]) {
         let points = points.iter().map(|(x, y)| (*x, Estimate::exact(*y))).collect();
         self.0.curves.push(DrawnCurve { name: name.into(), points, is_published: true });
@@ -38,7 +38,7 @@ impl Figure {
         plot::Figure { size: NARROW, ..self.plotted() }.to_svg()
     }
 
-    /// The figure as it is drawn.
+    /// The figure in the form that is drawn.
     pub fn plotted(&self) -> plot::Figure {
         let Drawing { title, x_label, y_label, categories, curves, .. } = &self.0;
         let mut figure = plot::Figure::new(title, x_label, y_label);
@@ -53,7 +53,8 @@ impl Figure {
     }
 }
 
-/// Lower limit of intervals: zero for quantities that cannot be negative, judged by the axis and the means.
+/// Lower limit of intervals: zero for quantities that cannot be negative, which the axis label and
+/// the means show.
 fn least(drawing: &Drawing) -> f64 {
     const NEVER_BELOW: [&str; 6] = ["Mb/s", "bytes", "packets", "(s)", "ms", "share"];
     let known = NEVER_BELOW.iter().any(|unit| drawing.y_label.contains(unit));
@@ -70,7 +71,7 @@ impl From<Drawing> for Figure {
 
 /// Width and height for narrow screens.
 const NARROW: (f64, f64) = (380.0, 340.0);
-/// More points than this are drawn without markers.
+/// Curves with more points than this are drawn without markers.
 const MARKED: usize = 60;
 
 fn drawn(curve: &DrawnCurve, least: f64) -> plot::Line {

@@ -12,19 +12,19 @@ use crate::report::{Bound, ItemReport, Report, number, range};
 
 const STYLE: &str = include_str!("page.css");
 
-/// Where results come from.
+/// The provenance of the results.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// The program's version.
     pub version: String,
     /// The commit that the program was built from, if known.
     pub commit: String,
-    /// Whether runs were shortened.
+    /// Whether the runs were shortened.
     pub quick: bool,
 }
 
-/// The page: what verdicts mean, a summary, then a section for each item with what the paper has beside what
-/// was measured, and how it was run.
+/// The page: a summary, the meaning of the verdicts, then a section for each item with the paper's
+/// values beside the measured ones and the settings of the runs.
 pub fn page(report: &Report, origin: &Origin) -> String {
     let mut page = String::with_capacity(1 << 16);
     page.push_str("<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">");
@@ -80,7 +80,7 @@ fn contents(page: &mut String, items: &[&ItemReport]) {
     page.push_str("</ul>");
 }
 
-/// Title of the item, for somebody who does not know the paper.
+/// Title of the item for readers who do not know the paper.
 fn heading(item: &ItemReport) -> &str {
     let title = &item.outcome.published.title;
     match catalogue::find(&item.id) {
@@ -89,7 +89,8 @@ fn heading(item: &ItemReport) -> &str {
     }
 }
 
-/// Where the item is published: as it says, or as its identifier does: `mplot-fig11` is Figure 11.
+/// Where in the paper the item is: the source that it states, or one derived from its identifier.
+/// `mplot-fig11` is Figure 11.
 fn source(item: &ItemReport) -> String {
     let source = &item.outcome.published.source;
     if !source.is_empty() {
@@ -202,7 +203,7 @@ fn row(page: &mut String, finding: &Finding, paper: bool, judged: bool) {
     page.push_str("</tr>");
 }
 
-/// `5.28 <small>5.22 to 5.33</small>`.
+/// The mean and interval, such as `5.28 <small>5.22 to 5.33</small>`.
 fn measured(finding: &Finding) -> String {
     let Some(estimate) = &finding.estimate else { return "not measured".to_owned() };
     let mut text = number(estimate.mean);

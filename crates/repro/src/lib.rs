@@ -1,5 +1,5 @@
-//! Reproduces the results of five papers: each figure, table and theorem is an *item* with a scenario or a formula,
-//! claims with bounds, and a verdict.
+//! Reproduces the results of five papers. Each figure, table and theorem is an *item* with a
+//! scenario or a formula, claims with bounds, and a verdict.
 //!
 //! ```
 //! use anabranch_repro::{catalogue, reproduce, Settings, Verdict};
@@ -9,9 +9,10 @@
 //! assert_eq!(report.items[0].verdict, Verdict::Reproduced);
 //! ```
 //!
-//! The verdict is [`Verdict::Reproduced`] only if every claim holds with its whole interval;
-//! [`Verdict::Open`] if an interval reaches beyond the bounds; [`Verdict::Differs`] if a claim fails and
-//! ablations whose own claims hold show the mechanism; otherwise [`Verdict::NotYet`].
+//! The verdict is [`Verdict::Reproduced`] if every claim holds with its whole interval. It is
+//! [`Verdict::Open`] if no claim fails but an interval reaches beyond the bounds,
+//! [`Verdict::Differs`] if a claim fails and ablations whose own claims hold show why, and
+//! otherwise [`Verdict::NotYet`].
 
 pub mod catalogue;
 pub mod check;

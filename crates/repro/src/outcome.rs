@@ -1,4 +1,4 @@
-//! The outcome of an item: figures with intervals, bounds on them, and a verdict.
+//! The outcome of an item: values with intervals, bounds on these values, and a verdict.
 
 use anabranch_sim::scenario::{Finding, Published};
 use anabranch_sim::stats::{self, Estimate};
@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
 
-/// How an item came out.
+/// The verdict on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every claim holds, with its whole interval.
     Reproduced,
-    /// No claim fails, but the interval of one reaches beyond its bounds: more seeds would tell.
+    /// No claim fails, but the interval of one reaches beyond its bounds. More seeds would decide
+    /// it.
     Open,
     /// A claim fails, and ablations whose own claims hold show why.
     Differs,
-    /// There is no checker, or a claim fails and why is not shown.
+    /// Nothing is checked, or a claim fails and no ablation shows why.
     NotYet,
 }
 
@@ -42,9 +43,9 @@ impl core::fmt::Display for Verdict {
 pub struct Setting {
     /// The scenario's path in the repository.
     pub file: String,
-    /// Seeds of each point.
+    /// Number of seeds at each point.
     pub seeds: usize,
-    /// Points of the scenario's sweep.
+    /// Number of points of the scenario's sweep.
     pub points: usize,
     /// Duration of a run, warm-up included, such as `300 s, of which the first 20 s are not measured`.
     pub duration: String,
@@ -66,24 +67,24 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing found yet.
+    /// An outcome without findings.
     pub fn new() -> Self {
         Outcome::default()
     }
 
-    /// Adds a figure, unless it could not be measured.
+    /// Adds a value, unless it could not be measured.
     pub fn measure(&mut self, name: impl Into<String>, estimate: impl Into<Option<Estimate>>) {
         if let Some(estimate) = estimate.into() {
             self.findings.push(finding(name.into(), Some(estimate)));
         }
     }
 
-    /// Adds a figure that is certain, such as a formula's value.
+    /// Adds an exact value, such as that of a formula.
     pub fn exact(&mut self, name: impl Into<String>, value: f64) {
         self.measure(name, Estimate::exact(value));
     }
 
-    /// Adds a figure and the bounds on it.
+    /// Adds a value and the bounds within which it must lie.
     pub fn bounded(
         &mut self,
         name: impl Into<String>,
@@ -115,7 +116,7 @@ impl Outcome {
         judged.filter_map(|finding| Some((finding, finding.verdict?)))
     }
 
-    /// The verdict of the claims about the first reading, and of those about no reading in particular.
+    /// The verdict from the claims about the first reading and those about no particular reading.
     pub fn verdict(&self) -> Verdict {
         self.verdict_of(self.published.readings.first().map(String::as_str))
     }
@@ -129,7 +130,7 @@ impl Outcome {
         others.filter(was_run).map(|reading| (reading, self.verdict_of(Some(reading)))).collect()
     }
 
-    /// The reading that a finding is about; `None` if about none in particular.
+    /// The reading that a finding is about; `None` if it is about no particular reading.
     pub fn reading(&self, finding: &Finding) -> Option<&str> {
         let (_, variant) = finding.point.iter().find(|(key, _)| key == "variant")?;
         let is_of = |reading: &&String| {
@@ -140,7 +141,8 @@ impl Outcome {
         self.published.readings.iter().find(is_of).map(String::as_str)
     }
 
-    /// Whether a finding counts for the item's verdict: it is about the first reading, or about none in particular.
+    /// Whether a finding counts for the item's verdict: it is about the first reading or about no
+    /// particular reading.
     pub fn is_first(&self, finding: &Finding) -> bool {
         let reading = self.reading(finding);
         reading.is_none() || reading == self.published.readings.first().map(String::as_str)
@@ -252,7 +254,7 @@ mod tests {
         claim("other", 1.0);
         assert_eq!(outcome.other_readings(), [("other", Verdict::Differs)]);
         assert_eq!(outcome.verdict(), Verdict::Reproduced);
-        // A claim about no reading in particular counts for all of them.
+        // A claim about no particular reading counts for all readings.
         outcome.bounded("rival", spread(2.0), 3.0, None);
         assert_eq!(outcome.verdict(), Verdict::NotYet);
     }

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::Item;
 use crate::outcome::{Outcome, Verdict, append};
 
-/// Everything that was checked.
+/// The reports on all items that were checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The items, in the catalogue's order.
     pub items: Vec<ItemReport>,
 }
 
-/// One item's verdict and what it rests on.
+/// One item's verdict, with the measured values and bounds behind it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ItemReport {
     /// The item's identifier.
@@ -35,21 +35,21 @@ pub struct ItemReport {
     pub ablations: Vec<Bound>,
     /// Result that the paper states.
     pub paper_says: String,
-    /// Remarks for readers beside the figures.
+    /// Remarks for readers of the values.
     pub note: String,
-    /// Everything that was found: for the page, not for JSON.
+    /// The whole outcome, for the HTML page; not part of the JSON.
     #[serde(skip)]
     pub outcome: Outcome,
 }
 
-/// Something measured in one or more runs.
+/// A value measured in one or more runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
     /// The mean.
     pub mean: f64,
     /// Lower end of the 95 % interval; the mean itself for a single or certain value.
     pub lo: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub hi: f64,
     /// Number of values behind the mean.
     pub n: usize,
@@ -103,7 +103,8 @@ impl ItemReport {
     }
 }
 
-/// The item's note with what fails, what is open, why, and how other readings came out.
+/// The item's note, followed by the claims that fail, those that are open, an explanation, and the
+/// verdicts of other readings.
 fn note(outcome: &Outcome, verdict: Verdict) -> String {
     let mut note = outcome.published.note.clone();
     let mut say = |before: &str, ablations: bool, wanted: fn(stats::Verdict) -> bool| {
@@ -135,7 +136,7 @@ fn note(outcome: &Outcome, verdict: Verdict) -> String {
     note
 }
 
-/// `ratio is 0.9 to 1.1 (at least 1; 12 seeds would settle it)`.
+/// A finding in words, such as `ratio is 0.9 to 1.1 (at least 1; about 12 seeds would settle it)`.
 fn describe(finding: &Finding, verdict: stats::Verdict) -> String {
     let value = match &finding.estimate {
         Some(estimate) if verdict == stats::Verdict::Fails || estimate.interval.is_none() => {
@@ -153,7 +154,7 @@ fn describe(finding: &Finding, verdict: stats::Verdict) -> String {
     format!("{} is {value} ({}{settled})", finding.name, range(&Bound::of(finding)))
 }
 
-/// A bound's range in words.
+/// The range of a bound in words.
 pub(crate) fn range(bound: &Bound) -> String {
     match (bound.min, bound.max) {
         (Some(min), Some(max)) if min == max => format!("exactly {}", number(min)),
@@ -192,7 +193,7 @@ impl Report {
         self.items.iter().filter(|item| item.verdict == verdict).count()
     }
 
-    /// One line an item and a sum, for a terminal.
+    /// One line per item and a summary, for a terminal.
     pub fn table(&self) -> String {
         let mut text = String::new();
         let width = self.items.iter().map(|item| item.id.len()).max().unwrap_or(0);
@@ -206,7 +207,7 @@ impl Report {
         text
     }
 
-    /// `12 reproduced, 3 open, 5 differ, 1 not yet`.
+    /// The number of items by verdict, such as `12 reproduced, 3 open, 5 differ, 1 not yet`.
     pub fn sum(&self) -> String {
         let count = |verdict| self.count(verdict);
         format!(
@@ -219,8 +220,8 @@ impl Report {
     }
 }
 
-/// Grounds of the verdict: the claims that do not hold, else the first ones; the note of an item
-/// without claims.
+/// The grounds of the verdict: the claims that do not hold, or else the first claims. For an item
+/// without claims it is the note.
 fn first_line(item: &ItemReport) -> String {
     const MOST: usize = 4;
     let claims: Vec<_> =

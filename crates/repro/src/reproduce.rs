@@ -1,4 +1,4 @@
-//! Checks items and gives their verdicts.
+//! Checks items and determines their verdicts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,24 +21,25 @@ use crate::report::{ItemReport, Report};
 /// How items are reproduced.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
-    /// Fewer seeds and shorter runs.
+    /// Whether to use fewer seeds and shorter runs.
     pub quick: bool,
-    /// Runs at a time; at least 1.
+    /// How many runs are made at the same time; at least 1.
     pub jobs: usize,
     /// Set to end the work early.
     pub cancel: &'a AtomicBool,
     /// Called after every finished run.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// Where finished runs are kept, and found again.
+    /// Directory in which finished runs are kept and found again; `None`: they are not kept.
     pub runs: Option<&'a Path>,
-    /// Further such directories, whose runs are copied. If there are any, no run is made: all must be there.
+    /// Further such directories, whose runs are copied. If there are any, no run is made: all runs
+    /// must exist already.
     pub merged: &'a [PathBuf],
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Default for Settings<'_> {
-    /// In full, one run at a time, to the end, nothing kept.
+    /// Full runs, one at a time, never cancelled and not kept.
     fn default() -> Self {
         Settings {
             quick: false,
@@ -59,14 +60,14 @@ impl core::fmt::Debug for Settings<'_> {
     }
 }
 
-/// How far the work is.
+/// How much of the work is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Runs finished, those found among kept ones included.
+    /// Finished runs, including kept ones that were found.
     pub done: usize,
-    /// Runs among these that were found.
+    /// How many of the finished runs were found rather than made.
     pub found: usize,
-    /// Runs in all.
+    /// Number of runs in all.
     pub total: usize,
 }
 
@@ -75,9 +76,9 @@ pub struct Progress {
 pub enum Failure {
     /// The work was cancelled.
     Cancelled,
-    /// Runs cannot be kept, or kept ones not be read.
+    /// A run cannot be kept, or a kept run cannot be read.
     Results(ResultsError),
-    /// A scenario has mistakes, or a run failed: which one, and why.
+    /// A scenario has mistakes, or a run failed. The text names it and the reason.
     Run(String),
     /// The directories that were to be merged lack runs.
     Missing {
@@ -105,10 +106,10 @@ impl core::fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// Checks `items` in the order of the catalogue. Items that look at the same experiment share its runs.
+/// Checks `items` in the order of the catalogue. Items about the same experiment share its runs.
 ///
 /// # Errors
-/// If it was cancelled, a run failed, or runs could not be kept.
+/// If the work was cancelled, a run failed, or runs could not be kept.
 pub fn reproduce(items: &[&Item], settings: &Settings<'_>) -> Result<Report, Failure> {
     let wanted: BTreeSet<&str> = items.iter().map(|item| item.id).collect();
     let items: Vec<&Item> =
@@ -134,9 +135,9 @@ pub struct PlannedRun {
     pub experiment: &'static str,
     /// Index of the point in the scenario's order.
     pub point: usize,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// CPU time that the run may take, s.
+    /// Estimated CPU time of the run, s.
     pub cost: f64,
 }
 
@@ -159,11 +160,11 @@ pub fn planned(items: &[&Item], settings: &Settings<'_>) -> Result<Vec<PlannedRu
     Ok(tasks(&plans).iter().map(run).collect())
 }
 
-/// Makes one of several parts of the runs that `items` need, and keeps them; returns how many these are. Once
-/// all parts are there, [`Settings::merged`] brings them together.
+/// Makes one of several parts of the runs that `items` need, and keeps these runs. Returns how many
+/// they are. Once all parts exist, [`Settings::merged`] brings them together.
 ///
 /// # Errors
-/// If it was cancelled, a run failed, or runs could not be kept.
+/// If the work was cancelled, a run failed, or runs could not be kept.
 pub fn make(items: &[&Item], settings: &Settings<'_>, shard: Shard) -> Result<usize, Failure> {
     let plans = plan(items, settings)?;
     let all = tasks(&plans);
@@ -173,7 +174,7 @@ pub fn make(items: &[&Item], settings: &Settings<'_>, shard: Shard) -> Result<us
     Ok(perform(&chosen, settings)?.len())
 }
 
-/// An experiment that is run.
+/// An experiment whose runs are needed.
 struct Planned {
     experiment: &'static Experiment,
     sweep: Sweep,
@@ -187,7 +188,7 @@ struct Evidence {
     runs: Vec<Vec<RunReport>>,
 }
 
-/// The experiments that the items need, each once.
+/// The experiments that the items need, each listed once.
 fn plan(items: &[&Item], settings: &Settings<'_>) -> Result<Vec<Planned>, Failure> {
     let needed =
         |experiment: &&Experiment| items.iter().any(|item| experiment.items.contains(item.id));
@@ -198,7 +199,7 @@ fn prepare(experiment: &'static Experiment, settings: &Settings<'_>) -> Result<P
     let scenario = experiment.scenario(settings.quick).map_err(Failure::Run)?;
     let needed = scenario.needed();
     let sweep = Sweep::new(scenario, None);
-    // Quick and full runs are of different scenarios and live apart.
+    // Quick and full runs belong to different scenarios and are kept apart.
     let length = if settings.quick { "quick" } else { "full" };
     let within = |directory: &Path| directory.join(length).join(experiment.name.replace('/', "-"));
     let open = |directory: &Path| {
@@ -217,7 +218,7 @@ fn prepare(experiment: &'static Experiment, settings: &Settings<'_>) -> Result<P
 #[derive(Clone, Copy)]
 struct Task<'a> {
     plan: &'a Planned,
-    /// Index of the experiment among those that are run.
+    /// Index of the experiment among those whose runs are needed.
     index: usize,
     id: RunId,
 }
@@ -265,7 +266,7 @@ fn complete(tasks: &[Task<'_>]) -> Result<(), Failure> {
     }
 }
 
-/// Finds or makes every run.
+/// Finds or makes every run; returns the reports in the order of `tasks`.
 fn perform(tasks: &[Task<'_>], settings: &Settings<'_>) -> Result<Vec<RunReport>, Failure> {
     let (done, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let act = |(index, task): (usize, &Task<'_>)| {
@@ -276,7 +277,8 @@ fn perform(tasks: &[Task<'_>], settings: &Settings<'_>) -> Result<Vec<RunReport>
         (settings.progress)(Progress { done, found, total: tasks.len() });
         Ok((index, run))
     };
-    // A bridge hands out the tasks in their order, the longest first, and the runs come as they end.
+    // The bridge hands out the tasks in their order; the reports come in the order in which the
+    // runs end.
     let begun = tasks.iter().enumerate().par_bridge();
     let mut runs: Vec<(usize, RunReport)> =
         on_threads(settings.jobs, || begun.map(act).collect::<Result<_, Failure>>())?;
@@ -294,7 +296,7 @@ fn on_threads<R: Send>(
 }
 
 impl Task<'_> {
-    /// Finds or makes the run; true if it was found.
+    /// Finds or makes the run. Returns the report, and whether it was found.
     fn one(&self, cancel: &AtomicBool) -> Result<(RunReport, bool), Failure> {
         let Planned { sweep, journal, needed, .. } = self.plan;
         if let Some(journal) = journal
@@ -346,7 +348,7 @@ fn judge(item: &Item, evidence: &[Evidence]) -> ItemReport {
     if outcome.settings.is_empty() {
         outcome.remark("There is no scenario and no formula for it yet.");
     }
-    // Claims of the paper come before ablations, which explain a difference.
+    // Claims of the paper come first, then the ablations that explain a difference.
     outcome.findings.sort_by_key(|finding| finding.is_ablation);
     ItemReport::new(item, outcome)
 }

@@ -1,4 +1,4 @@
-//! The rates of figure 10's last hop are those of Bianchi's model.
+//! The rates of the last hop in MPLOT's figure 10 are those of Bianchi's model.
 
 use anabranch_repro::experiments;
 use anabranch_sim::scenario::Scenario;
@@ -10,7 +10,8 @@ fn scenario(name: &str) -> Scenario {
     found.expect(name).scenario(false).expect("no mistakes")
 }
 
-/// Compares every rate of a last hop with the model's `rate`, divided by the number of stations.
+/// Compares every last-hop rate of the scenario with the model's `rate` divided by the number of
+/// stations.
 fn compare(scenario: &Scenario, rate: impl Fn(Access, u32) -> f64) {
     let paths: BTreeSet<_> = scenario.points().iter().map(|point| point.label("M")).collect();
     assert_eq!(paths.len(), 9);
@@ -31,7 +32,7 @@ fn compare(scenario: &Scenario, rate: impl Fn(Access, u32) -> f64) {
 #[test]
 fn rates_of_the_last_hop_are_those_of_the_model() {
     let channel = Channel::fhss();
-    // Bianchi's payload of 8184 bits.
+    // The payload is Bianchi's: 8184 bits.
     compare(&scenario("mplot/fig10"), |access, n| 11.0 * channel.share(access, n, 1023));
     let channel = Channel::dsss_11b(Preamble::Long);
     compare(&scenario("mplot/fig10-11b"), |access, n| channel.throughput(access, n, 750).as_mbps());

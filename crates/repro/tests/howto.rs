@@ -1,4 +1,4 @@
-//! The files of docs/howto/add-an-item.md are valid and short, and give verdicts.
+//! The example files in docs/howto/add-an-item.md are valid and short, and give verdicts.
 
 use anabranch_repro::catalogue;
 use anabranch_sim::scenario::Scenario;
@@ -6,7 +6,7 @@ use anabranch_sim::stats::Verdict;
 
 const PAGE: &str = include_str!("../../../docs/howto/add-an-item.md");
 
-/// The page's blocks of TOML.
+/// The TOML blocks of the page.
 fn blocks() -> Vec<&'static str> {
     let blocks = PAGE.split("```toml\n").skip(1);
     blocks.filter_map(|rest| rest.split_once("```")).map(|(block, _)| block).collect()

@@ -15,11 +15,11 @@ use crate::{
     Sweep, file,
 };
 
-/// Writes the tables and the summary of the kept runs into the journal's directory. The summary lists missing runs; if
-/// there are any, claims are judged by the seeds that every point has.
+/// Writes the tables and the summary of the kept runs into the journal's directory. The summary
+/// lists missing runs. If there are any, claims are judged only by the seeds that every point has.
 ///
-/// Runs are read one by one, and each point is written at once, so that only figures that claims use stay in
-/// memory.
+/// Runs are read one by one, and each point is written immediately, so that only values that claims
+/// use stay in memory.
 ///
 /// # Errors
 /// When a run cannot be read or a file cannot be written.
@@ -64,24 +64,25 @@ pub fn conclude(journal: &Journal) -> Result<Summary, ResultsError> {
         out.write_all(b"\n")
     });
     let Pass { summary, failure, .. } = pass.into_inner();
-    // Report the error of a run or a table rather than the failed summary that follows from it.
+    // The error of a run or a table is reported, not the failure of the summary that follows from
+    // it.
     failure.map_or(written, Err)?;
     Ok(summary)
 }
 
-/// State of the one pass over all runs.
+/// State of the single pass over all runs.
 struct Pass<'a> {
     journal: &'a Journal,
     /// `None` once the tables are finished.
     tables: Option<Tables>,
     needed: Needed,
-    /// The figures that claims need, point by point and seed by seed.
+    /// The values that claims need, point by point and seed by seed.
     runs: Vec<Vec<RunReport>>,
     summary: Summary,
     failure: Option<ResultsError>,
 }
 
-/// Serialises the points: each is read and summarised as it is written.
+/// Serialises the points. Each point is read and summarised when it is written.
 struct Points<'a, 'b>(&'a RefCell<Pass<'b>>);
 
 impl Serialize for Points<'_, '_> {
@@ -136,7 +137,8 @@ impl Pass<'_> {
     /// Judges the claims by the runs.
     fn judge(&mut self) -> &[ClaimSummary] {
         let sweep = self.journal.sweep();
-        // Without a seed common to all points no claim can be judged, and an empty verdict would look like a bad one.
+        // Without a seed common to all points no claim can be judged, and claims without values
+        // would count as failed.
         if keep_common(&mut self.runs, &self.summary.missing, sweep) > 0 {
             let findings = sweep.scenario().judge(&self.runs);
             self.summary.claims = findings.into_iter().map(ClaimSummary::from).collect();
@@ -145,8 +147,8 @@ impl Pass<'_> {
     }
 }
 
-/// Keeps only the runs with seeds that no point lacks, since claims compare runs of one seed; returns the number of
-/// such seeds.
+/// Keeps only the runs with seeds that every point has, since claims compare runs of the same seed.
+/// Returns the number of such seeds.
 fn keep_common(all: &mut [Vec<RunReport>], missing: &[MissingRuns], sweep: &Sweep) -> usize {
     let lacking: BTreeSet<u64> = missing.iter().flat_map(|runs| runs.seeds.clone()).collect();
     if !lacking.is_empty() {

@@ -1,14 +1,14 @@
-//! Errors of keeping and reading results.
+//! Errors in keeping and reading results.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why results could not be kept or read; each says it in one line, beginning with the place.
+/// Why results could not be kept or read. Each message is one line that begins with the path.
 #[derive(Debug, Error)]
 pub enum ResultsError {
-    /// The directory holds results of something else.
+    /// The directory is not a results directory, or holds results of another scenario or build.
     #[error("{}: {what}; give another directory", path.display())]
     Foreign {
         /// The directory.
@@ -16,13 +16,13 @@ pub enum ResultsError {
         /// Reason why the directory is not accepted.
         what: String,
     },
-    /// Another process writes there.
+    /// Another process writes to the directory.
     #[error("{}: another run is writing its results here", path.display())]
     Busy {
         /// The directory.
         path: PathBuf,
     },
-    /// A file is not what its name says.
+    /// A file has wrong contents or cannot be encoded.
     #[error("{}: {why}", path.display())]
     Damaged {
         /// The file.
@@ -43,7 +43,7 @@ pub enum ResultsError {
 }
 
 impl ResultsError {
-    /// Whether the request was wrong; otherwise, an operation failed.
+    /// Whether the request was wrong. Otherwise an operation failed.
     pub fn is_usage(&self) -> bool {
         matches!(self, ResultsError::Foreign { .. })
     }

@@ -1,4 +1,5 @@
-//! Chooses the figures for results: single figures over a sweep, series over time, distributions.
+//! Chooses the figures to draw for results: single values over a sweep, series over time,
+//! distributions.
 
 mod data;
 mod movement;
@@ -24,7 +25,7 @@ const INTERVAL: &str = "Means over the seeds with their 95 % intervals (Student'
 const CUT: &str = "Intervals end at zero, as no value is below it.";
 const NO_INTERVAL: &str = "One seed, so no interval.";
 
-/// Where a figure comes from, for its caption.
+/// The provenance of a figure, for its caption.
 pub fn origin(provenance: &Provenance) -> String {
     let mut text = format!("Scenario {}", provenance.scenario);
     if !provenance.settings.is_empty() {
@@ -34,8 +35,8 @@ pub fn origin(provenance: &Provenance) -> String {
     text + &format!("; anabranch {} at {commit}.", provenance.version)
 }
 
-/// Single figures: over the sweep as lines, or as bars of the subjects. Figures with a single bar, or with no value but
-/// zeros, are left out unless they were `asked` for.
+/// Figures of single values: lines over the sweep, or bars. Figures with a single bar, or with no
+/// finite value except zeros, are left out unless they were `asked` for.
 pub fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics() {
@@ -46,7 +47,7 @@ pub fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
         if (says_nothing || alone) && !asked {
             continue;
         }
-        // Where no seed is below zero, the interval is not drawn below it.
+        // If no value is below zero, intervals are not drawn below zero.
         let positive = !values().any(|value| *value < 0.0);
         let least = if positive { 0.0 } else { f64::NEG_INFINITY };
         let mut figure = match sweep.numbers() {
@@ -111,7 +112,8 @@ fn lines(
     figure
 }
 
-/// Without a sweep one bar for each subject, with a sweep one group of bars for each point.
+/// Without a sweep there is one bar for each subject; with a sweep, one group of bars for each
+/// point.
 fn bars(data: &Data, metric: &str, (subjects, least): (&[&str], f64), sweep: &Sweep) -> Figure {
     let bar = |subject: &str, point: usize| {
         let values = data.values(metric, subject).iter().find(|(index, _)| *index == point);
@@ -135,14 +137,14 @@ fn bars(data: &Data, metric: &str, (subjects, least): (&[&str], f64), sweep: &Sw
     Figure::new(title(metric), sweep.varying(), label(metric)).bars(bars)
 }
 
-/// A metric's name as a title: `goodput_mbps` is `Goodput`.
+/// A metric's name as a title, such as `Goodput` for `goodput_mbps`.
 pub(super) fn title(metric: &str) -> String {
     let words = words(metric);
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A metric's name as an axis has it: `goodput_mbps` is `goodput (Mb/s)`.
+/// A metric's name as the label of an axis, such as `goodput (Mb/s)` for `goodput_mbps`.
 pub(super) fn label(metric: &str) -> String {
     match unit(metric) {
         Some((_, unit)) => format!("{} ({unit})", words(metric)),
@@ -155,7 +157,7 @@ fn words(metric: &str) -> String {
     name.replace('_', " ")
 }
 
-/// The name without the unit at its end, and that unit.
+/// The name without the unit at its end, and the unit.
 pub(super) fn unit(metric: &str) -> Option<(&str, &'static str)> {
     const UNITS: [(&str, &str); 5] = [
         ("_mbps", "Mb/s"),

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Files that appear only when they are complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -8,7 +8,8 @@ use anabranch_files::Atomic;
 
 use crate::ResultsError;
 
-/// A file written under another name until it is complete; if dropped before, it leaves nothing behind.
+/// A file that is written under another name until it is complete. If it is dropped before, it
+/// leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Whole {
     path: PathBuf,
@@ -38,7 +39,7 @@ impl Whole {
     }
 }
 
-/// FNV-1a over 64 bits: finds files that were cut short or changed in part, by accident.
+/// A 64-bit FNV-1a checksum, which detects files that were truncated or changed by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checksum(pub(crate) u64);
 
@@ -67,12 +68,13 @@ impl Checksum {
     }
 }
 
-/// Writes `bytes` as the file `path`, whole or not at all.
+/// Writes `bytes` as the file `path`, completely or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ResultsError> {
     fill(path, durable, |out| out.write_all(bytes))
 }
 
-/// Writes what `write` produces as the file `path`, whole or not at all, without holding it in memory.
+/// Writes the output of `write` as the file `path`, completely or not at all, without holding it in
+/// memory.
 pub(crate) fn fill(
     path: &Path,
     durable: bool,

@@ -1,4 +1,5 @@
-//! Keeps every finished run in a file of its own, so that an interruption costs only the runs under way.
+//! Keeps every finished run in a file of its own, so that an interruption loses only the runs in
+//! progress.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,26 +12,27 @@ use anabranch_sim::report::RunReport;
 use crate::file::{self, Checksum};
 use crate::{Manifest, ResultsError, RunId, RunKey, Sweep};
 
-/// First bytes of a kept run.
+/// First bytes of the file of a kept run.
 const MAGIC: &[u8; 16] = b"anabranch-run-2\n";
 const RUNS: &str = "runs";
 
-/// A results directory that runs of a sweep are kept in as they finish. It is locked until dropped.
+/// A results directory in which the runs of a sweep are kept as they finish. The directory is
+/// locked until the journal is dropped.
 #[derive(Debug)]
 pub struct Journal {
     directory: PathBuf,
     sweep: Sweep,
-    /// Holds the lock.
+    /// The lock on the directory, which is released when this is dropped.
     _lock: Locked,
 }
 
 impl Journal {
-    /// Opens `directory` for the runs of `sweep`, making it if need be. Runs already kept there count, and seeds
-    /// requested there before stay noted.
+    /// Opens `directory` for the runs of `sweep` and creates it if necessary. Runs that are already
+    /// kept there count, and seeds requested earlier stay noted.
     ///
     /// # Errors
-    /// When the directory holds other files or the results of another scenario or build, when another
-    /// process writes there, or when it cannot be written.
+    /// When the directory holds other files or the results of another scenario or build, when
+    /// another process writes to it, or when it cannot be written.
     pub fn open(directory: &Path, sweep: &Sweep) -> Result<Self, ResultsError> {
         let kept = Manifest::read(directory)?;
         let conflict = match &kept {
@@ -61,10 +63,10 @@ impl Journal {
         &self.sweep
     }
 
-    /// Keeps a finished run: whole, or not at all.
+    /// Keeps a finished run. Its file is written completely or not at all.
     ///
     /// # Errors
-    /// When it cannot be written, as on a full disk; runs kept earlier stay.
+    /// When the file cannot be written, such as on a full disk. Runs kept earlier stay.
     pub fn keep(&self, id: RunId, report: &RunReport) -> Result<(), ResultsError> {
         let path = self.path(id);
         let no_point = || damaged(&path, &"the scenario has no such point");
@@ -73,16 +75,16 @@ impl Journal {
         file::write(&path, &bytes, false)
     }
 
-    /// A kept run; `None` if it is absent, or a crash left it damaged.
+    /// A kept run; `None` if it is absent or damaged.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// When the file of the run exists but cannot be read.
     pub fn load(&self, id: RunId) -> Result<Option<RunReport>, ResultsError> {
         load(&self.directory, &self.sweep, id)
     }
 
-    /// Copies the runs of this sweep that another results directory keeps and this one lacks. Returns how many
-    /// these are.
+    /// Copies the runs of this sweep that another results directory keeps and this one lacks.
+    /// Returns how many were copied.
     ///
     /// # Errors
     /// When the other directory holds results of another scenario or build, or when a run cannot be read or
@@ -111,10 +113,10 @@ impl Journal {
         Ok(taken)
     }
 
-    /// Which of `runs` are not kept.
+    /// Those of `runs` that are not kept.
     ///
     /// # Errors
-    /// When a run is there and cannot be read.
+    /// When the file of a run exists but cannot be read.
     pub fn missing(&self, runs: impl Iterator<Item = RunId>) -> Result<Vec<RunId>, ResultsError> {
         let mut missing = Vec::new();
         for id in runs {
@@ -125,7 +127,7 @@ impl Journal {
         Ok(missing)
     }
 
-    /// Whether a run is kept, whole.
+    /// Whether a run is kept undamaged.
     fn has(&self, id: RunId) -> Result<bool, ResultsError> {
         let bytes = read(&self.path(id))?;
         Ok(bytes.is_some_and(|bytes| is_whole(&bytes, self.sweep.key(id))))
@@ -145,7 +147,7 @@ fn path(directory: &Path, id: RunId) -> PathBuf {
     directory.join(RUNS).join(format!("point{}-seed{}.run", id.point, id.seed))
 }
 
-/// The run that a file of this name keeps.
+/// The run whose file has this name.
 fn id_of(name: &str) -> Option<RunId> {
     let (point, seed) = name.strip_prefix("point")?.strip_suffix(".run")?.split_once("-seed")?;
     Some(RunId { point: point.parse().ok()?, seed: seed.parse().ok()? })
@@ -154,7 +156,7 @@ fn id_of(name: &str) -> Option<RunId> {
 /// A run of `sweep` that `directory` keeps, as [`Journal::load`] returns it, but without the directory's lock.
 ///
 /// # Errors
-/// When it is there and cannot be read.
+/// When the file of the run exists but cannot be read.
 pub fn load(directory: &Path, sweep: &Sweep, id: RunId) -> Result<Option<RunReport>, ResultsError> {
     let bytes = read(&path(directory, id))?;
     Ok(bytes.zip(sweep.key(id)).and_then(|(bytes, key)| decode(&bytes, key)))
@@ -171,7 +173,8 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, ResultsError> {
 /// Whether the directory exists and holds something.
 fn is_in_use(directory: &Path) -> Result<bool, ResultsError> {
     match fs::read_dir(directory) {
-        // An attempt that failed before writing a manifest leaves only `runs`, which belongs to no sweep.
+        // An attempt that failed before it wrote a manifest leaves only the directory `runs`, which
+        // belongs to no sweep.
         Ok(mut entries) => {
             Ok(entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != RUNS)))
         }
@@ -180,7 +183,7 @@ fn is_in_use(directory: &Path) -> Result<bool, ResultsError> {
     }
 }
 
-/// Locks the directory. Where the file system has no locks, this succeeds without one.
+/// Locks the directory. On a file system without locks it succeeds without locking.
 fn lock(directory: &Path, runs: &Path) -> Result<Locked, ResultsError> {
     let failed = |error| ResultsError::io(&runs.join("lock"), "write")(error);
     let held = Directory::open(runs).map_err(failed)?;
@@ -190,10 +193,11 @@ fn lock(directory: &Path, runs: &Path) -> Result<Locked, ResultsError> {
     })
 }
 
-/// Encodes a run for keeping and sending, with its key, so that no other run is taken for it.
+/// Encodes a run, to keep or send it. The key is included, so that the run cannot be mistaken for
+/// another.
 ///
 /// # Errors
-/// When the report cannot be written down; the error is one line.
+/// When the report cannot be serialised. The error is one line.
 pub fn encode(key: RunKey, report: &RunReport) -> Result<Vec<u8>, String> {
     let body = postcard::to_stdvec(&(key, report)).map_err(|error| error.to_string())?;
     let mut bytes = Vec::with_capacity(MAGIC.len() + 8 + body.len());
@@ -203,12 +207,12 @@ pub fn encode(key: RunKey, report: &RunReport) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The report of the run with that key; none if the bytes are of another or damaged.
+/// The report of the run with that key; `None` if the bytes are of another run or damaged.
 pub fn decode(bytes: &[u8], key: RunKey) -> Option<RunReport> {
     decode_any(bytes).filter(|(of, _)| *of == key).map(|(_, report)| report)
 }
 
-/// A run's report with its key, whichever run it is; none if the bytes are damaged.
+/// A run's report with its key, whichever run it is; `None` if the bytes are damaged.
 pub fn decode_any(bytes: &[u8]) -> Option<(RunKey, RunReport)> {
     postcard::from_bytes(body(bytes)?).ok()
 }
@@ -218,7 +222,7 @@ fn is_whole(bytes: &[u8], key: Option<RunKey>) -> bool {
     of.is_some_and(|(of, _)| Some(of) == key)
 }
 
-/// The bytes after the checksum, if it is right.
+/// The bytes after the checksum, if the checksum is right.
 fn body(bytes: &[u8]) -> Option<&[u8]> {
     let (sum, body) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
     (u64::from_le_bytes(*sum) == Checksum::of(body).0).then_some(body)

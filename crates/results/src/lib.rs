@@ -1,12 +1,13 @@
 //! Keeps the results of simulations so that they can be trusted later.
 //!
-//! A [`Sweep`] is a scenario with its seeds; every run has a [key](RunKey) of its own. A results directory
-//! says whose results it holds ([`Manifest`]) and keeps every finished run ([`Journal`]); directories of one
-//! sweep can be merged. Once runs are there, [`conclude`] writes three Parquet [tables] and `summary.json`
-//! ([`Summary`]). All of them carry the scenario, the version and the commit that made them, and their bytes
-//! depend on nothing else: neither on how many runs were made at once, nor on whether they were interrupted,
-//! nor on the machines that made them. [`stats`] turns seeds into intervals; [`figures`] draws; [`trace`] writes what happened
-//! packet by packet for Wireshark and qlog viewers.
+//! A [`Sweep`] is a scenario with its seeds; every run has a [key](RunKey) of its own. A results
+//! directory names the scenario and build of its results ([`Manifest`]) and keeps every finished
+//! run ([`Journal`]); directories of one sweep can be merged. When runs are kept, [`conclude`]
+//! writes three Parquet [tables] and `summary.json` ([`Summary`]). All of these files carry the
+//! scenario, the version and the commit that made them. Their bytes do not depend on how many runs
+//! were made at the same time, on interruptions or on the machines. [`stats`] computes intervals
+//! from the values of the seeds, [`figures`] draws, and [`trace`] writes the events of each packet
+//! for Wireshark and qlog viewers.
 
 pub mod figures;
 pub mod tables;

@@ -1,4 +1,4 @@
-//! The manifest of a results directory: whose results it holds.
+//! The manifest of a results directory, which names the scenario and build of its results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Provenance, ResultsError, Sweep, file};
 
-/// The file `scenario.json` of a results directory: enough to read the scenario again and to make what is
-/// missing.
+/// The file `scenario.json` of a results directory. It suffices to read the scenario again and to
+/// make missing runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Where the results come from.
+    /// Provenance of the results.
     #[serde(flatten)]
     pub provenance: Provenance,
-    /// Name of the scenario file, for messages.
+    /// Name of the scenario file, which messages use.
     pub file: String,
-    /// The seeds asked for so far.
+    /// The seeds requested so far.
     pub seeds: Vec<u64>,
-    /// Contents of the files that the scenario names, by the paths it gives them.
+    /// Contents of the files that the scenario names, by the paths in the scenario.
     pub files: BTreeMap<String, String>,
 }
 
@@ -40,10 +40,10 @@ impl Manifest {
         }
     }
 
-    /// Whose results `directory` holds.
+    /// Reads the manifest of `directory`.
     ///
     /// # Errors
-    /// When it is no results directory, or what it says about itself cannot be read.
+    /// When it is not a results directory, or its manifest cannot be read.
     pub fn of(directory: &Path) -> Result<Self, ResultsError> {
         Manifest::read(directory)?.ok_or_else(|| {
             let what = match directory.is_dir() {
@@ -73,7 +73,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Writes the manifest into `directory`: whole, or not at all.
+    /// Writes the manifest into `directory`, completely or not at all.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), ResultsError> {
         let path = directory.join(Manifest::FILE);
         let text = serde_json::to_vec_pretty(self).map_err(|error| ResultsError::Damaged {
@@ -83,7 +83,7 @@ impl Manifest {
         file::write(&path, &text, true)
     }
 
-    /// The source that the scenario is read from.
+    /// The source from which the scenario is read.
     pub fn source(&self) -> ScenarioSource {
         let (quick, assignments): (Vec<_>, Vec<_>) = self
             .provenance

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use crate::tables::Tables;
 use crate::{Journal, ResultsError, RunId};
 
-/// Directory of the parts within a results directory.
+/// Name of the directory of the parts in a results directory.
 pub const PARTITIONS: &str = "partitions";
 
-/// Writes the tables of the kept runs once more, into `partitions/KEY=VALUE/…` of the journal's directory: one set of
-/// tables for each combination of the values of `keys`, with the same columns as the whole. Earlier parts there are
-/// removed, since with another choice of keys every row would be there twice.
+/// Writes the tables of the kept runs again, into `partitions/KEY=VALUE/…` of the journal's
+/// directory: one set of tables for each combination of the values of `keys`, with the same columns
+/// as the full tables. Earlier parts are removed, since with another choice of keys every row would
+/// exist twice.
 ///
 /// Returns the parts' directories.
 ///
@@ -50,8 +51,8 @@ pub fn partition(journal: &Journal, keys: &[String]) -> Result<Vec<PathBuf>, Res
     Ok(parts.into_keys().collect())
 }
 
-/// Escapes `text` for a path: every byte but ASCII letters, digits, dots, hyphens and underscores becomes `%` and two
-/// hexadecimal digits, which readers of Hive's layout undo.
+/// Escapes `text` for a path. Every byte except ASCII letters, digits, dots, hyphens and
+/// underscores becomes `%` and two hexadecimal digits, which readers of Hive's layout decode.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
@@ -89,13 +90,14 @@ mod tests {
         let names: Vec<_> = parts.iter().map(|part| part.file_name().unwrap()).collect();
         assert_eq!(names, ["loss=1%25", "loss=2%25"]);
         assert_eq!(fs::read_dir(directory.path().join(PARTITIONS)).unwrap().count(), 2);
-        // Tables are read beside a summary with their checksums; these stand alone.
+        // `read` needs a summary with the checksum of the table, and a part has none.
         assert!(!parts[1].join(Summary::FILE).exists());
         let metadata = fs::metadata(parts[1].join(SCALARS)).unwrap();
         assert!(metadata.len() > 0);
         let refused = read(&parts[1], SCALARS, &mut |_| {});
         assert!(refused.is_err(), "no summary says that it is right");
-        // Two keys, of which the scenario has one: the other has no value anywhere.
+        // The scenario has only the first of these two keys, so the second has no value at any
+        // point.
         let parts = partition(&journal, &["loss".to_owned(), "x/y".to_owned()]).unwrap();
         assert!(parts[0].ends_with("loss=1%25/x%2Fy="), "{parts:?}");
     }

@@ -23,12 +23,12 @@ pub struct Provenance {
     pub version: String,
     /// [`COMMIT`] of the build that ran the scenario.
     pub commit: String,
-    /// The scenario file, whole.
+    /// The complete text of the scenario file.
     pub text: String,
 }
 
 impl Provenance {
-    /// A scenario run by this build.
+    /// The provenance of a scenario run by this build.
     pub fn new(scenario: &str, hash: &str, settings: &[String], text: &str) -> Self {
         Provenance {
             scenario: scenario.to_owned(),
@@ -40,7 +40,8 @@ impl Provenance {
         }
     }
 
-    /// How `other` differs so that its runs and those of `self` must not be mixed; `None` if they may be.
+    /// The difference because of which the runs of `other` and of `self` must not be mixed; `None`
+    /// if they may be mixed.
     pub fn conflict(&self, other: &Provenance) -> Option<String> {
         let short = |commit: &str| commit.get(..10).unwrap_or(commit).to_owned();
         if self.hash != other.hash {

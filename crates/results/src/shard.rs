@@ -5,23 +5,24 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::str::FromStr;
 
-/// One of several parts: number `number`, from 1, of `count`.
+/// One of several parts of a sweep: part `number`, counted from 1, of `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: u32,
     count: u32,
 }
 
-/// Most parts; a larger number is surely a mistake.
+/// Most parts. A larger number is certainly a mistake.
 const MOST: u32 = 1_000_000;
 
 impl Shard {
-    /// The part of that number, from 1; none if there is no such part, or there are more than a million.
+    /// The part with that number, counted from 1; `None` if there is no such part or there are more
+    /// than a million parts.
     pub fn new(number: u32, count: u32) -> Option<Self> {
         (number >= 1 && number <= count && count <= MOST).then_some(Shard { number, count })
     }
 
-    /// Which part, from 1.
+    /// The number of the part, counted from 1.
     pub fn number(self) -> u32 {
         self.number
     }
@@ -31,20 +32,21 @@ impl Shard {
         self.count
     }
 
-    /// The indices into `costs` of this part, rising, as [`divide`] distributes them.
+    /// The indices into `costs` that [`divide`] gives to this part, in rising order.
     pub fn choose(self, costs: &[f64]) -> Vec<usize> {
         let number = self.number as usize - 1;
         divide(costs, self.count).into_iter().nth(number).unwrap_or_default()
     }
 }
 
-/// Divides items of these costs into `count` parts of about the same cost. Every index is in exactly one part; the
-/// indices of a part rise.
+/// Divides items of these costs, in seconds, into `count` parts of about the same cost. Every index
+/// is in exactly one part, and the indices of a part rise.
 pub fn divide(costs: &[f64], count: u32) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     let cost = |place: &usize| nanoseconds(costs.get(*place).copied().unwrap_or_default());
-    // The longest first, each to the part with the least load: at most a third above the best division (R. L. Graham,
-    // Bounds on Multiprocessing Timing Anomalies, 1969, theorem 2).
+    // Items are assigned in the order of falling cost, each to the part with the least load. The
+    // largest load is then at most a third above the optimum (R. L. Graham, Bounds on
+    // Multiprocessing Timing Anomalies, 1969, theorem 2).
     order.sort_by_key(|place| (Reverse(cost(place)), *place));
     let mut parts = vec![Vec::new(); count as usize];
     let mut loads: BinaryHeap<Reverse<(u64, usize)>> =
@@ -72,7 +74,7 @@ impl fmt::Display for Shard {
 impl FromStr for Shard {
     type Err = String;
 
-    /// Reads `3/7`.
+    /// Reads a part in the form `3/7`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once('/').and_then(|(number, count)| {
             Some((number.parse::<u32>().ok()?, count.parse::<u32>().ok()?))

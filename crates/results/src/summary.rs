@@ -7,17 +7,18 @@ use anabranch_sim::scenario::Finding;
 use anabranch_sim::stats::{Estimate, Verdict};
 use serde::Serialize;
 
-/// The results of a sweep, as far as they are kept in memory; `summary.json` has all of them.
-/// Figures that are not finite are `null` there.
+/// The results of a sweep, as far as they are kept in memory. `summary.json` has all of them;
+/// values that are not finite are `null` there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// The first [`Summary::POINTS`] points of the sweep, in their order; one without keys if there is no sweep.
+    /// The first [`Summary::POINTS`] points of the sweep, in their order. Without a sweep there is
+    /// one point without keys.
     pub points: Vec<PointSummary>,
     /// How many further points there are.
     pub further: usize,
     /// The scenario's claims and measures with their verdicts, from the seeds that every point has.
     pub claims: Vec<ClaimSummary>,
-    /// The runs that were asked for and are missing, by point.
+    /// The requested runs that are missing, by point.
     pub missing: Vec<MissingRuns>,
 }
 
@@ -33,25 +34,25 @@ pub struct MissingRuns {
 /// The results of all seeds at one point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PointSummary {
-    /// Seeds so far, those without a run included.
+    /// Number of seeds so far, including those without a run.
     #[serde(skip)]
     seeds: usize,
     /// The sweep's keys with their values.
     pub point: BTreeMap<String, String>,
-    /// Each run's identity, in the order of the seeds.
+    /// The identities of the runs, in the order of the seeds.
     pub runs: Vec<RunSummary>,
-    /// Each figure over the seeds, in the order in which the runs report them.
+    /// The values of each metric over the seeds, in the order in which the runs report them.
     pub metrics: Vec<MetricSummary>,
 }
 
 /// One run's identity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Digest of every packet's fate, hexadecimal.
+    /// Digest of the fates of all packets, hexadecimal.
     pub digest: String,
-    /// Packets times the links they crossed.
+    /// Number of packets, each counted once per link that it crossed.
     pub packet_hops: u64,
     /// Events handled.
     pub events: u64,
@@ -59,10 +60,10 @@ pub struct RunSummary {
     pub virtual_seconds: f64,
 }
 
-/// One figure over the seeds.
+/// The values of one metric over the seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricSummary {
-    /// Subject of the figure, such as `all` or `link.a`.
+    /// Subject of the values, such as `all` or `link.a`.
     pub subject: String,
     /// Name of the metric, such as `goodput_mbps`.
     pub metric: String,
@@ -70,13 +71,14 @@ pub struct MetricSummary {
     pub mean: Option<f64>,
     /// Sample standard deviation of the values that are finite.
     pub std: Option<f64>,
-    /// Lower bound of the 95 % interval (Student's t); none for fewer than two values.
+    /// Lower bound of the 95 % interval (Student's t); `None` for fewer than two values.
     pub lo: Option<f64>,
     /// Upper bound.
     pub hi: Option<f64>,
     /// How many values were finite.
     pub n: usize,
-    /// The value of every seed, in their order; none where the run did not report it or is not there.
+    /// The value for every seed, in the order of the seeds; `None` if the run did not report it or
+    /// is missing.
     pub values: Vec<Option<f64>>,
 }
 
@@ -106,18 +108,19 @@ pub struct ClaimSummary {
     pub reading: Option<String>,
     /// Whether the claim shows why other claims fail.
     pub ablation: bool,
-    /// The mean over the seeds, or the statistic of their mean curve; none if nothing was measured.
+    /// The mean over the seeds, or the statistic of their mean curve; `None` if nothing was
+    /// measured.
     pub mean: Option<f64>,
-    /// Lower bound of the mean's 95 % interval; none for a single seed.
+    /// Lower bound of the mean's 95 % interval; `None` for a single seed.
     pub lo: Option<f64>,
     /// Upper bound.
     pub hi: Option<f64>,
     /// Number of seeds behind the mean.
     pub n: usize,
-    /// `holds`, `open` or `fails`; none for a measure.
+    /// `holds`, `open` or `fails`; `None` for a measure.
     pub verdict: Option<&'static str>,
-    /// For an open claim, the number of seeds that would bring its interval within the bounds, mean and spread staying
-    /// as they are.
+    /// For an open claim, the number of seeds that would bring its interval within the bounds if
+    /// mean and spread stayed the same.
     pub seeds_to_settle: Option<usize>,
 }
 
@@ -167,7 +170,7 @@ impl PointSummary {
             let is_it = |metric: &MetricSummary| {
                 metric.subject == scalar.subject && metric.metric == scalar.metric
             };
-            // Runs report their figures in one order, so the place is nearly always the same.
+            // Runs report their values in the same order, so the place is nearly always the same.
             let place = match self.metrics.get(index) {
                 Some(metric) if is_it(metric) => Some(index),
                 _ => self.metrics.iter().position(is_it),
@@ -209,7 +212,7 @@ impl PointSummary {
         }
     }
 
-    /// The figure `metric` of `subject`.
+    /// The values of `metric` for `subject`.
     pub fn metric(&self, subject: &str, metric: &str) -> Option<&MetricSummary> {
         self.metrics.iter().find(|m| m.subject == subject && m.metric == metric)
     }

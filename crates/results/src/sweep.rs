@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Manifest, Provenance, ResultsError, Shard};
 
-/// Which run of a sweep: a point, and a seed.
+/// Identifies a run of a sweep by its point and seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId {
     /// Index of the point in the scenario's order.
     pub point: usize,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
 }
 
@@ -34,7 +34,7 @@ impl RunKey {
         RunKey(bytes.iter().fold(self.0, step))
     }
 
-    /// Adds a text and a zero byte, which separates it from the next.
+    /// Adds a text, and a zero byte that separates it from the next text.
     fn with_text(self, text: &str) -> Self {
         self.with(text.as_bytes()).with(&[0])
     }
@@ -56,18 +56,19 @@ impl FromStr for RunKey {
     }
 }
 
-/// A scenario with its seeds, and where its results come from.
+/// A scenario with its seeds, and the provenance of its results.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     scenario: Scenario,
     seeds: Vec<u64>,
     provenance: Provenance,
-    /// By point: the hash from which the keys of its runs are computed by adding the seed.
+    /// By point: the hash to which the seed is added to give the key of a run.
     points: Vec<RunKey>,
 }
 
 impl Sweep {
-    /// The runs of a scenario by this build, with its own seeds or with others. Repeated seeds count once.
+    /// The runs of a scenario by this build, with the scenario's seeds or with those of `seeds`.
+    /// Repeated seeds count once.
     pub fn new(scenario: Scenario, seeds: Option<Vec<u64>>) -> Self {
         let provenance = Provenance::new(
             scenario.name(),
@@ -85,7 +86,7 @@ impl Sweep {
     /// Reads the sweep whose results a directory holds, with every seed requested there.
     ///
     /// # Errors
-    /// When it is no results directory, or its results were made by another build.
+    /// When the directory holds no results, or its results were made by another build.
     pub fn of(directory: &Path) -> Result<Self, ResultsError> {
         let manifest = Manifest::of(directory)?;
         let foreign = |what: String| ResultsError::Foreign { path: directory.to_owned(), what };
@@ -105,18 +106,19 @@ impl Sweep {
         &self.scenario
     }
 
-    /// The seeds, each once.
+    /// The seeds, without repetitions.
     pub fn seeds(&self) -> &[u64] {
         &self.seeds
     }
 
-    /// Where the results come from.
+    /// The provenance of the results.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }
 
-    /// This sweep with its seeds and those of `others`: in its own order if `others` adds none, in the
-    /// scenario's order if the result has just the scenario's seeds, else rising.
+    /// This sweep with its seeds and those of `others`. The seeds keep their order if `others` adds
+    /// none. They have the scenario's order if they are exactly the scenario's seeds, and rise
+    /// otherwise.
     #[must_use]
     pub fn with_seeds(mut self, others: &[u64]) -> Self {
         self.seeds = self.united(others);
@@ -152,12 +154,12 @@ impl Sweep {
         self.points.get(id.point).map(|point| point.with(&id.seed.to_le_bytes()))
     }
 
-    /// CPU time that a run may take, s, as [`Scenario::cost`] estimates it.
+    /// CPU time of a run, s, as [`Scenario::cost`] estimates it.
     pub fn cost(&self, id: RunId) -> f64 {
         self.point(id).map_or(0.0, |point| self.scenario.cost(point))
     }
 
-    /// The runs of one of several parts that cost about the same.
+    /// The runs of one part, where all parts cost about the same.
     pub fn shard(&self, shard: Shard) -> Vec<RunId> {
         let runs: Vec<RunId> = self.runs().collect();
         let costs: Vec<f64> = runs.iter().map(|id| self.cost(*id)).collect();

@@ -1,4 +1,4 @@
-//! Parquet tables of what runs measured, one row for each figure.
+//! Parquet tables of the measured values, with one row for each value.
 //!
 //! | file | columns after the common ones |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `series.parquet` | `time_s`, `value` |
 //! | `samples.parquet` | `index`, `value` |
 //!
-//! The common columns are `point` (index), one per sweep key, `seed`, `subject` and `metric`. A sweep
-//! key whose values are all numbers is a number, any other a text; its name has an underscore wherever
-//! the key has something other than a letter or digit.
+//! The common columns are `point` (index), one per sweep key, `seed`, `subject` and `metric`. The
+//! column of a sweep key holds numbers if all its values are numbers, and text otherwise. Its name
+//! has an underscore in place of every character of the key that is not a letter or digit.
 
 mod columns;
 mod keys;
@@ -21,9 +21,9 @@ pub use keys::{SweepColumn, SweepColumns};
 pub use read::{Points, Row, read};
 pub use write::Tables;
 
-/// Name of the table of single figures.
+/// Name of the table of single values.
 pub const SCALARS: &str = "scalars.parquet";
-/// Name of the table of figures over virtual time.
+/// Name of the table of values over virtual time.
 pub const SERIES: &str = "series.parquet";
-/// Name of the table of collections.
+/// Name of the table of samples.
 pub const SAMPLES: &str = "samples.parquet";

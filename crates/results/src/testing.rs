@@ -4,7 +4,7 @@ use anabranch_sim::scenario::Scenario;
 
 use crate::Sweep;
 
-/// One TCP flow for a third of a second, at each of these loss rates, with seeds from 1.
+/// A sweep of one TCP flow for 0.3 s at each of these loss rates, with seeds from 1 to `seeds`.
 pub(crate) fn sweep(losses: &[&str], seeds: u64) -> Sweep {
     let text = format!(
         "name = \"dumbbell\"\nduration = \"300ms\"\nseeds = {seeds}\n[[path]]\nname = \"p\"\n\

@@ -1,4 +1,4 @@
-//! Reads scenario files and the files they name.
+//! Reads scenario files and the files that they name.
 
 use std::path::Path;
 use std::{fmt, fs, io};
@@ -6,14 +6,14 @@ use std::{fmt, fs, io};
 /// Largest size of a scenario or trace that is read, bytes.
 pub const MAX_TEXT: u64 = 64 << 20;
 
-/// Why a file was not read; displayed as one line without the file's name.
+/// Why a file was not read. It is displayed as one line without the file's name.
 #[derive(Debug)]
 pub enum Unread {
     /// The operating system's reason.
     System(io::Error),
     /// Length of the file, bytes; above [`MAX_TEXT`].
     TooLarge(u64),
-    /// The first byte that is not UTF-8.
+    /// Offset of the first byte that is not UTF-8.
     NotText(usize),
 }
 
@@ -27,10 +27,10 @@ impl fmt::Display for Unread {
     }
 }
 
-/// The text of a file.
+/// Reads a file as text.
 ///
 /// # Errors
-/// When it cannot be read, is too large, or is not text.
+/// When the file cannot be read, is larger than [`MAX_TEXT`], or is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, Unread> {
     let length = fs::metadata(path).map_err(Unread::System)?.len();
     if length > MAX_TEXT {

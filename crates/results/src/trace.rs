@@ -1,7 +1,7 @@
 //! Traces of packets and decisions in formats that other tools read.
 //!
-//! [`Capture`] writes what crossed the links as pcapng, which Wireshark opens; [`Qlog`] writes why a
-//! connection sent what it sent, as qlog.
+//! [`Capture`] writes the packets that crossed the links as pcapng, which Wireshark opens. [`Qlog`]
+//! writes a connection's decisions and their reasons as qlog.
 
 mod capture;
 mod headers;

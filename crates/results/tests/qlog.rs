@@ -1,4 +1,4 @@
-//! Files that `Qlog` writes have what qlog's schema and its viewers ask for.
+//! Files that `Qlog` writes have the fields that qlog's schema and its viewers require.
 
 #[path = "qlog/fields.rs"]
 mod fields;
@@ -17,7 +17,7 @@ const PING: &[u8] = &[1];
 /// An acknowledgement of packet 7 of path 0, and PADDING.
 const ACK: &[u8] = &[2, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// One observation of each kind, in an order in which they can be made.
+/// One observation of each kind, in an order that can occur.
 fn observations(path: PathId) -> Vec<Observation> {
     let ms = Duration::from_millis;
     let (number, bytes) = (7, 1200);
@@ -72,7 +72,7 @@ fn every_event_has_the_fields_that_its_schema_asks_for() {
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), ["connection", "path 9", "wan1 (path 1)"]);
 }
 
-/// A viewer looks the numbers up among those of the packets sent on the same path.
+/// A viewer looks up acknowledged numbers among the packets sent on the same path.
 #[test]
 fn acknowledgements_of_another_path_have_another_name() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
-//! The cost of a pull and of an unbound segment by the number of outstanding segments (pTCP §6, complexity: unbound
-//! packets are put back into a list sorted by their sequence numbers). At the end: each cost over that at 64 segments,
-//! beside the logarithm's.
+//! The cost of a pull and of unbinding and rebinding a segment, by the number of outstanding
+//! segments (pTCP §6, complexity: unbound packets are put back into a list sorted by sequence
+//! number). At the end it prints the ratio of each cost to that at 64 segments, beside the ratio of
+//! the logarithms.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -42,12 +43,12 @@ fn policy(text: &str) -> PolicySpec {
     text.parse().expect("a policy")
 }
 
-/// Two pipes with half of `outstanding` segments each on their way, and windows for no more.
+/// Two pipes, each with half of the `outstanding` segments in flight and its window full.
 fn full(outstanding: u64) -> MetaSender {
     pipes(outstanding, outstanding / 2)
 }
 
-/// Variant of [`full`] whose second pipe has room for as many again.
+/// Variant of [`full`] in which the second pipe has a window of `outstanding` segments.
 fn roomy(outstanding: u64) -> MetaSender {
     pipes(outstanding, outstanding)
 }
@@ -81,7 +82,8 @@ fn drain(sender: &mut MetaSender, now: Time) -> u64 {
     sent
 }
 
-/// In turn each pipe's next segment is acknowledged, and one more is pulled. Returns how many.
+/// Acknowledges the next segment of each pipe in turn, 256 in all, and lets a new one be pulled for
+/// each. Returns how many were pulled.
 fn pull(sender: &mut MetaSender, from: u64) -> u64 {
     let now = Time::from_millis(10);
     let mut pulled = 0;
@@ -98,10 +100,11 @@ fn pull(sender: &mut MetaSender, from: u64) -> u64 {
     pulled
 }
 
-/// The first pipe times out: all but the first of its segments are taken back.
+/// Lets the first pipe time out, so that all but the first of its segments are taken back. Returns
+/// how many these are.
 fn unbind(sender: &mut MetaSender) -> u64 {
     let at = sender.subflow(0).and_then(|pipe| pipe.next_timeout()).expect("a timer");
-    // The second one has been heard a moment ago.
+    // The second pipe was heard a moment ago.
     let flags = Flags::ACK.with(Flags::MAPPED);
     let heard = Segment { flags, ack: MSS, window: 1 << 40, ..Segment::EMPTY };
     sender.handle_segment(at - Duration::from_millis(1), 1, &heard);
@@ -109,7 +112,8 @@ fn unbind(sender: &mut MetaSender) -> u64 {
     sender.statistics().unbound_bytes / MSS
 }
 
-/// The second pipe takes over what the first pipe gave up, one pull each, and a copy of that pipe's first segment.
+/// Lets the second pipe take over the segments that the first one gave up, with one pull for each,
+/// and a copy of the first pipe's first segment. Returns how many these are.
 fn rebind(sender: &mut MetaSender) -> u64 {
     let before = sender.statistics().rebound_bytes;
     drain(sender, Time::from_secs(5));
@@ -118,7 +122,7 @@ fn rebind(sender: &mut MetaSender) -> u64 {
     rebound
 }
 
-/// Nanoseconds per unit that `work` counts; the best of some runs, each on a fresh sender.
+/// Nanoseconds per unit that `work` counts: the least of `runs` runs, each on a fresh sender.
 fn cost(setup: impl Fn() -> MetaSender, work: impl Fn(&mut MetaSender) -> u64, runs: u32) -> f64 {
     let once = || {
         let mut sender = setup();

@@ -11,52 +11,58 @@ pub enum LossRecovery {
     /// Selective acknowledgements with the scoreboard and pipe of RFC 6675.
     #[default]
     Sack,
-    /// Selective acknowledgements as first simulated (Fall and Floyd 1996) and as ns-2's Sack1 has
-    /// it: the pipe falls with each arriving acknowledgement, not with inferred losses, any hole
-    /// below a SACKed segment is retransmitted, and a timeout forgets the scoreboard.
+    /// Selective acknowledgements as Fall and Floyd first simulated them (1996) and as ns-2's Sack1
+    /// implements them: the pipe shrinks with each arriving acknowledgement, not with inferred
+    /// losses; any hole below a SACKed segment is retransmitted; and a timeout clears the
+    /// scoreboard.
     FallFloyd,
     /// No selective acknowledgements: NewReno with partial acknowledgements (RFC 6582).
     NewReno,
 }
 
 impl LossRecovery {
-    /// Whether the receiver reports ranges.
+    /// Whether the receiver reports SACK ranges.
     pub fn uses_sack(self) -> bool {
         !matches!(self, LossRecovery::NewReno)
     }
 }
 
-/// When the receiver acknowledges data that arrives in order. What arrives out of order or fills a gap is
-/// acknowledged at once (RFC 5681 §4.2).
+/// When the receiver acknowledges data that arrives in order. Data that arrives out of order or
+/// fills a gap is acknowledged at once (RFC 5681 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// An acknowledgement for each this many segments, at least 1; 1 acknowledges every segment.
+    /// Number of segments per acknowledgement, at least 1. With 1, every segment is acknowledged.
     pub every: u32,
-    /// Longest delay of the acknowledgement after the first of them (RFC 5681 §4.2: at most 500 ms).
+    /// Longest delay of the acknowledgement, from the first segment that it covers (RFC 5681 §4.2:
+    /// at most 500 ms).
     pub timeout: Duration,
 }
 
 impl DelayedAck {
     /// Every segment is acknowledged at once.
     pub const OFF: DelayedAck = DelayedAck { every: 1, timeout: Duration::ZERO };
-    /// Every second segment, or after 100 ms, as ns-2's DelAck sink.
+    /// Every second segment is acknowledged, and a single one after 100 ms, as by ns-2's DelAck
+    /// sink.
     pub const SECOND: DelayedAck = DelayedAck { every: 2, timeout: Duration::from_millis(100) };
 }
 
-/// When a receiver announces, in an acknowledgement of its own, that its window has grown by what was read.
+/// When a receiver sends an acknowledgement only to announce a larger window, after the application
+/// has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WindowUpdates {
     /// Whenever the window's end has moved by two segments or half the buffer since it was last announced (RFC 9293
     /// §3.8.6.2.2).
     #[default]
     Each,
-    /// Once, when a window announced as zero opens by that much; afterwards acknowledgements of data announce it. If
-    /// the update is lost, the sender finds out by probing (pTCP, §2: "the single window update").
+    /// Once, when a window announced as zero has opened by the same amount. Acknowledgements of
+    /// data announce any further growth. If the update is lost, the sender learns of the window by
+    /// probing (pTCP, §2: "the single window update").
     Opening,
 }
 
-/// How long a zero window lasts before it is probed, where that does not follow from the retransmission timeout: pTCP
-/// (Hsieh and Sivakumar, §2) has 5 s, doubled after each probe up to 60 s.
+/// The time before a zero window is probed, for protocols that do not derive it from the
+/// retransmission timeout: pTCP (Hsieh and Sivakumar, §2) has 5 s, doubled after each probe up to
+/// 60 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersistTimer {
     /// Time to the first probe, above zero.
@@ -74,11 +80,13 @@ pub struct TimerConfig {
     pub max_rto: Duration,
     /// Timeout before the first round-trip sample.
     pub initial_rto: Duration,
-    /// Clock granularity G: round-trip samples are whole multiples of it, as read off such a clock.
+    /// Clock granularity G. Round-trip samples are rounded to multiples of G before they are
+    /// smoothed.
     pub granularity: Duration,
-    /// Largest factor of the back-off, a power of two; `max_rto` usually ends it before.
+    /// Largest back-off factor, a power of two. `max_rto` usually limits the timeout first.
     pub max_backoff: u32,
-    /// Consecutive timeouts after which the connection gives up, if it ever does.
+    /// Number of consecutive timeouts that a connection survives: it gives up at the next one.
+    /// `None`: it never gives up.
     pub give_up_after: Option<u32>,
     /// The persist timer; `None`: as long as the retransmission timeout, doubled after each probe up to `max_rto`.
     pub persist: Option<PersistTimer>,
@@ -109,56 +117,60 @@ impl TimerConfig {
     }
 }
 
-/// Everything that describes one connection, both ends.
+/// Configuration of one connection, for both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Most payload in a segment, bytes; at least 1.
     pub mss: u32,
     /// Sizes on the wire.
     pub wire: WireFormat,
-    /// Loss recovery.
+    /// How losses are found and repaired.
     pub recovery: LossRecovery,
-    /// Duplicate acknowledgements, or SACKed segments above, that make a loss (RFC 5681: 3).
+    /// Number of duplicate acknowledgements, or of SACKed segments above a hole, that indicate a
+    /// loss (RFC 5681: 3).
     pub dup_threshold: u32,
-    /// New segments for the first duplicate acknowledgements (RFC 3042).
+    /// Limited transmit: each of the first duplicate acknowledgements may release a new segment
+    /// (RFC 3042).
     pub limited_transmit: bool,
     /// Proportional rate reduction during recovery (RFC 9937), instead of sending while the pipe is
     /// below the threshold (RFC 6675).
     pub prr: bool,
-    /// The timestamps option: every acknowledgement of new data gives a round-trip sample, and the
-    /// back-off ends with it. Without it one segment per round trip is timed, never a retransmitted
-    /// one, and the back-off stays until such a segment is acknowledged (Karn's rule).
+    /// The timestamps option: every acknowledgement of new data gives a round-trip sample, which
+    /// ends the back-off. Without the option, one segment per round trip is timed, never a
+    /// retransmitted one, and the back-off stays until such a segment is acknowledged (Karn's
+    /// rule).
     pub timestamps: bool,
-    /// Explicit congestion notification (RFC 3168).
+    /// Whether explicit congestion notification is used (RFC 3168).
     pub ecn: bool,
     /// RACK-TLP (RFC 8985): losses by time, and a probe instead of a timeout at the tail.
     pub rack: bool,
     /// The receiver reports duplicates (RFC 2883). Where they or timestamps show that retransmissions were spurious, the
     /// cut of the window is undone (RFC 4015) and RACK's reordering window grows. Needs selective acknowledgements.
     pub undo: bool,
-    /// Timers.
+    /// Settings of the timers.
     pub timers: TimerConfig,
     /// When in-order data is acknowledged.
     pub delayed_ack: DelayedAck,
-    /// A SYN exchange before the first data.
+    /// Whether SYNs are exchanged before the first data.
     pub handshake: bool,
-    /// Most bytes that the receiver holds, read or not in order.
+    /// Most bytes that the receiver holds: unread ones and those that arrived out of order.
     pub receive_buffer: u64,
     /// Whether the receiving application takes bytes as soon as they are in order.
     pub read_at_once: bool,
     /// When window updates are sent after the application has read, if no data arrives.
     pub window_updates: WindowUpdates,
-    /// Most bytes written and not acknowledged.
+    /// Most bytes that may be written and not yet acknowledged.
     pub send_buffer: u64,
-    /// Measure delivery rates also for a controller that does not need them (its [`needs_rate`] says so), as Linux does.
+    /// Whether delivery rates are measured even for a controller that does not need them (see
+    /// [`needs_rate`]), as Linux does.
     ///
     /// [`needs_rate`]: anabranch_policy::congestion::CongestionController::needs_rate
     pub rate_samples: bool,
 }
 
 impl Default for Config {
-    /// SACK with limited transmit and timestamps, 1460 B segments, buffers too large to limit anything, every segment
-    /// acknowledged, a SYN exchange.
+    /// SACK with limited transmit and timestamps, segments of 1460 B, buffers too large to limit
+    /// anything, an acknowledgement for every segment, and a SYN exchange.
     fn default() -> Self {
         Config {
             mss: 1460,
@@ -183,7 +195,8 @@ impl Default for Config {
     }
 }
 
-/// Copies the configuration for one connection. Equal connections should share one, so that caches hold it once.
+/// Copies the configuration for one connection. Connections with equal configurations should share
+/// one copy, so that it takes up cache only once.
 impl From<&Config> for Arc<Config> {
     fn from(config: &Config) -> Self {
         Arc::new(config.clone())
@@ -191,8 +204,9 @@ impl From<&Config> for Arc<Config> {
 }
 
 impl Config {
-    /// Configuration of a present-day Linux: PRR, RACK-TLP, spurious cuts undone, an acknowledgement for every second
-    /// segment or after 40 ms, rate samples for its pacing controllers.
+    /// Configuration of a present-day Linux: PRR, RACK-TLP, undoing of spurious cuts, an
+    /// acknowledgement for every second segment or after 40 ms, and rate samples for its pacing
+    /// controllers.
     pub fn linux() -> Self {
         Config {
             prr: true,

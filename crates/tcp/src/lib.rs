@@ -1,9 +1,9 @@
 //! A model of TCP without I/O, clocks and payload bytes, for simulations that compare against it.
 //!
 //! One [`Sender`] and one [`Receiver`] make one direction of a connection; two pairs make a
-//! full-duplex one. What travels between them is the [`Segment`], a small value that carries offsets
-//! instead of bytes and knows its size on the wire. [`Config`] says which mechanisms are on; the
-//! congestion controller is any of `anabranch_policy::congestion`.
+//! full-duplex one. They exchange [`Segment`]s, small values that carry offsets instead of bytes
+//! and know their size on the wire. [`Config`] says which mechanisms are on; the congestion
+//! controller is any of `anabranch_policy::congestion`.
 //!
 //! ```
 //! use anabranch_policy::congestion;

@@ -13,11 +13,11 @@ pub(crate) struct Prr {
 }
 
 impl Prr {
-    /// Recovery begins with `flight` bytes outstanding and not SACKed before it; afterwards the
-    /// window is to be `ssthresh`.
+    /// Recovery begins. Just before it, `flight` bytes were outstanding and not SACKed; at its end
+    /// the window is to be `ssthresh`.
     pub(crate) fn new(flight: u64, ssthresh: u64, mss: u32) -> Self {
         let mss = u64::from(mss);
-        // Until the first acknowledgement is counted only the first retransmission may leave.
+        // Until the first acknowledgement is counted, only the first retransmission may leave.
         Prr { ssthresh, flight: flight.max(mss), delivered: 0, out: 0, mss, cwnd: 0 }
     }
 
@@ -79,7 +79,8 @@ mod tests {
             sent.push(now);
             pipe -= 1000;
         }
-        // The pipe meets the threshold at the fourteenth; from there what arrives is replaced.
+        // The pipe reaches the threshold at the fourteenth acknowledgement. From then on one
+        // segment leaves for each that arrives.
         assert_eq!(sent, [1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1]);
     }
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 /// Disjoint half-open ranges `[start, end)`, sorted, with a gap between any two.
 ///
-/// Inserting at either end costs constant time, elsewhere the logarithm of the number of ranges and
-/// a move of those behind it. Once grown, nothing allocates.
+/// An insertion at the upper end takes constant time. Elsewhere it takes a binary search and moves
+/// the ranges on one side. Nothing is allocated once the list has reached its largest size.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     list: VecDeque<(u64, u64)>,
@@ -59,7 +59,7 @@ impl Ranges {
         }
     }
 
-    /// Takes everything below `offset` out.
+    /// Removes everything below `offset`.
     pub fn remove_below(&mut self, offset: u64) {
         while let Some(front) = self.list.front_mut() {
             if front.1 <= offset {
@@ -102,7 +102,7 @@ impl Ranges {
         self.list.iter().copied()
     }
 
-    /// Offsets in the set.
+    /// Number of offsets in the set.
     pub fn covered(&self) -> u64 {
         self.covered
     }

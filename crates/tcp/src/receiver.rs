@@ -18,7 +18,7 @@ pub struct ReceiverStatistics {
     pub duplicate_bytes: u64,
     /// Arrivals beyond the next expected offset, duplicates excluded.
     pub out_of_order: u64,
-    /// Most bytes that waited for an earlier one.
+    /// Largest number of bytes that waited for earlier ones.
     pub peak_waiting: u64,
     /// Segments that arrived with a Congestion Experienced mark.
     pub marked: u64,
@@ -28,10 +28,11 @@ pub struct ReceiverStatistics {
     pub acks: u64,
 }
 
-/// The receiving half: segments go in, acknowledgements come out, in-order bytes can be read.
+/// The receiving half of a connection: it takes in segments and yields acknowledgements, and
+/// in-order bytes can be read from it.
 ///
 /// After each `handle_*` or `read`, call [`poll_transmit`](Self::poll_transmit) until it yields
-/// nothing, so that each arrival out of order is answered by itself.
+/// nothing, so that each arrival out of order gets an acknowledgement of its own.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: Arc<Config>,
@@ -44,7 +45,7 @@ pub struct Receiver {
     /// Offsets inside the ranges that changed last, newest first.
     recent: [u64; MAX_SACK_BLOCKS],
     recent_count: usize,
-    /// In-order segments not acknowledged yet, and when they must be.
+    /// Number of in-order segments not acknowledged yet, and when they must be acknowledged.
     unacknowledged: u32,
     ack_at: Option<Time>,
     ack_due: bool,
@@ -119,8 +120,8 @@ impl Receiver {
         self.take(now, segment);
     }
 
-    /// Handles a SYN. One beyond everything received opens a new connection in the old one's place; late segments of
-    /// the old one then lie below its stream and are ignored.
+    /// Handles a SYN. A SYN beyond everything received opens a new connection in the place of the
+    /// old one. Late segments of the old connection lie below the new stream and are ignored.
     fn open(&mut self, syn: &Segment) {
         let end = self.waiting.last().map_or(self.next, |last| last.1);
         if !self.opened || end < syn.seq {
@@ -180,7 +181,8 @@ impl Receiver {
         self.waiting.containing(start).is_some_and(|range| range.1 >= end)
     }
 
-    /// Acknowledges an arrival in order: at once if it fills a gap (RFC 5681 §4.2), else every n-th or after a timeout.
+    /// Schedules the acknowledgement of an arrival in order: at once if it fills a gap (RFC 5681
+    /// §4.2), else with every n-th segment or after a timeout.
     fn schedule_ack(&mut self, now: Time, at_once: bool) {
         self.unacknowledged += 1;
         if at_once || self.unacknowledged >= self.config.delayed_ack.every {
@@ -207,7 +209,7 @@ impl Receiver {
         self.recent_count = count;
     }
 
-    /// Does what is due at `now`; harmless if nothing is.
+    /// Does everything that is due at `now`. It may be called when nothing is due.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.ack_at.is_some_and(|at| at <= now) {
             self.ack_at = None;
@@ -215,7 +217,7 @@ impl Receiver {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// The next time at which [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn next_timeout(&self) -> Option<Time> {
         self.ack_at
     }
@@ -250,7 +252,8 @@ impl Receiver {
         Some(segment)
     }
 
-    /// The ranges that changed last, newest first (RFC 2018 §4), as many as fit behind a duplicate.
+    /// Adds the ranges that changed last, newest first (RFC 2018 §4), as many as fit after a
+    /// reported duplicate.
     fn report_ranges(&mut self, segment: &mut Segment) {
         if self.waiting.is_empty() {
             self.recent_count = 0;
@@ -265,7 +268,7 @@ impl Receiver {
         }
     }
 
-    /// Bytes that may still come, counted from the next expected offset.
+    /// Bytes that the receiver still has room for, from the next expected offset on.
     pub fn window(&self) -> u64 {
         self.read.saturating_add(self.config.receive_buffer).saturating_sub(self.next)
     }
@@ -307,7 +310,7 @@ impl Receiver {
         self.stream_end()
     }
 
-    /// Bytes that wait for an earlier one.
+    /// Bytes that wait for earlier ones.
     pub fn waiting(&self) -> u64 {
         self.waiting.covered()
     }

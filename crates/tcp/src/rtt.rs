@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 
-/// SRTT, RTTVAR, RTO and its back-off.
+/// Keeps SRTT, RTTVAR and the RTO with its back-off.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     config: Arc<Config>,
@@ -17,7 +17,7 @@ pub struct RttEstimator {
     min: u64,
     samples: u64,
     backoff: u32,
-    /// The timeout that follows from these.
+    /// The timeout that follows from the fields above.
     rto: u64,
 }
 
@@ -42,7 +42,8 @@ impl RttEstimator {
         estimator
     }
 
-    /// A round trip took `sample` (RFC 6298 §2.2, §2.3). Rounded to the clock's granularity first.
+    /// A round trip took `sample` (RFC 6298 §2.2, §2.3). SRTT and RTTVAR use the sample rounded to
+    /// the clock's granularity.
     pub fn on_sample(&mut self, sample: Duration) {
         let exact = nanos(sample);
         let tick = nanos(self.config.timers.granularity).max(1);
@@ -94,13 +95,13 @@ impl RttEstimator {
         self.rto = backed_off.min(nanos(self.config.timers.max_rto));
     }
 
-    /// The factor that the back-off has reached; 1 without.
+    /// The present back-off factor; 1 without back-off.
     pub fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// The values as policies read them; the first timeout stands for the round trip until there is
-    /// a sample.
+    /// The values as policies read them. Before the first sample, the initial timeout stands for
+    /// the round-trip time.
     pub fn view(&self) -> RttView {
         if self.samples == 0 {
             let guess = self.config.timers.initial_rto;

@@ -1,8 +1,8 @@
 //! The sender's record of outstanding segments (RFC 6675 §3 and §4).
 //!
-//! One slot for each segment in a ring, and the SACKed offsets as ranges beside it. A slot changes
-//! state a bounded number of times, and every walk starts where the last one ended, so the cost per
-//! segment does not depend on the window.
+//! A ring holds one slot for each segment, and the SACKed offsets are kept as ranges beside it. A
+//! slot changes state a bounded number of times, and every walk starts where the last one ended, so
+//! the cost per segment does not depend on the window.
 
 mod slot;
 
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use crate::ranges::Ranges;
 use slot::{EVER_RESENT, FIN, LOST, NOTICED, RESENT, SACKED, Slot};
 
-/// Segments that an acknowledgement newly reported.
+/// The segments that an acknowledgement reported for the first time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) bytes: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Delivered {
 pub(crate) enum Fate {
     /// The receiver reported the segment.
     Delivered,
-    /// The segment was declared lost, first copy or retransmission.
+    /// A transmission of the segment, the first or a later one, was declared lost.
     Lost,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Scoreboard {
     pipe: u64,
     /// Offset at which the newest segment ends.
     end: u64,
-    /// Offset below which first copies have been judged by time.
+    /// Offset below which first transmissions have been judged by time.
     timed_until: u64,
     /// Retransmissions in the order of sending, with their offsets; kept where losses are found by
     /// time.
@@ -135,7 +135,7 @@ impl Scoreboard {
         }
     }
 
-    /// Everything below `offset` has arrived. Adds what is new to `delivered`.
+    /// Everything below `offset` has arrived. Adds newly reported segments to `delivered`.
     pub(crate) fn acknowledge(&mut self, offset: u64, delivered: &mut Delivered) {
         while let Some(slot) = self.slots.front().copied() {
             if slot.end() > offset {
@@ -179,7 +179,7 @@ impl Scoreboard {
     }
 
     /// `[start, end)` has arrived above the cumulative acknowledgement. Offsets that are not
-    /// outstanding are ignored. Adds what is new to `delivered`.
+    /// outstanding are ignored. Adds newly reported segments to `delivered`.
     pub(crate) fn sack(&mut self, start: u64, end: u64, delivered: &mut Delivered) {
         let Some(front) = self.slots.front() else { return };
         let (start, end) = (start.max(front.start), end.min(self.end));
@@ -208,8 +208,9 @@ impl Scoreboard {
         }
     }
 
-    /// Declares lost what has `threshold` SACKed segments, or more than `threshold − 1` segments'
-    /// bytes SACKed, above it (RFC 6675 §4, IsLost). Returns how many segments are newly lost.
+    /// Declares a segment lost if `threshold` separate SACKed ranges, or more SACKed bytes than
+    /// `threshold − 1` full segments, lie above it (RFC 6675 §4, IsLost). Returns how many segments
+    /// are newly lost.
     pub(crate) fn judge(&mut self, threshold: u32) -> u32 {
         if self.sacked.is_empty() {
             return 0;
@@ -227,7 +228,8 @@ impl Scoreboard {
         frontier.map_or(0, |frontier| self.declare_below(frontier))
     }
 
-    /// Declares everything below `frontier` lost that is not SACKed and has not been judged yet.
+    /// Declares lost all segments below `frontier` that are not SACKed and have not been judged
+    /// yet. Returns how many are newly lost.
     pub(crate) fn declare_below(&mut self, frontier: u64) -> u32 {
         if frontier <= self.judged {
             return 0;
@@ -245,14 +247,14 @@ impl Scoreboard {
         newly
     }
 
-    /// Declares the first outstanding segment lost. True if it was not before.
+    /// Declares the first outstanding segment lost. Returns true if it is newly lost.
     pub(crate) fn declare_first(&mut self) -> bool {
         let waits = self.slots.front().is_some_and(|slot| !slot.is(SACKED));
         waits && self.declare(0)
     }
 
-    /// The segment at `offset` was lost by corruption, as a notice says. A retransmission of it that
-    /// is in flight is taken as lost too. True if it will be retransmitted.
+    /// A notice says that the segment at `offset` was lost by corruption. A retransmission of it
+    /// that is in flight counts as lost too. Returns true if the segment will be retransmitted.
     pub(crate) fn notice(&mut self, offset: u64) -> bool {
         let Some(index) = self.index_of(offset) else { return false };
         self.forget_copy(index);
@@ -277,7 +279,7 @@ impl Scoreboard {
         slot.state |= LOST;
         self.pipe -= before - slot.in_pipe();
         let start = slot.start;
-        // A copy may be on its way already.
+        // A retransmission may be in flight already; then none waits.
         if slot.waits_for_resending() {
             self.waiting += 1;
             self.cursor = self.cursor.min(start);
@@ -286,7 +288,7 @@ impl Scoreboard {
         true
     }
 
-    /// The copy in flight of a retransmitted segment is lost: it waits to be sent again.
+    /// The retransmission in flight is lost: the segment waits to be sent again.
     pub(crate) fn forget_copy(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index)
             && slot.is(RESENT)
@@ -363,8 +365,9 @@ impl Scoreboard {
         if hole < highest { self.index_of(hole) } else { None }
     }
 
-    /// Declares lost every copy that was sent before `newest` (send time, then end offset) and more than `age` ago
-    /// (RFC 8985 §6.2, step 5). Returns how many, and the least time after which another copy will be lost.
+    /// Declares lost every transmission, first or repeated, that left before `newest` (send time,
+    /// then end offset) and more than `age` ago (RFC 8985 §6.2, step 5). Returns how many these
+    /// are, and the time until the next one will count as lost, if any.
     pub(crate) fn declare_sent_before(
         &mut self,
         newest: (Time, u64),
@@ -374,7 +377,7 @@ impl Scoreboard {
         let (mut newly, mut wait): (u32, Option<Duration>) = (0, None);
         let expired = |sent: Time| now.since(sent) > age;
         let left = |sent: Time| age.saturating_sub(now.since(sent)) + Duration::from_nanos(1);
-        // First copies were sent in the order of offsets: go on where the last walk stopped.
+        // First transmissions left in the order of offsets: go on where the last walk stopped.
         let mut index = self.index_of(self.timed_until).unwrap_or(0);
         while let Some(slot) = self.slots.get(index).copied() {
             if !slot.ever_resent() && !slot.is(SACKED) && !slot.is(LOST) {
@@ -392,7 +395,7 @@ impl Scoreboard {
             index += 1;
             self.timed_until = slot.end();
         }
-        // Retransmissions were sent in the order of the queue.
+        // Retransmissions left in the order of this queue.
         while let Some(&(sent, start)) = self.copies.front() {
             let found = self.index_of(start);
             let slot = found.and_then(|index| self.slots.get(index));

@@ -18,7 +18,7 @@ impl Flags {
     pub const SYN: Flags = Flags(1);
     /// The stream ends after this segment's payload.
     pub const FIN: Flags = Flags(1 << 1);
-    /// The acknowledgement fields hold something.
+    /// The acknowledgement fields are valid.
     pub const ACK: Flags = Flags(1 << 2);
     /// A congestion mark has arrived (RFC 3168 §6.1.3).
     pub const ECE: Flags = Flags(1 << 3);
@@ -32,14 +32,14 @@ impl Flags {
     pub const ECT: Flags = Flags(1 << 7);
     /// The payload was sent before. The receiver does not look at it; traces and statistics do.
     pub const RETRANSMISSION: Flags = Flags(1 << 8);
-    /// On a SYN and its answer: the option by which a subflow opens (MP_CAPABLE or MP_JOIN, RFC 8684 §3.1, §3.2). On other
-    /// segments: an option that maps nothing, which counts as bytes only where every segment has it
-    /// ([`WireFormat::every_segment`]).
+    /// On a SYN and its answer: the option by which a subflow opens (MP_CAPABLE or MP_JOIN, RFC
+    /// 8684 §3.1, §3.2). On other segments: a multipath header without a mapping. Its bytes are
+    /// counted only with [`WireFormat::every_segment`].
     pub const MULTIPATH: Flags = Flags(1 << 9);
     /// With [`MAPPED`](Self::MAPPED): the data ends after this segment's payload (RFC 8684 §3.3.3).
     pub const DATA_FIN: Flags = Flags(1 << 10);
-    /// With [`MULTIPATH`](Self::MULTIPATH) on the answer to a SYN: the answering side agrees to no more subflows than it
-    /// says, now or later.
+    /// With [`MULTIPATH`](Self::MULTIPATH) on the answer to a SYN: the number of subflows in the
+    /// answer is a limit, now and later.
     pub const LIMITED: Flags = Flags(1 << 11);
 
     /// The receiver closes the subflow at once (RST): segments have come without a mapping, and it cannot tell where their
@@ -69,7 +69,8 @@ impl Flags {
     }
 }
 
-/// The timestamps option (RFC 7323 §3). Times of the peers' clocks, which agree in a simulation.
+/// The timestamps option (RFC 7323 §3). Both times are read off one clock, since the clocks of the
+/// peers agree in a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
     /// When the segment was sent (TSval).
@@ -78,10 +79,10 @@ pub struct Timestamps {
     pub echo: Time,
 }
 
-/// The ranges that a receiver reports above its cumulative acknowledgement, newest first (RFC 2018), and before them
-/// one that has arrived again (RFC 2883), if any has.
+/// The ranges that a receiver reports above its cumulative acknowledgement, newest first (RFC
+/// 2018). One range that has arrived again may come before them (RFC 2883).
 ///
-/// Kept as 32-bit distances from the acknowledgement, so a block ends within 4 GiB of it.
+/// Blocks are kept as 32-bit distances from the acknowledgement, so each ends within 4 GiB of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     count: u8,
@@ -89,20 +90,21 @@ pub struct SackBlocks {
     blocks: [(u32, u32); MAX_SACK_BLOCKS],
 }
 
-/// Kind of the first block.
+/// What the first block reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum First {
     /// A range above the acknowledgement.
     #[default]
     Range,
-    /// A duplicate above it, or below, with distances downwards.
+    /// A duplicate above the acknowledgement.
     DuplicateAbove,
+    /// A duplicate below the acknowledgement, with distances downwards from it.
     DuplicateBelow,
 }
 
 impl SackBlocks {
-    /// Adds a block `[start, end)` above `ack`. Left out if there are [`MAX_SACK_BLOCKS`] already, or if the
-    /// block is empty, not above `ack` or too far from it.
+    /// Adds a block `[start, end)` above `ack`. The block is left out if there are
+    /// [`MAX_SACK_BLOCKS`] already, or if it is empty, not above `ack` or too far from it.
     pub fn push(&mut self, ack: u64, start: u64, end: u64) {
         let (Some(from), Some(to)) = (start.checked_sub(ack), end.checked_sub(ack)) else { return };
         let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) else { return };
@@ -114,8 +116,9 @@ impl SackBlocks {
         }
     }
 
-    /// Says that `[start, end)`, which lies below `ack` or within a range above, arrived again. To be called before
-    /// [`push`](Self::push). Left out if it is empty, on both sides of `ack` or too far from it.
+    /// Reports that `[start, end)`, which lies below `ack` or within a range above it, has arrived
+    /// again. To be called before [`push`](Self::push). The report is left out if the range is
+    /// empty, lies on both sides of `ack` or is too far from it.
     pub fn push_duplicate(&mut self, ack: u64, start: u64, end: u64) {
         if self.count > 0 {
             return;
@@ -257,7 +260,7 @@ impl Segment {
     }
 }
 
-/// Fields that every segment has, in three quarters of a cache line: for tables of segments in flight.
+/// The fields that every segment has, in 48 bytes, for tables of segments in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct BareSegment {
     seq: u64,
@@ -267,11 +270,11 @@ pub struct BareSegment {
     len: u32,
     flags: Flags,
     stamped: bool,
-    /// Whether there is more to the segment than this.
+    /// Whether the segment also has a [`SegmentRest`].
     rest: bool,
 }
 
-/// The fields of a segment that few have, beyond [`BareSegment`].
+/// The fields of a segment, beyond [`BareSegment`], that few segments use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SegmentRest {
     sack: SackBlocks,
@@ -280,7 +283,7 @@ pub struct SegmentRest {
 }
 
 impl BareSegment {
-    /// A segment in two parts; the second is `None` if all its fields are empty.
+    /// Splits a segment into two parts; the second is `None` if all its fields are empty.
     #[inline]
     pub fn split(segment: &Segment) -> (Self, Option<SegmentRest>) {
         let Segment { seq, len, flags, ack, window, sack, timestamps, data, subflows } = *segment;
@@ -292,7 +295,7 @@ impl BareSegment {
         (bare, rest.then_some(SegmentRest { sack, data, subflows }))
     }
 
-    /// The segment; `rest` is asked for the second part if there is one.
+    /// Puts the segment together again; `rest` is called for the second part if there is one.
     #[inline]
     pub fn join(&self, rest: impl FnOnce() -> SegmentRest) -> Segment {
         let BareSegment { seq, ack, window, timestamps, len, flags, stamped, .. } = *self;
@@ -314,8 +317,8 @@ pub struct WireFormat {
     pub sack_block_bytes: u32,
     /// Bytes of a data sequence mapping (20 for MPTCP's with 64-bit numbers, RFC 8684 §3.3).
     pub mapping_bytes: u32,
-    /// Whether every segment has `mapping_bytes`, not only those with a mapping or a data acknowledgement: they are a
-    /// header, not an option.
+    /// Whether `mapping_bytes` are a header of every segment, not an option of those with a mapping
+    /// or a data acknowledgement.
     pub every_segment: bool,
     /// Bytes added to a SYN with [`Flags::MULTIPATH`] and its answer. MPTCP's MP_CAPABLE and MP_JOIN are not counted.
     pub opening_bytes: u32,
@@ -324,9 +327,9 @@ pub struct WireFormat {
 }
 
 impl WireFormat {
-    /// With pTCP's headers (§4.3, figure 3, whose widths are not given): on every segment the connection's identifiers
-    /// of both sides, pSEQ and pACK, 32 bits each; on SYN and SYN+ACK nTx and nRx, 16 bits each, and both lists of
-    /// IPv4 addresses.
+    /// With pTCP's headers (§4.3, figure 3; the paper gives no field widths). Every segment carries
+    /// both sides' connection identifiers, pSEQ and pACK, 32 bits each. SYN and SYN+ACK also carry
+    /// nTx and nRx, 16 bits each, and both lists of IPv4 addresses.
     #[must_use]
     pub const fn ptcp(self) -> Self {
         WireFormat {
@@ -375,7 +378,7 @@ mod tests {
     #[test]
     fn every_segment_has_ptcp_s_header_and_syns_the_lists() {
         let (mptcp, ptcp) = (WireFormat::default(), WireFormat::default().ptcp());
-        // Flags, subflows, and the sizes with either format.
+        // Flags, number of subflows, and the sizes in bytes with MPTCP's and with pTCP's format.
         for (flags, subflows, sizes) in [
             (Flags::SYN, 0, (40, 40)),
             (Flags::SYN.with(Flags::MULTIPATH), 3, (40, 84)),

@@ -29,17 +29,17 @@ use rate::RateSampler;
 pub use statistics::SenderStatistics;
 use undo::Undo;
 
-/// Consecutive timeouts after which a connection that closes gives up where none are configured (Linux,
-/// tcp_orphan_retries).
+/// Consecutive timeouts after which a closing connection gives up if the configuration sets no
+/// limit (Linux, tcp_orphan_retries).
 pub const CLOSING_TIMEOUTS: u32 = 8;
 
-/// Where the connection stands.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// The SYN has not been answered; `true` while it waits to be sent.
     Opening(bool),
     Open,
-    /// Given up.
+    /// The connection was given up.
     Failed,
 }
 
@@ -50,15 +50,16 @@ enum Phase {
     Ordinary,
     /// Fast recovery, until everything below the recovery point is acknowledged.
     Recovery { first_sent: bool, prr: Option<Prr> },
-    /// After a timeout, until the same point.
+    /// After a timeout, until everything below the recovery point is acknowledged.
     Timeout,
 }
 
-/// The sending half: bytes are written by count, segments come out, acknowledgements go in.
+/// The sending half of a connection. The application only states how many bytes it writes. The
+/// sender yields segments and takes in acknowledgements.
 ///
 /// After each `handle_*`, `write` or `finish`, call [`poll_transmit`](Self::poll_transmit) until it
-/// yields nothing, then ask [`next_timeout`](Self::next_timeout). Times must not fall from call to
-/// call. Once the rings have grown to the window, nothing allocates.
+/// yields nothing, then ask [`next_timeout`](Self::next_timeout). Times must not go back from one
+/// call to the next. Nothing is allocated once the rings have grown to the window.
 #[derive(Debug)]
 pub struct Sender {
     config: Arc<Config>,
@@ -73,13 +74,13 @@ pub struct Sender {
     written: u64,
     finished: bool,
     fin_sent: bool,
-    /// Consecutive timeouts after which the connection gives up, if it ever does.
+    /// Number of consecutive timeouts that the connection survives, if it is limited.
     give_up_after: Option<u32>,
     /// The end of the receiver's window.
     limit: u64,
     board: Scoreboard,
     rtt: RttEstimator,
-    /// The segment being timed, by its end, where timestamps are off.
+    /// The segment being timed where timestamps are off: its end, and when it was sent.
     timed: Option<(u64, Time)>,
     /// Newest timestamp value of the peer, to be echoed.
     peer_timestamp: Time,
@@ -88,12 +89,13 @@ pub struct Sender {
     duplicates: u32,
     /// Bytes that duplicate acknowledgements say have left the network (NewReno).
     credit: u64,
-    /// The pipe of recovery as Fall and Floyd count it, and the end of what has been retransmitted.
+    /// The pipe during recovery as Fall and Floyd count it, and the end of the highest segment
+    /// retransmitted.
     arrivals_pipe: u64,
     high_resent: u64,
     rto_at: Option<Time>,
     persist_at: Option<Time>,
-    /// When the persist timer began to run, if it does.
+    /// When the persist timer was started, if it runs.
     persist_since: Time,
     persist_backoff: u32,
     probe_due: bool,
@@ -116,8 +118,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The sending half of a connection as `config` describes it, its window by `controller`, which
-    /// counts bytes of payload: build it with the MSS as its packet size.
+    /// The sending half of a connection as `config` describes it. `controller` sets the window in
+    /// bytes of payload, so build it with the MSS as its packet size.
     pub fn new(config: impl Into<Arc<Config>>, controller: Box<dyn CongestionController>) -> Self {
         let config = config.into();
         let mut board = Scoreboard::new(config.mss);
@@ -168,8 +170,8 @@ impl Sender {
         }
     }
 
-    /// The subflow of `path` among several: its stream begins at `offset`, above that of any earlier connection in
-    /// its place, and it keeps the fate of each segment.
+    /// One of several subflows, over `path`. Its stream begins at `offset`, above the stream of any
+    /// earlier connection in its place. The sender keeps the fate of each segment.
     pub(crate) fn subflow(
         config: &Config,
         controller: Box<dyn CongestionController>,
@@ -192,7 +194,7 @@ impl Sender {
         self.consecutive_timeouts
     }
 
-    /// The application has `bytes` more to send. Returns how many the send buffer took.
+    /// The application has `bytes` more to send. Returns how many of them the send buffer took.
     pub fn write(&mut self, bytes: u64) -> u64 {
         if self.finished || self.state == State::Failed {
             return 0;
@@ -207,7 +209,8 @@ impl Sender {
         self.config.send_buffer.saturating_sub(self.written - self.una.min(self.written))
     }
 
-    /// Nothing more will be written: the last segment carries a FIN, and a short one leaves at once.
+    /// Declares that nothing more will be written. The last segment carries a FIN and is not held
+    /// back even if it is short.
     pub fn finish(&mut self) {
         self.finished = true;
     }
@@ -249,7 +252,7 @@ impl Sender {
         &self.statistics
     }
 
-    /// The configuration it was made with.
+    /// The configuration that the sender was made with.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -308,7 +311,7 @@ impl Sender {
         }
     }
 
-    /// From now on the window is what the controller says times `swing`.
+    /// From now on the window is the controller's window times `swing`.
     pub(crate) fn set_swing(&mut self, swing: f64) {
         self.swing = swing;
     }
@@ -354,8 +357,8 @@ impl Sender {
         self.board.front().map(|slot| slot.sent)
     }
 
-    /// Whether the window would let a new full segment out now, and nothing older waits: the moment
-    /// to bind bytes to a subflow.
+    /// Whether both windows admit a new full segment now and nothing older waits. This is the
+    /// moment to bind bytes to a subflow.
     pub fn wants_data(&self, now: Time) -> bool {
         self.is_open()
             && !self.finished
@@ -397,7 +400,8 @@ impl Sender {
         }
     }
 
-    /// Halves the window at most (MPTCP's penalty on a path that holds others up).
+    /// Asks the controller to reduce the window, by half at most (MPTCP's penalty on a path that
+    /// holds others up).
     pub fn penalise(&mut self) {
         self.controller.penalise();
     }
@@ -406,7 +410,8 @@ impl Sender {
         u64::from(self.config.mss)
     }
 
-    /// Whether the window holds less than a segment, which stops the sender until the timer fires.
+    /// Whether the window is below one segment and so stops the sender until the timer fires, as in
+    /// ns-2.
     fn is_starved(&self) -> bool {
         self.config.recovery == LossRecovery::FallFloyd && self.cwnd() < self.mss()
     }

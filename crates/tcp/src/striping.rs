@@ -1,17 +1,18 @@
-//! An application that stripes one stream over several TCP connections: what pTCP is compared with
-//! (Hsieh and Sivakumar, Wireless Networks 2005, §2 and §5.1).
+//! An application that stripes one stream over several TCP connections. The paper on pTCP compares
+//! pTCP with it (Hsieh and Sivakumar, Wireless Networks 2005, §2 and §5.1).
 //!
-//! The application opens a socket on each path and cuts its data into *packets* of one MSS, each with an
-//! application sequence number. A [`StripingSender`] writes each packet to one socket, and it stays there, whatever
-//! becomes of the path: the *unaware* application fills one send buffer after the other, the *smart* one shares
-//! the packets out in the ratio of estimated rates ([`Striping`]). The [`StripingReceiver`] reads the sockets and
-//! puts the packets back in order, in a buffer of its own that may be small or none. What it does not read
-//! fills a socket's receive buffer and shuts its window. Every socket is an ordinary [`Sender`](crate::Sender)
-//! and [`Receiver`](crate::Receiver) with buffers of its own.
+//! The application opens a socket on each path and cuts its data into *packets* of one MSS, each
+//! with an application sequence number. A [`StripingSender`] writes each packet to one socket, and
+//! the packet stays there, whatever becomes of the path. The *unaware* application fills one send
+//! buffer after the other; the *smart* one shares the packets out in the ratio of estimated rates
+//! ([`Striping`]). The [`StripingReceiver`] reads the sockets and puts the packets back in order,
+//! in a buffer of its own that may be small or absent. Data that it does not read fills a socket's
+//! receive buffer and shuts its window. Every socket is an ordinary [`Sender`](crate::Sender) and
+//! [`Receiver`](crate::Receiver) with buffers of its own.
 //!
-//! A receive buffer holds whole packets, so that a window always admits whole packets and each segment carries exactly
-//! one. The segment's data sequence number is the application's: its header, of
-//! [`mapping_bytes`](crate::WireFormat::mapping_bytes) on the wire.
+//! A receive buffer holds whole packets, so that a window always admits whole packets and each
+//! segment carries exactly one. The segment's data sequence number is that of the application,
+//! whose header takes [`mapping_bytes`](crate::WireFormat::mapping_bytes) on the wire.
 
 mod estimate;
 mod receiver;
@@ -29,63 +30,65 @@ use crate::config::Config;
 pub use receiver::StripingReceiver;
 pub use sender::StripingSender;
 
-/// An application that stripes: what it knows, and its buffers.
+/// Configuration of a striping application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StripingConfig {
     /// Choice of the socket that a packet is written to.
     pub striping: Striping,
-    /// Most bytes that the receiving application holds of packets beyond the next one in sequence. With 0 it
-    /// reads packets in sequence only.
+    /// Most bytes of packets beyond the next one in sequence that the receiving application holds.
+    /// With 0 it reads packets only in sequence.
     pub resequencing_buffer: u64,
     /// Free bytes of a send buffer at which a socket that was full is written to again (SO_SNDLOWAT): at least a
     /// packet, at most the whole buffer.
     pub low_water: u64,
-    /// Buffers of single sockets, by path, where they are not those of the connection's [`Config`].
+    /// Buffers of single sockets, by path, that differ from those of the connection's [`Config`].
     pub buffers: Vec<SocketBuffers>,
 }
 
 /// Choice of the socket that a packet is written to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Striping {
-    /// The unaware application: it writes to a socket until its send buffer is full, then to the next.
+    /// The unaware application: it writes to a socket until that socket's send buffer is full, then
+    /// to the next.
     UntilFull,
-    /// The smart application: each socket in its turn, as often as its estimated rate says. Where the socket whose
-    /// turn it is has no room, the application waits.
+    /// The smart application: sockets take turns in proportion to their estimated rates. If the
+    /// socket whose turn it is has no room, the application waits.
     ByRate(Estimate),
 }
 
-/// How the smart application knows rates.
+/// How the smart application estimates rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Time between two estimates, above zero. They are made at its multiples from the epoch on; in between
-    /// the last one holds.
+    /// Time between two estimates, above zero. Estimates are made at its multiples from time zero
+    /// on; until the next one the last one holds.
     pub interval: Duration,
     /// Source of the rates.
     pub source: RateSource,
-    /// Whether a rate is limited to what the socket's buffers allow: the smaller of the two over the least round-trip
-    /// time.
+    /// Whether a rate is limited to what the socket's buffers allow: the smaller of the two divided
+    /// by the least round-trip time.
     pub within_buffers: bool,
 }
 
 /// Where the estimates of rates come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateSource {
-    /// Told from outside: the rates of all paths at each multiple of the interval, the last for ever. Without any, all
-    /// paths are alike.
+    /// The caller gives the rates of all paths at each multiple of the interval; the last ones hold
+    /// for ever. If the list is empty, all rates are equal.
     Told(Arc<Vec<Vec<Bitrate>>>),
-    /// Bytes that each socket's peer acknowledged since the last estimate, over the time since. As every socket waits
-    /// for the others' turns, this confirms whatever ratio there was.
+    /// Bytes that each socket's peer acknowledged since the last estimate, divided by the time
+    /// since then. As every socket waits for the others' turns, this confirms whatever ratio there
+    /// was.
     Acknowledged,
-    /// Each socket's congestion window over its smoothed round-trip time.
+    /// Each socket's congestion window divided by its smoothed round-trip time.
     Window,
 }
 
 /// Buffers of one socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketBuffers {
-    /// Most bytes that the receiver holds, if it is not what the connection's configuration says.
+    /// Most bytes that the receiver holds; `None`: as in the connection's configuration.
     pub receive: Option<u64>,
-    /// Most bytes written and not acknowledged, if it is not what the connection's configuration says.
+    /// Most bytes written and not yet acknowledged; `None`: as in the connection's configuration.
     pub send: Option<u64>,
 }
 
@@ -95,7 +98,8 @@ impl StripingConfig {
         StripingConfig { striping, resequencing_buffer: 0, low_water: 0, buffers: Vec::new() }
     }
 
-    /// The connection on a path: both buffers hold one packet at least, the receiver's a whole number of packets.
+    /// Configuration of the connection on a path. Both buffers hold at least one packet, and the
+    /// receiver's holds a whole number of packets.
     fn socket(&self, connection: &Config, path: usize) -> Config {
         let own = self.buffers.get(path).copied().unwrap_or_default();
         let mss = u64::from(connection.mss.max(1));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::segment::Segment;
 
-/// A segment that arrives: whether at the receiver, on which path, and what it is.
+/// An arrival: whether it is at the receiver (else at the sender), the path, and the segment.
 pub(crate) type Arrived = (bool, usize, Segment);
 
 /// Segments on their way, in the order in which they arrive.

@@ -1,5 +1,5 @@
-//! LATE's forecast N(T, w, s), compared with TCP with selective acknowledgements that starts in the same state: packets
-//! that arrive within T, over a path that only loses and delays.
+//! Compares LATE's forecast N(T, w, s) of the packets that arrive within T with a TCP that starts
+//! in the same state and uses selective acknowledgements. The path only loses and delays packets.
 
 mod network;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const RTT: Duration = Duration::from_millis(20);
 const RTO: Duration = Duration::from_millis(200);
 
-/// Window and threshold, packets, loss, and T in round trips.
+/// Window and threshold in packets, loss ratio, and T in round trips.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     window: u32,
@@ -35,7 +35,7 @@ impl Point {
         path.packets(RTT * self.rounds, self.window, self.ssthresh)
     }
 
-    /// Distinct packets that one TCP gets across within T.
+    /// Distinct packets that one TCP delivers within T.
     fn play(self, seed: u64) -> f64 {
         let mut config = Config { handshake: false, ..Config::default() };
         config.timers.initial_rto = RTO;
@@ -63,8 +63,9 @@ impl Point {
     }
 }
 
-/// The model with one change: recovery lasts one round trip, in which as many packets leave as half the window holds, what
-/// was lost among them. In half round trips, without slow start's cap. A round that loses delivers the rest.
+/// The model with one change: recovery lasts one round trip, in which half the window leaves, the
+/// retransmissions among it. Time is counted in half round trips. A round with losses delivers all
+/// packets that were not lost.
 #[derive(Default)]
 struct OneRound {
     loss: f64,
@@ -102,7 +103,7 @@ impl OneRound {
         let restarted = halves - 2 * i64::from((RTO.as_millis() / RTT.as_millis()) as u32) - 1;
         if restarted > 0 && few > 1e-9 {
             packets += few * self.packets(restarted, 1, half.max(2));
-            // The timer sends again what was lost.
+            // After the timer has fired, the lost packets are sent again.
             packets += few * all - survivors;
         }
         self.known.insert(key, packets);
@@ -110,8 +111,9 @@ impl OneRound {
     }
 }
 
-/// The model counts nothing that arrives during recovery beyond the window that lost, so that it errs on the low side:
-/// the more, the more rounds lose something. Bounds in per cent of what TCP delivers, as in docs/protocols/late.md.
+/// During recovery the model counts only the retransmissions, not the new packets that TCP sends.
+/// So it errs on the low side, and the more so, the more rounds have losses. Bounds are in per cent
+/// of what TCP delivers, as in docs/protocols/late.md.
 #[test]
 fn forecasts_are_what_tcp_delivers_at_least() {
     for (window, ssthresh, loss, rounds, low, high) in [

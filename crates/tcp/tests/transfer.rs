@@ -65,7 +65,7 @@ fn transfer(config: &Config, control: &str, path: Path, bytes: u64, seed: u64) -
     run
 }
 
-/// Every congestion controller there is.
+/// The names of all congestion controllers.
 fn controllers() -> Vec<&'static str> {
     congestion::TABLE.iter().map(|row| row.0.name).collect()
 }
@@ -93,7 +93,7 @@ proptest! {
 fn a_clean_link_is_filled() {
     let path = Path::new(10.0, 20, 49, 0.0);
     let run = transfer(&Config::default(), "reno:initial=2", path, 20_000_000, 1);
-    // 1460 of 1512 B are payload.
+    // 1460 of the 1512 bytes of a packet are payload.
     let goodput = 20.0 * 8.0 / run.now.as_secs_f64();
     assert!((9.0..9.66).contains(&goodput), "{goodput}");
     assert_eq!(run.sender.statistics().timeouts, 0);

@@ -142,12 +142,13 @@ impl Header {
     }
 }
 
-/// Everything but the preface and the bytes of files.
+/// A frame of any type but that with bytes of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// Taker: this entry, or all below it, is wanted.
     Want(Name),
-    /// Taker: no more is wanted; without any [`Frame::Want`] before it, everything is.
+    /// Taker: end of the list of wanted entries. If no [`Frame::Want`] came before, all entries are
+    /// wanted.
     WantEnd,
     /// Offerer: the next entry.
     Entry(Entry),
@@ -218,7 +219,7 @@ pub enum Frame {
     },
     /// Either: a sign of life, as while a long file is read again.
     Alive,
-    /// Taker: a person is being asked whether the offer is welcome.
+    /// Taker: a person is being asked whether to accept the offer.
     Asking,
 }
 
@@ -360,7 +361,8 @@ impl Frame {
     /// Reads the payload of a frame of type `kind`.
     ///
     /// # Errors
-    /// [`FrameError`], if there is no such type or the payload is not exactly one of it.
+    /// [`FrameError`], if there is no such type, or the payload is not exactly that of one such
+    /// frame.
     pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, FrameError> {
         let mut fields = Fields(payload);
         let frame = match kind {

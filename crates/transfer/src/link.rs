@@ -11,8 +11,8 @@ use super::name::{NameError, check_part};
 /// Longest target, bytes: with the longest name beside it, an entry still fits into a frame.
 pub const MAX_TARGET: usize = 4000;
 
-/// Where a link leads, from the directory that it is in: up for each leading `..`, then down over at
-/// least one part such as a [`Name`] has.
+/// Where a link leads, from the directory that it is in: up one level for each leading `..`, then
+/// down by at least one part that a [`Name`] could have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target(String);
 

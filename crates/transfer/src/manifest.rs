@@ -198,10 +198,12 @@ impl Manifest {
         Ok(())
     }
 
-    /// Checks that the entries can exist side by side, once all are there.
+    /// Checks that the entries can exist side by side. To be called once all entries have been
+    /// added.
     ///
     /// # Errors
-    /// If two have the same name, a file or link would have to be a directory, or a link leads to nothing here.
+    /// If two have the same name, a file or link would have to be a directory, or a link leads to
+    /// nothing in the offer.
     pub fn check(&self) -> Result<(), ManifestError> {
         let mut order = Order::new(self);
         for (first, second) in order.pairs() {
@@ -209,7 +211,7 @@ impl Manifest {
             if above == below {
                 return Err(ManifestError::Twice(Name::known(above)));
             }
-            // In this order, all that is within an entry follows it at once.
+            // In this order, everything within an entry follows directly after the entry.
             let within = below.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
             if within && self.kind(first) != Some(Kind::Directory) {
                 return Err(ManifestError::FileAndDirectory(Name::known(above)));
@@ -221,7 +223,7 @@ impl Manifest {
         }
     }
 
-    /// Positions of the links that lead to nothing here.
+    /// Positions of the links that lead to nothing in the offer.
     ///
     /// # Errors
     /// If following all of them takes more than [`MAX_STEPS`].
@@ -278,7 +280,7 @@ impl Manifest {
         self.total
     }
 
-    /// A SHA-256 that offers share only if they are alike in every entry.
+    /// A SHA-256 that two offers share only if all their entries are equal.
     pub fn identity(&self) -> [u8; 32] {
         let mut context = Context::new(&SHA256);
         let mut bytes = Vec::new();

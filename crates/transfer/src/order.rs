@@ -9,15 +9,16 @@ const MAX_OVER: usize = 8;
 /// Bytes of two names that are compared at once.
 const CHUNK: usize = 64;
 
-/// Entries in the order of their names, in which all that is within an entry follows it at once.
+/// Entries in the order of their names, in which everything within an entry follows directly after
+/// the entry.
 pub(super) struct Order<'a> {
     offer: &'a Manifest,
     /// Positions in the offer.
     places: Vec<u32>,
     /// Parts of paths looked up so far.
     steps: usize,
-    /// For each position in the offer, how many links lead from there to what is no link, counting this one; 0 if that
-    /// is not known.
+    /// For each position in the offer, how many links are followed from the link there, itself
+    /// included, to an entry that is no link; 0 if that is not known.
     ways: Vec<u8>,
 }
 
@@ -53,7 +54,8 @@ impl<'a> Order<'a> {
     /// If following links has taken more than [`MAX_STEPS`] so far.
     pub(super) fn leads_there(&mut self, link: usize) -> Result<bool, ManifestError> {
         self.ways.resize(self.offer.len(), 0);
-        // The links on the way, in turn. `None` stands for a link to a directory that the path goes on within.
+        // The links on the way, in turn. `None` stands for a link to a directory within which the
+        // path continues.
         let (mut met, mut count) = ([None; 1 + MAX_OVER], 1);
         met[0] = Some(link);
         let mut path = self.target(link, self.offer.name(link));
@@ -155,7 +157,7 @@ mod tests {
     use super::super::name::Name;
     use super::*;
 
-    /// Entries by their names: of a link, where it leads.
+    /// For the name of each entry, the target if it is a link.
     type Entries = BTreeMap<String, Option<String>>;
 
     /// Names of few parts, some of which have bytes that are before the slash, or are long.

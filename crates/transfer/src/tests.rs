@@ -107,7 +107,7 @@ fn links_lead_to_what_is_on_offer() {
         link("over", "now/b"),
         link("further", "over"),
         link("back", "d/e/up"),
-        // Of a directory there may be no entry of its own.
+        // A directory may be in the offer without an entry of its own.
         link("whole", "d"),
     ];
     let offer = manifest(&base);

@@ -103,8 +103,8 @@ impl Ticket {
         SecretKey::from_bytes(self.derive(b"anabranch ticket 1 holder"))
     }
 
-    /// The secret that its maker and its holder share beside their keys. Whoever breaks X25519 one day learns the holder's
-    /// key, but neither the ticket's secret nor this.
+    /// The secret that its maker and its holder share beside their keys. If X25519 is broken one
+    /// day, the holder's key can be found, but not the ticket's secret and not this one.
     pub fn preshared(&self) -> PresharedKey {
         PresharedKey::from_bytes(self.derive(b"anabranch ticket 1 preshared"))
     }

@@ -41,7 +41,7 @@ pub struct Options {
     only: Option<String>,
 }
 
-/// Something that moves bytes.
+/// An implementation that moves bytes.
 #[derive(Clone, Debug)]
 pub enum Stack {
     /// This project, with a profile and settings.
@@ -116,7 +116,7 @@ pub struct Side {
 struct Spent {
     /// Running.
     cpu: f64,
-    /// Ready to run, while others had the core.
+    /// Time ready to run while others had the core.
     queued: f64,
 }
 

@@ -117,7 +117,7 @@ impl Quic {
         config.transport_config(transport);
         let here = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
         let endpoint = Endpoint::server(config, here).map_err(|error| failed(&error))?;
-        // Write it whole or not at all: the sender may read it at any moment.
+        // Write the certificate whole or not at all: the sender may read it at any moment.
         let part = file.with_extension("part");
         fs::write(&part, &certificate)
             .and_then(|()| fs::rename(&part, file))

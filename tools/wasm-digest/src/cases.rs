@@ -19,11 +19,11 @@ use crate::{Digest, engine};
 pub struct Case {
     /// Name of the case, without spaces.
     pub name: &'static str,
-    /// Computes its digest.
+    /// Computes the digest of the case.
     pub run: fn() -> u64,
 }
 
-/// All of them. The order is that of the golden file.
+/// All cases, in the order of the golden file.
 pub const CASES: &[Case] = &[
     Case { name: "types.rng", run: random_streams },
     Case { name: "types.math", run: mathematics },

@@ -7,9 +7,9 @@ use super::mask::{Literals, is_word, line_of, mask, words};
 pub struct Function {
     /// Name of the function.
     pub name: String,
-    /// The line of its `fn`, counted from 1.
+    /// The line of the function's `fn`, counted from 1.
     pub line: usize,
-    /// Lines from its `fn` to its closing brace, both included.
+    /// Lines from the function's `fn` to its closing brace, both included.
     pub lines: usize,
 }
 

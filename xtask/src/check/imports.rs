@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("anabranch-py", &["anabranch-results"]),
     ("wasm-digest", &["anabranch-sim"]),
-    // Behind features, for each program what it measures.
+    // Each program imports what it measures, behind a feature.
     ("anabranch-tools", &["anabranch-results", "anabranch-transfer"]),
     ("xtask", &[]),
 ];

@@ -1,4 +1,4 @@
-//! `unsafe` is allowed only where it is argued for: in the erasure kernels.
+//! Checks that `unsafe` is used only in the erasure kernels and in a few files with a reason.
 
 use super::mask::{Literals, line_of, mask, words};
 use super::{Finding, SourceFile};

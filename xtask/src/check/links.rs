@@ -22,7 +22,7 @@ pub fn check(pages: &[SourceFile], exists: &dyn Fn(&str) -> bool) -> Vec<Finding
     findings
 }
 
-/// Fault of a link of the page `from`, if any.
+/// What is wrong with a link of the page `from`, if anything.
 fn fault(
     from: &str,
     link: &str,

@@ -3,9 +3,9 @@
 /// Treatment of the text of string and character literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Literals {
-    /// Leave it as it is.
+    /// Leave the text as it is.
     Keep,
-    /// Replace it by spaces, quotes included.
+    /// Replace the text by spaces, quotes included.
     Blank,
 }
 

@@ -1,4 +1,4 @@
-//! The core knows axes, not protocols: names of protocols belong in its profiles.
+//! Checks that the code of the core names no protocol outside its profiles.
 
 use super::mask::{Literals, line_of, mask, words};
 use super::{Finding, SourceFile};

@@ -1,5 +1,5 @@
-//! Packages for Debian and its kin, and for Fedora and its kin, of what the archive holds. They are made by the
-//! systems' own programs, where these are installed.
+//! Packages of the archive's files for Debian, Fedora and the systems derived from them. They are
+//! made by the systems' own programs, where these are installed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ pub struct Content<'a> {
     pub tree: &'a Path,
     /// The program's version.
     pub version: &'a str,
-    /// Seconds since 1970, of the commit.
+    /// Time of the commit, seconds since 1970.
     pub time: &'a str,
 }
 

@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 /// Checks that this machine has what it takes to build and pack for `target`.
 ///
 /// # Errors
-/// In one line, everything that is missing.
+/// If anything is missing. The error names all of it in one line.
 pub fn require(workspace: &Workspace, target: &str) -> Result<(), String> {
     let mut missing = Vec::new();
     let mut rustc = Command::new("rustc");
@@ -17,7 +17,8 @@ pub fn require(workspace: &Workspace, target: &str) -> Result<(), String> {
     if !process::capture(&mut rustc).is_ok_and(|path| Path::new(path.trim()).is_dir()) {
         missing.push(format!("Rust for the target (rustup target add {target})"));
     }
-    // The name under which cc, the crate that compiles ring's C, lets another compiler be chosen.
+    // With this variable, another compiler can be chosen for cc, the crate that compiles ring's C
+    // code.
     let chosen = std::env::var_os(format!("CC_{}", target.replace('-', "_")));
     if chosen.is_none() && !answers("musl-gcc") {
         missing.push("a C compiler for musl (on Debian: apt install musl-tools)".to_owned());

@@ -52,7 +52,7 @@ pub(super) async fn run(args: &ClientArgs, insight: &Insight) -> Result<(), Fail
         }
         endpoint.connect(peer, (route.remote, route.requests)).await
     };
-    // `biased`: Ctrl-C is listened for before the line above is printed.
+    // `biased` polls for Ctrl-C first, so it is caught from the moment the line above is printed.
     let connected = tokio::select! {
         biased;
         () = asked_to_end() => return Err(Failure::interrupted("interrupted")),
@@ -68,7 +68,8 @@ pub(super) async fn run(args: &ClientArgs, insight: &Insight) -> Result<(), Fail
     result
 }
 
-/// Waits as long as the server may take to answer, longer if it says that it is busy; returns the failure.
+/// Waits for [`PATIENCE`], or for [`PATIENCE_IF_BUSY`] if the server says that it is busy. Then
+/// returns the failure.
 async fn give_up(endpoint: &Endpoint, to: &str) -> Failure {
     sleep(PATIENCE).await;
     if endpoint.times_busy() == 0 {

@@ -14,10 +14,10 @@ use args::CodesArgs;
 use measure::{Sample, Shape, Trial};
 use report::Row;
 
-/// Measures and prints.
+/// Measures the codes and prints the results as text or JSON.
 ///
 /// # Errors
-/// If a code does not exist, or rebuilds something else than what was sent.
+/// If a code does not exist, or rebuilds bytes that differ from those sent.
 pub fn run(args: &CodesArgs) -> Result<(), Failure> {
     let specs = if args.codes.is_empty() {
         TABLE.iter().map(|(entry, _)| PolicySpec::new(entry.name)).collect()
@@ -41,7 +41,7 @@ pub fn run(args: &CodesArgs) -> Result<(), Failure> {
     }
 }
 
-/// All codes over blocks of one shape, in turn, block by block.
+/// Measures all codes with blocks of one shape. In each round every code gets one block.
 fn shaped(specs: &[PolicySpec], shape: Shape, args: &CodesArgs) -> Result<Vec<Row>, Failure> {
     let mut trials = Vec::new();
     for spec in specs {
@@ -49,7 +49,7 @@ fn shaped(specs: &[PolicySpec], shape: Shape, args: &CodesArgs) -> Result<Vec<Ro
             trials.push((spec.to_string(), Some(trial), Vec::<Sample>::new()));
         }
     }
-    // The first round fills caches and tables.
+    // The first round fills caches and tables, and is not counted.
     for round in 0..=args.blocks {
         for (name, trial, samples) in &mut trials {
             match trial.as_mut().and_then(Trial::block) {

@@ -123,7 +123,7 @@ async fn total(mut stream: RecvStream) -> io::Result<u64> {
     }
 }
 
-/// Silence after which no further datagram is on its way.
+/// Silence after which no further datagram is expected.
 fn grace(connection: &Connection) -> Duration {
     let paths = connection.named_paths();
     let slowest = paths.iter().map(|path| path.stats.rtt.smoothed).max().unwrap_or_default();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes at the beginning of each datagram: its number, and when it was sent by the sender's clock, ns.
 pub(super) const HEAD: usize = 16;
 
-/// The beginning of the datagram with this number.
+/// The first bytes of datagram `number`, which is sent at `sent` by the sender's clock.
 pub(super) fn head(number: u64, sent: Duration) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     let (first, second) = head.split_at_mut(HEAD / 2);
@@ -23,11 +23,11 @@ pub(super) struct Inbox {
     next: u64,
     received: u64,
     out_of_order: u64,
-    /// RFC 3550, section 6.4.1, seconds.
+    /// Interarrival jitter (RFC 3550, section 6.4.1), seconds.
     jitter: f64,
     /// Arrival time less sending time of the last one, ns; it contains the offset between the clocks.
     transit: Option<i64>,
-    /// Numbers below are not counted any more.
+    /// Datagrams with lower numbers are not counted.
     from: u64,
     /// Datagrams that the sender has sent, once it says so.
     sent: Option<u64>,
@@ -52,7 +52,7 @@ impl Inbox {
         let Some((number, rest)) = datagram.split_first_chunk() else { return };
         let Some((sent, _)) = rest.split_first_chunk() else { return };
         let (number, sent) = (u64::from_le_bytes(*number), u64::from_le_bytes(*sent));
-        // The sender chooses this number; the difference of two may wrap around without harm.
+        // The sender may put any number into `sent`. The difference may wrap around without harm.
         let transit = (now.as_nanos() as i64).wrapping_sub(sent as i64);
         if let Some(before) = self.transit.replace(transit) {
             let changed = transit.wrapping_sub(before).unsigned_abs() as f64 * 1e-9;
@@ -78,7 +78,8 @@ impl Inbox {
         self.sent.is_some_and(|sent| self.received >= sent.saturating_sub(self.from))
     }
 
-    /// Starts to count anew; datagrams that were sent before do not count when they come later.
+    /// Restarts the counters. Datagrams sent before this call are not counted, even if they arrive
+    /// later.
     pub(super) fn omit(&mut self) {
         (self.from, self.received, self.out_of_order) = (self.next, 0, 0);
     }
@@ -108,7 +109,8 @@ impl Seen {
 mod tests {
     use super::*;
 
-    /// Datagram `number`, sent each 10 ms, arrives `delay` ms later.
+    /// Takes in datagram `number`, which arrives `delay` ms after it was sent. One is sent every 10
+    /// ms.
     fn take(inbox: &mut Inbox, number: u64, delay: u64) {
         let sent = Duration::from_millis(10 * number);
         inbox.take(&head(number, sent), sent + Duration::from_millis(delay));
@@ -154,7 +156,7 @@ mod tests {
         take(&mut inbox, 1, 56);
         assert!((inbox.seen().jitter - 0.001).abs() < 1e-12);
         take(&mut inbox, 2, 24);
-        // The clocks' difference does not matter.
+        // A constant offset between the clocks does not matter.
         assert!((inbox.seen().jitter - (0.001 + (0.032 - 0.001) / 16.0)).abs() < 1e-12);
         for number in 3..3000 {
             take(&mut inbox, number, 20 + number % 2 * 10);

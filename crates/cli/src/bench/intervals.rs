@@ -25,11 +25,11 @@ pub(super) struct Interval {
 pub(super) struct Totals {
     /// Bytes sent and received of each stream.
     pub(super) streams: Vec<(u64, u64)>,
-    /// Datagrams sent, and what was received of the other side's, if the data are datagrams.
+    /// If the data are datagrams: the number sent, and the statistics of those received.
     pub(super) datagrams: Option<(u64, Seen)>,
 }
 
-/// Bytes over a time, seconds since the start.
+/// Bytes carried between two times; the times are in seconds since the start.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Span {
     pub(super) start: f64,
@@ -37,7 +37,7 @@ pub(super) struct Span {
     pub(super) seconds: f64,
     pub(super) bytes: u64,
     pub(super) bits_per_second: f64,
-    /// Left out of the results.
+    /// The span is left out of the results, as `--omit` asks.
     pub(super) omitted: bool,
     #[serde(flatten)]
     pub(super) datagrams: Option<Datagrams>,
@@ -58,7 +58,7 @@ pub(super) struct Reception {
     pub(super) lost_packets: u64,
     pub(super) lost_percent: f64,
     pub(super) out_of_order: u64,
-    /// RFC 3550, section 6.4.1.
+    /// Interarrival jitter (RFC 3550, section 6.4.1), milliseconds.
     pub(super) jitter_ms: f64,
 }
 

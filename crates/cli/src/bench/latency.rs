@@ -43,21 +43,21 @@ pub(super) struct Prober {
 }
 
 impl Prober {
-    /// Begins on a stream whose other end sends back what it reads.
+    /// Starts to send messages on a stream whose other end sends back what it reads.
     pub(super) fn start(halves: (SendStream, RecvStream)) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let task = tokio::spawn(probe(halves, Arc::clone(&state)));
         Prober { state, task }
     }
 
-    /// Waits until it is known how long messages take while nothing else is sent.
+    /// Waits until enough messages have come back while nothing else is sent.
     pub(super) async fn idle(&self) {
         let known = async {
             while lock(&self.state).back.len() < IDLE {
                 sleep(LOOK).await;
             }
         };
-        // Fewer messages are less exact, and better than none.
+        // If fewer messages come back in time, the result is less exact.
         let _ = timeout(PATIENCE, known).await;
     }
 
@@ -95,7 +95,8 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns when the connection ends, which is reported elsewhere.
+/// Sends messages and measures when they come back. Returns when the connection ends; the caller
+/// learns of that elsewhere.
 async fn probe((mut send, mut receive): (SendStream, RecvStream), state: Arc<Mutex<State>>) {
     let writing = async {
         let mut ticks = interval(EVERY);
@@ -132,7 +133,7 @@ pub(super) async fn echo((mut send, mut receive): (SendStream, RecvStream)) {
             return;
         }
     }
-    // The client has ended, or the connection has.
+    // The client has ended the stream, or the connection is over.
     let _ = send.finish();
 }
 
@@ -145,7 +146,7 @@ pub(super) struct Latency {
     pub(super) loaded: Option<RoundTrips>,
 }
 
-/// How long messages took.
+/// Statistics of the messages' round-trip times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct RoundTrips {
     pub(super) count: usize,
@@ -153,7 +154,7 @@ pub(super) struct RoundTrips {
     pub(super) median_ms: f64,
     pub(super) p95_ms: f64,
     pub(super) max_ms: f64,
-    /// 60 s over the mean of all but the slowest 5 %, as draft-ietf-ippm-responsiveness has it.
+    /// 60 s divided by the mean of all but the slowest 5 %, as in draft-ietf-ippm-responsiveness.
     pub(super) round_trips_per_minute: f64,
 }
 

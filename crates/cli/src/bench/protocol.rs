@@ -14,9 +14,9 @@ use crate::limit::LOWEST;
 
 /// Version of this exchange. A server refuses later ones and serves earlier ones.
 pub const VERSION: u32 = 2;
-/// The first version. A client asks with it unless it wants what later ones added.
+/// The first version. A client sends it unless its request needs an option that a later one added.
 const FIRST: u32 = 1;
-/// Longest time at the beginning that is not counted.
+/// Longest time at the beginning that a request may leave out of the results.
 pub const MAX_OMIT: Duration = Duration::from_secs(60);
 /// Most streams of a measurement.
 pub const MAX_STREAMS: u16 = 128;
@@ -30,7 +30,7 @@ const MAX_MESSAGE: u32 = 64 << 10;
 pub struct Request {
     /// Version of the exchange, at most [`VERSION`].
     pub version: u32,
-    /// Senders stop after this many seconds, if not after this many bytes.
+    /// Senders stop after this many seconds, or earlier once they have sent `bytes`.
     pub seconds: f64,
     /// Bytes of each direction, over all streams.
     pub bytes: Option<u64>,
@@ -40,10 +40,11 @@ pub struct Request {
     pub upload: bool,
     /// The server sends.
     pub download: bool,
-    /// Version 2: bits per second of each direction at most, over all streams.
+    /// Version 2: highest rate of each direction, over all streams, bits per second.
     #[serde(default)]
     pub bitrate: Option<u64>,
-    /// Version 2: datagrams. The only streams are one for each side, on which it says at the end how many it has sent.
+    /// Version 2: the data are datagrams. Each side has one stream, on which it reports at the end
+    /// how many it has sent.
     #[serde(default)]
     pub datagrams: bool,
     /// Version 2: seconds at the beginning that do not count; sending goes on this much longer.
@@ -114,7 +115,7 @@ pub enum ExchangeError {
     /// This side could not write to the stream.
     #[error("{0}")]
     Write(#[from] anabranch::WriteError),
-    /// A message is longer than any that makes sense.
+    /// A message is announced as longer than 64 KiB.
     #[error("the other side sent a message of {0} bytes; is it an `anabranch bench`?")]
     TooLong(u32),
     /// A message does not parse.
@@ -123,13 +124,15 @@ pub enum ExchangeError {
 }
 
 impl Request {
-    /// The lowest version that has what is asked for, so that older servers can answer.
+    /// The request with the lowest version that has all its options, so that older servers can
+    /// answer.
     pub fn with_lowest_version(self) -> Self {
         let later = self.bitrate.is_some() || self.datagrams || self.omit > 0.0 || self.latency;
         Request { version: if later { VERSION } else { FIRST }, ..self }
     }
 
-    /// Why a server refuses the request, if it does: the client may be a stranger.
+    /// The reason to refuse the request; `None` if it is acceptable. Servers check it because a
+    /// client may be a stranger.
     pub fn objection(&self) -> Option<String> {
         let seconds = MAX_TIME.as_secs_f64();
         if !(FIRST..=VERSION).contains(&self.version) {
@@ -171,7 +174,7 @@ pub async fn write_message(
 /// Reads one message.
 ///
 /// # Errors
-/// When the stream fails or ends, or what it holds is no such message.
+/// When the stream fails or ends, or its bytes are not such a message.
 pub async fn read_message<T: DeserializeOwned>(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> Result<T, ExchangeError> {

@@ -70,12 +70,12 @@ pub(super) struct TestStart {
     pub(super) loopback: bool,
 }
 
-/// The whole time.
+/// Results over the whole measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct End {
     pub(super) streams: Vec<StreamEnd>,
     pub(super) paths: Vec<PathSpan>,
-    /// Direction from this side to the other: as written here, and as read there.
+    /// The direction from this side to the other: bytes written here, and bytes read there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) upload: Option<Direction>,
     /// Direction from the other side to this.
@@ -87,7 +87,7 @@ pub(super) struct End {
     /// How datagrams were received in the direction of `sum_sent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sum: Option<Span>,
-    /// How long small messages took, if that was asked.
+    /// Round-trip times of small messages, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency: Option<Latency>,
     /// CPU seconds per gigabyte received, over both directions; absent where the system does not tell.
@@ -114,7 +114,7 @@ pub(super) struct Direction {
     pub(super) lost_packets: u64,
 }
 
-/// Where the CPU time went.
+/// CPU seconds of each side per gigabyte received.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct CpuShare {
     pub(super) local: f64,
@@ -133,7 +133,7 @@ pub(super) struct Measurement {
 }
 
 impl Report {
-    /// From both sides' figures.
+    /// Makes the report from both sides' figures.
     pub(super) fn new(
         args: &ClientArgs,
         request: &Request,

@@ -23,10 +23,11 @@ use crate::{clock, format};
 
 /// How long a client may take to say what it wants, and to open its streams.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A client that sends at least this many packets in that time is active: keepalives are fewer.
+/// A client is active if it sends at least this many packets within [`PATIENCE`]; keepalives are
+/// fewer.
 const ALIVE: u64 = 20;
 
-/// Serves clients until interrupted, or one with `--once`.
+/// Serves clients until interrupted; with `--once`, serves one client.
 ///
 /// # Errors
 /// When sockets or the key fail; with `--once` also when the measurement does.
@@ -86,7 +87,7 @@ async fn attend(args: &ServerArgs, endpoint: &Endpoint, insight: &Insight) -> Re
     }
 }
 
-/// Says in a line what was measured with a client.
+/// Prints one line with the results of a client's measurement.
 fn tell(connection: &Connection, figures: &Figures) {
     let paths = connection.named_paths();
     let places: Vec<String> =
@@ -160,12 +161,12 @@ async fn awaited(connection: &Connection) -> Result<(SendStream, Request), Excha
 async fn asked(connection: &Connection) -> Result<(SendStream, Request), ExchangeError> {
     let (back, mut control) = connection.accept_bi().await.map_err(std::io::Error::from)?;
     let request = read_message(&mut control).await?;
-    // The client's half stays open: nothing more is expected on it.
+    // The client leaves its half open, but nothing more is expected on it.
     control.stop(0);
     Ok((back, request))
 }
 
-/// The data streams, each begun with one byte so that this side hears of it.
+/// Accepts the data streams. The client begins each with one byte, so that this side learns of it.
 async fn streams(connection: &Connection, count: u16) -> Result<Vec<Halves>, ExchangeError> {
     let mut streams = Vec::new();
     for _ in 0..count {

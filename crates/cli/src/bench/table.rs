@@ -38,7 +38,7 @@ pub(super) fn line(interval: &Interval, width: usize) -> String {
     fit(&parts, "  ", width)
 }
 
-/// `lost 3 of 850 (0.35 %)`, `jitter 0.12 ms`; at the sender only how many.
+/// `lost 3 of 850 (0.35 %)`, `jitter 0.12 ms`; at the sender only the number of datagrams.
 fn datagrams(datagrams: &Datagrams) -> Vec<String> {
     let packets = datagrams.packets;
     let Some(seen) = &datagrams.seen else { return vec![format::counted(packets, "datagram")] };
@@ -52,7 +52,8 @@ fn datagrams(datagrams: &Datagrams) -> Vec<String> {
     parts
 }
 
-/// The parts in lines of at most `width` columns, as far as they can be; those after the first are indented.
+/// Joins the parts into lines of at most `width` columns; a longer part has a line of its own.
+/// Lines after the first are indented.
 fn fit(parts: &[String], between: &str, width: usize) -> String {
     const INDENT: usize = 4;
     let (mut text, mut column) = (String::new(), 0);
@@ -76,7 +77,7 @@ fn fit(parts: &[String], between: &str, width: usize) -> String {
     text
 }
 
-/// `wan0 18.9`, and what was lost.
+/// `wan0 18.9 (12 lost)`: the path's rate in Mb/s, and the packets that it lost.
 fn in_short(path: &PathSpan) -> String {
     let rate = format::mbps(path.bits_per_second * 1e-6);
     let lost = match path.lost_packets {
@@ -86,7 +87,7 @@ fn in_short(path: &PathSpan) -> String {
     format!("{} {rate}{lost}", path.path)
 }
 
-/// The end of the report, in lines of at most `width` columns as far as that goes.
+/// The summary at the end, in lines of at most `width` columns where possible.
 pub(super) fn summary(report: &Report, width: usize) -> String {
     let end = &report.end;
     let mut text = String::new();
@@ -131,7 +132,7 @@ fn path_figures(path: &PathSpan) -> Vec<String> {
     ]
 }
 
-/// How long small messages took there and back.
+/// Round-trip times of small messages, in words.
 fn in_latency(when: &str, round_trips: &Option<RoundTrips>, width: usize) -> String {
     let Some(seen) = round_trips else {
         return fit(&[format!("round trip {when}: no message came back")], ", ", width);

@@ -165,7 +165,7 @@ impl Traffic {
     /// and returns `false`: the caller then calls [`omit`](Self::omit). Dropping the future loses nothing.
     ///
     /// # Errors
-    /// The first stream that failed.
+    /// The error of the first stream that failed.
     pub(super) async fn ended(&mut self) -> io::Result<bool> {
         let omitted = self.omit.map(|omit| self.started + omit);
         let omitted = async {
@@ -269,7 +269,7 @@ impl Budget {
     pub(super) fn take(&self, most: usize) -> Option<usize> {
         let Some(left) = &self.left else { return Some(most) };
         let mut taken = 0;
-        // The closure may run again, with what another stream has left.
+        // The closure runs again if another stream has taken bytes meanwhile.
         let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             taken = left.min(most as u64);
             Some(left - taken)

@@ -13,8 +13,8 @@ use seccompiler::{
     SeccompCondition, SeccompFilter, SeccompRule, TargetArch, apply_filter,
 };
 
-/// Running programs, looking into other processes, mounting, kernel modules, and interfaces of the kernel that have
-/// often had holes.
+/// Running programs, looking into other processes, mounting, kernel modules, and interfaces of the
+/// kernel that have often had vulnerabilities.
 const FORBIDDEN: &[c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -95,7 +95,8 @@ const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::
 /// The bits of a socket's type that are not flags.
 const SOCKET_TYPE: u64 = 0xf;
 
-/// The rules for each system call: it is forbidden if one of them matches, or if it has none.
+/// The rules for each listed system call. A call is forbidden if one of its rules matches, or if
+/// its list of rules is empty.
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// Makes the forbidden calls fail with `EPERM`, in this thread and in those that it starts.
@@ -153,7 +154,7 @@ fn apply(rules: Rules, error: i32) -> Result<(), Error> {
     }
 }
 
-/// Whether the kernel has no filters, or a filter that is there already forbids further ones.
+/// Whether the kernel has no filters, or a filter already in force forbids further ones.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM))
 }

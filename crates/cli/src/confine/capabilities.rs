@@ -20,7 +20,8 @@ pub(super) fn keep(needs: &Needs) -> io::Result<()> {
     let _ = clear_ambient_capability_set();
     let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
     if kept.contains(effective | permitted) && inheritable.is_empty() {
-        // There is nothing to give up. A service manager that has left no more may have forbidden the call below.
+        // There is nothing to give up. A service manager that has removed all others may also have
+        // forbidden the call below.
         return Ok(());
     }
     let sets = CapabilitySets {
@@ -32,7 +33,8 @@ pub(super) fn keep(needs: &Needs) -> io::Result<()> {
 }
 
 fn kept(needs: &Needs) -> CapabilitySet {
-    // To bind sockets to interfaces, also to those that come later, and to ports below 1024.
+    // These allow binding sockets to interfaces, even to ones that appear later, and to ports below
+    // 1024.
     let mut kept = CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE;
     if needs.other_user {
         kept |= CapabilitySet::SETUID | CapabilitySet::SETGID;

@@ -1,4 +1,4 @@
-//! The files that can be seen and the TCP ports that can be used, landlock(7).
+//! Limits the files that can be seen and the TCP ports that can be used, with landlock(7).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,9 @@ use super::{Kernel, Needs};
 const VERSION: ABI = ABI::V6;
 const _: () = assert!(VERSION as u8 == Kernel::NEWEST);
 
-/// Where the system keeps what is read to look up names and users, to load libraries and to list interfaces. These are
-/// directories, since files such as `resolv.conf` are replaced by others while a command runs.
+/// Directories that are read to look up names and users, to load libraries and to list interfaces.
+/// Whole directories are listed, because files such as `resolv.conf` are replaced while a command
+/// runs.
 const SYSTEM: [&str; 22] = [
     "/etc",
     "/usr",
@@ -72,7 +73,7 @@ pub(super) fn restrict(needs: &Needs) -> Result<(), RulesetError> {
         | AccessFs::RemoveFile
         | AccessFs::Refer;
     rules = allow(rules, needs.write.iter().map(PathBuf::as_path), writing)?;
-    // A directory is locked while a socket is made in it, and read for that.
+    // The directory is locked while a socket is made in it. Locking needs the right to read it.
     let making = AccessFs::ReadDir | AccessFs::MakeSock | AccessFs::RemoveFile;
     rules = allow(rules, needs.sockets.iter().map(PathBuf::as_path), making)?;
     if !needs.tcp {
@@ -89,7 +90,7 @@ fn allow<'a>(
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     for path in paths {
-        // A path that does not exist is not needed.
+        // A path that does not exist needs no rule.
         let Ok(fd) = PathFd::new(path) else { continue };
         // A file has fewer kinds of access than a directory.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(VERSION) };
@@ -110,7 +111,7 @@ fn name_servers() -> Vec<PathBuf> {
     first.into_iter().chain(last).filter_map(directory).collect()
 }
 
-/// The version of Landlock that this kernel has, as far as it is made use of; 0 without any.
+/// The version of Landlock that this kernel has, at most [`Kernel::NEWEST`]; 0 without Landlock.
 pub(super) fn version() -> u8 {
     (1..=Kernel::NEWEST).rev().find(|version| has(ABI::from(i32::from(*version)))).unwrap_or(0)
 }

@@ -19,7 +19,7 @@ static CONFINED: AtomicBool = AtomicBool::new(false);
 /// would keep its privileges.
 ///
 /// # Errors
-/// When the kernel refuses what it should be able to do.
+/// When the kernel refuses a limit that it supports.
 pub fn confine(needs: &Needs) -> Result<(), Failure> {
     debug_assert_eq!(threads().ok(), Some(1), "threads run that would not be confined");
     if is_turned_off() {
@@ -60,7 +60,7 @@ fn refused(what: &str, error: &dyn Display) -> Failure {
 /// Advice about `error`, if `path` cannot be read because this process is confined, and not because of the
 /// permissions of the file; else nothing.
 pub fn explain(path: &Path, error: &io::Error) -> &'static str {
-    // access(2) judges by the permissions alone.
+    // access(2) checks the file's permissions and ignores the confinement.
     let confined = CONFINED.load(Ordering::Relaxed)
         && error.kind() == ErrorKind::PermissionDenied
         && rustix::fs::access(path, Access::READ_OK).is_ok();

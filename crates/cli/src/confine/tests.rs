@@ -44,7 +44,8 @@ fn status(key: &str) -> String {
 fn no_program_is_started_and_no_privilege_gained() {
     confined(Needs::default(), || {
         assert!(is_denied(Command::new("true").status()));
-        // Without a new process. Where that is not denied, this test ends as a failure.
+        // `exec` without a new process must fail, too. Otherwise `false` replaces the test, which
+        // then fails.
         assert_eq!(Command::new("false").exec().kind(), ErrorKind::PermissionDenied);
         assert!(is_denied(new_network()));
         assert_eq!((status("NoNewPrivs"), status("Seccomp")), ("1".to_owned(), "2".to_owned()));
@@ -132,7 +133,7 @@ fn transfers_need_no_tcp() {
     });
 }
 
-/// A thread that runs already would keep everything.
+/// A thread that already runs would keep all its privileges.
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "threads run that would not be confined")]

@@ -43,7 +43,7 @@ pub(super) enum Goal {
     File(PathBuf),
 }
 
-/// A checked demo.
+/// The settings of a demo, checked.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) paths: Vec<PathConfig>,
@@ -51,7 +51,7 @@ pub(super) struct Plan {
     /// Time after which the demo has failed.
     pub(super) limit: Option<Duration>,
     pub(super) profile: Profile,
-    /// The profile as the user knows it.
+    /// Name of the profile as the user gave it.
     pub(super) profile_name: String,
     pub(super) transport: TransportConfig,
     pub(super) seed: u64,
@@ -116,7 +116,8 @@ impl Plan {
     }
 }
 
-/// Whether congestion control takes no notice of losses (MPLOT's: losses are for coding to mend).
+/// Whether the congestion control ignores losses and needs ECN marks. MPLOT's does: coding repairs
+/// the losses.
 fn needs_marks(congestion: &PolicySpec) -> bool {
     congestion.name == MARKS_ONLY
 }
@@ -169,8 +170,8 @@ fn profile(args: &DemoArgs) -> Result<Profile, Failure> {
         profile.set(Axis::Redundancy, &policy.to_string()).map_err(Failure::usage)?;
     }
     if !args.settings.is_empty() {
-        // Peers ask each other for acknowledgements by profile name. A name that is no built-in
-        // profile's makes the receiver use its own, which is this changed one.
+        // A peer asks for acknowledgements by the name of a profile. If no built-in profile has
+        // that name, the receiver uses its own profile, which here is the changed one.
         profile.name = format!("{}, changed", profile.name);
     }
     Ok(profile)

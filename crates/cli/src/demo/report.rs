@@ -37,7 +37,7 @@ pub(super) struct Report {
     /// Application bits over what the links could have delivered.
     #[serde(serialize_with = "rounded")]
     pub(super) efficiency: f64,
-    /// The fastest path alone; 0 if none alone carries anything.
+    /// Goodput of the fastest path if it were the only one; 0 if no single path carries anything.
     #[serde(serialize_with = "rounded")]
     pub(super) best_single_path_mbps: f64,
     /// Goodput of the demo in virtual time; 0 if nothing got through.
@@ -67,7 +67,7 @@ pub(super) struct PathReport {
     pub(super) rate_mbps: f64,
     #[serde(serialize_with = "rounded")]
     pub(super) delay_ms: f64,
-    /// Random loss: the configured long-run mean, and what the packets met.
+    /// Random loss: the configured long-run mean, and the share that was actually lost.
     #[serde(serialize_with = "rounded")]
     pub(super) loss_configured: f64,
     #[serde(serialize_with = "rounded")]
@@ -75,7 +75,7 @@ pub(super) struct PathReport {
     /// Packets offered to the link, and those that came out of it.
     pub(super) sent_packets: u64,
     pub(super) delivered_packets: u64,
-    /// Share of all bytes that came out of the links.
+    /// This path's share of all bytes that came out of the links.
     #[serde(serialize_with = "rounded")]
     pub(super) share: f64,
     /// Smoothed round-trip time at the end; null if it was never measured.
@@ -88,7 +88,7 @@ pub(super) struct PathReport {
     pub(super) mbps: f64,
 }
 
-/// Six decimals: enough for every figure here, and no noise behind them.
+/// Rounds to six decimals, which are enough for every figure here.
 fn rounded<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(round(*value))
 }
@@ -131,7 +131,7 @@ impl Report {
         }
     }
 
-    /// The report for people: a table, the sum and the verdict.
+    /// The report as text: a table, the totals and the verdict.
     pub(super) fn text(&self, plan: &Plan, outcome: &Outcome) -> String {
         let stats = Some(&outcome.stats);
         let rows = rows(&outcome.relay, stats, &outcome.addresses, outcome.elapsed());

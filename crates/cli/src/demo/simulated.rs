@@ -59,7 +59,7 @@ pub(super) fn simulate(plan: &Plan, elapsed: Duration) -> Simulated {
 /// Application rate over `paths`, Mb/s; 0 if they carry nothing.
 fn goodput(plan: &Plan, profile: Profile, paths: &[PathConfig], time: Duration) -> f64 {
     let forward = |path: &PathConfig| {
-        // The emulated links draw their losses from streams of these names: the same packets are lost.
+        // The emulated links use random streams of these names, so the same packets are lost here.
         let mut forward = path.forward.clone();
         forward.name = format!("{}.forward", forward.name);
         forward

@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 16;
 pub(super) struct Source {
     kind: Kind,
     buffer: Vec<u8>,
-    /// Bytes of `buffer` handed out so far, of those that are in it.
+    /// Bytes of `buffer` that have been handed out, and bytes that are in it.
     start: usize,
     end: usize,
 }
@@ -34,7 +34,7 @@ impl Source {
     /// Opens what `goal` names; random bytes are drawn under `seed`.
     ///
     /// # Errors
-    /// When a file cannot be read or is not a regular one, which might never end.
+    /// When a file cannot be read, or is not a regular file and so might never end.
     pub(super) fn open(goal: &Goal, seed: u64) -> Result<Self, Failure> {
         let rng = || Rng::substream(seed, "demo.data");
         let kind = match goal {

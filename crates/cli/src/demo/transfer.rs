@@ -196,7 +196,8 @@ impl Supervision<'_> {
                     self.check(reading.arrived, progress.1)?;
                 }
                 () = &mut limit => return Err(too_late(self.plan, self.watch.reading().arrived)),
-                // Data in flight may still arrive, and the figures until now are shown.
+                // The loop goes on: data in flight may still arrive, and the report shows the
+                // figures so far.
                 () = asked_to_end(), if !self.interrupted => {
                     self.interrupted = true;
                     self.stop.notify_one();
@@ -207,7 +208,7 @@ impl Supervision<'_> {
 
     fn check(&self, arrived: u64, since: Instant) -> Result<(), Failure> {
         if self.recorder.is_some_and(Recorder::has_failed) {
-            // Finishing the recording tells why.
+            // `Recorder::finish` reports the reason.
             return Err(Failure::failed("the recording cannot be written"));
         }
         if !self.watch.links_are_up() {
@@ -220,7 +221,7 @@ impl Supervision<'_> {
     }
 }
 
-/// A task's result; a task is never cancelled here, so it can only have panicked.
+/// A task's result. Tasks are never cancelled here, so a join error means that the task panicked.
 fn joined<T>(result: Result<Result<T, Failure>, tokio::task::JoinError>) -> Result<T, Failure> {
     result.map_err(|_| Failure::failed("an internal task failed"))?
 }

@@ -16,7 +16,7 @@ use super::table::Row;
 /// The screen shows rates and losses over this time.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Looks at the relay, the connection and the receiver.
+/// Reads the counters of the relay, the connection and the receiver.
 #[derive(Debug)]
 pub(super) struct Watch {
     relay: Arc<Relay>,
@@ -38,7 +38,7 @@ struct Glance {
 /// A transfer at a moment.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
-    /// Since the first datagram.
+    /// Time since the first datagram.
     pub(super) elapsed: Duration,
     /// Bytes that the receiving application has read, and the number to be sent, if it is known.
     pub(super) arrived: u64,
@@ -80,7 +80,7 @@ impl Watch {
             arrived: self.arrived.load(Ordering::Relaxed),
             links: relay.paths.iter().map(|path| path.forward.link).collect(),
         };
-        // The oldest kept glance is the newest that is a `SPAN` old.
+        // Of the glances that are at least a `SPAN` old, only the newest is kept.
         while self.past.get(1).is_some_and(|next| now.at.since(next.at) >= SPAN) {
             self.past.pop_front();
         }

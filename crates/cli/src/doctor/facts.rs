@@ -27,7 +27,7 @@ pub struct Machine {
     pub kernel: Option<Kernel>,
     /// The user has turned confinement off.
     pub unconfined: bool,
-    /// The clock shows a time at which this program existed.
+    /// The clock shows a time in 2026 or later; this program did not exist before.
     pub clock_is_set: bool,
     /// Capabilities of a UDP socket; `None` if none could be made.
     pub socket: Option<Socket>,
@@ -42,11 +42,11 @@ pub struct Socket {
     pub send_segments: usize,
     /// Most datagrams received as one; 1 without receive offload.
     pub receive_segments: usize,
-    /// Granted for sending, bytes.
+    /// Size of the send buffer that the system granted, bytes.
     pub send_buffer: usize,
-    /// Granted for receiving, bytes.
+    /// Size of the receive buffer that the system granted, bytes.
     pub receive_buffer: usize,
-    /// Asked for, for each of the two, bytes.
+    /// Size that was requested for each of the two buffers, bytes.
     pub wanted_buffer: usize,
 }
 
@@ -150,7 +150,7 @@ pub struct Measured {
     pub peer_sent: u64,
     /// Packets from the peer that were lost.
     pub peer_lost: u64,
-    /// Packets to the peer marked as ECN-capable and acknowledged, at most.
+    /// Packets sent to the peer as ECN-capable, but at most the number acknowledged.
     pub ecn_sent: u64,
     /// ECN-capable packets that arrived with the mark.
     pub ecn_arrived: u64,
@@ -173,12 +173,12 @@ pub struct Measured {
     pub trace_failed: Option<String>,
 }
 
-/// A link that is filled.
+/// Measurements of a link while it is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Load {
-    /// Acknowledged, Mb/s, headers included.
+    /// Rate of acknowledged bytes, Mb/s, headers included.
     pub mbps: f64,
-    /// Share lost.
+    /// Share of the packets that was lost.
     pub loss: f64,
     /// Median round-trip time meanwhile, ms.
     pub rtt_median_ms: Option<f64>,

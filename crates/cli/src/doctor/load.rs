@@ -13,7 +13,8 @@ use super::probe::{Samples, only_path};
 const TIME: Duration = Duration::from_secs(3);
 /// Time at the beginning that is not counted, while the rate is still being found.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Bytes of a datagram: it fits beside the headers into the least packet that every path carries.
+/// Payload of a datagram: with its headers it fits into the smallest packet that every path
+/// carries.
 const DATAGRAM: [u8; 1000] = [0; 1000];
 /// Time between two samples of the figures.
 const LOOK: Duration = Duration::from_millis(20);

@@ -64,8 +64,8 @@ fn socket() -> Option<Socket> {
     })
 }
 
-/// For each family, a stand-in for the internet that is on no link of this machine: test networks do use
-/// addresses for documentation.
+/// For each family, the first address of [`INTERNET`] that is on no link of this machine; test
+/// networks sometimes use addresses for documentation.
 fn internet(list: &[Listed]) -> Vec<IpAddr> {
     let own =
         |ip: &IpAddr| list.iter().flat_map(|i| &i.addresses).any(|own| are_neighbours(*own, *ip));

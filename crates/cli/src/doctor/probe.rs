@@ -25,10 +25,11 @@ use crate::failure::Failure;
 use crate::paths::Route;
 use crate::{catalog, keys, machine};
 
-/// How long a link may take to answer at first: five messages of the handshake.
+/// How long a link may take to answer at first. The first message of the handshake is repeated
+/// several times meanwhile.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Time between one pair of packets and the next. The second packet of a pair has the first
-/// acknowledged at once, so that round-trip times are without the peer's acknowledgement delay.
+/// Time between one pair of packets and the next. The second packet of a pair makes the peer
+/// acknowledge at once, so that round-trip times contain no acknowledgement delay.
 const PAIR: Duration = Duration::from_millis(40);
 /// Longest wait for the fate of the last packets.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -67,7 +68,7 @@ struct Candidate {
 /// Tries every link of `route`.
 ///
 /// # Errors
-/// When there is none, or this machine's key cannot be read.
+/// When there is no link, or this machine's key cannot be read.
 pub(super) async fn examine(
     args: &DoctorArgs,
     peer: PublicKey,
@@ -113,7 +114,7 @@ pub(super) async fn examine(
     Ok(Probed { refused, paths })
 }
 
-/// Fills one link after the other, under this congestion control.
+/// Fills one link after the other, using the congestion control `control`.
 async fn load_each(tried: &mut [Tried], control: &PolicySpec) {
     for Tried { path, connection, .. } in tried {
         let (Some(connection), Some(measured)) = (connection, path.measured.as_mut()) else {
@@ -126,7 +127,8 @@ async fn load_each(tried: &mut [Tried], control: &PolicySpec) {
     }
 }
 
-/// Records all links at the same time, so that what befalls several at once is recorded as such.
+/// Records all links at the same time, so that events that affect several links at once are
+/// recorded as such.
 async fn record_all(tried: &mut [Tried], time: Duration) {
     let mut recording = JoinSet::new();
     for (number, Tried { path, connection, recorder, .. }) in tried.iter().enumerate() {
@@ -225,7 +227,7 @@ async fn connect(
     })
 }
 
-/// A socket bound to the interface, where the system knows that and permits it.
+/// Opens a socket. It is bound to the interface if the system supports and permits that.
 fn bind(endpoint: &Endpoint, candidate: &Candidate) -> io::Result<SocketAddr> {
     let local = SocketAddr::new(candidate.source, 0);
     let bound = endpoint.add_socket(SocketSpec { local, device: candidate.device.clone() });
@@ -241,7 +243,8 @@ fn bind(endpoint: &Endpoint, candidate: &Candidate) -> io::Result<SocketAddr> {
 
 /// Sends pairs of packets and waits until each is acknowledged or lost; `None` if the connection ends meanwhile.
 async fn measure(connection: &Connection, pings: u16) -> Option<Measured> {
-    // Path MTU discovery runs only once data has been sent. No command of ours reads datagrams, so one does no harm.
+    // Path MTU discovery runs only once data has been sent. Every command ignores a datagram this
+    // short.
     connection.send_datagram(&[0], TrafficClass::Bulk).await.ok()?;
     let mut samples = Samples::default();
     let mut ticks = interval(PAIR);

@@ -149,9 +149,10 @@ impl Recording {
 
 /// The rate of each step of `record`.
 ///
-/// A queue that empties although the controller fills it shows that the rate of the link has risen. The new rate is
-/// measured in the next step in which the queue was never empty, and holds from the step in which it first was. If
-/// there is no such step soon, no queue forms at all, and the step's own rate is taken.
+/// A queue that empties although the controller fills it shows that the rate of the link has risen.
+/// The new rate is measured in the next step in which the queue never empties. It holds from the
+/// first step in which the queue was empty. If no such step follows soon, no queue forms at all,
+/// and the step's own rate is taken.
 fn rates(record: &Record, losses: &[(f64, f64)], time: Duration) -> Vec<(f64, f64)> {
     let whole = record.whole();
     let mut rates: Vec<(f64, f64)> = Vec::new();
@@ -184,7 +185,7 @@ fn losses(record: &Record, time: Duration) -> Vec<(f64, f64)> {
     };
     let mut from = Duration::ZERO;
     while from < time {
-        // Too few packets remain for a period of their own.
+        // A rest that is shorter than a period is added to the last one.
         let to = if from + CYCLE * 2 > time { time } else { from + CYCLE };
         let (before, after) = (fate(from), fate(to));
         let lost = (after.0 - before.0, after.1.saturating_sub(before.1));

@@ -67,7 +67,7 @@ impl Capturing {
         Ok((Capturing { thread: Some(thread), missed, name }, Box::new(tap)))
     }
 
-    /// Completes the file; its tap must be gone.
+    /// Completes the file. Its tap must have been dropped.
     ///
     /// # Errors
     /// When the file could not be written, or the disk was too slow for some packets.
@@ -87,7 +87,7 @@ impl Capturing {
 }
 
 impl Drop for Capturing {
-    /// Removes a file that was given up; its tap must be gone.
+    /// Removes the file if it was not finished. Its tap must have been dropped.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was reported when it happened.

@@ -38,10 +38,10 @@ pub(super) struct Line {
     is_error: bool,
 }
 
-/// How long a side may take to end by itself once the other has, and then once it is asked to.
+/// How long a side may take to end by itself after the other has ended, and again after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(10);
-/// Longer lines come in parts.
+/// Longest part of a line that is passed on at once, bytes; longer lines come in parts.
 const LONGEST_LINE: u64 = 1 << 16;
 
 impl Commands {
@@ -62,7 +62,7 @@ impl Commands {
         let start = |side, command: Option<Vec<OsString>>, stdin| {
             command.map(|command| spawn(emulator, side, &command, stdin, output)).transpose()
         };
-        // The terminal is the client's, if there is one.
+        // If there is a client, only the client reads from the terminal.
         let alone = client.is_none();
         let server = start(Side::Server, server, alone)?;
         Ok(Commands { client: start(Side::Client, client, true)?, server })
@@ -160,7 +160,8 @@ fn follow(
 }
 
 impl Line {
-    /// Prints it where it was meant to go. A terminal that is gone shows nothing.
+    /// Prints the line to the output that the command meant. Errors are ignored: the terminal may
+    /// be gone.
     pub(super) fn print(&self) {
         let _ = if self.is_error {
             io::stderr().write_all(&self.text)

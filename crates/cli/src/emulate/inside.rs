@@ -26,7 +26,7 @@ const NOT_RUN: u8 = 126;
 /// # Errors
 /// When the system does not do what a first process needs.
 pub fn run(args: &InsideArgs) -> Result<ExitCode, Failure> {
-    // The kernel ends this process with the emulator, and with this one all others of its namespace.
+    // The kernel kills this process when the emulator ends, and then all others of the namespace.
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(cannot)?;
     if is_abandoned() {
         return Err(Failure::failed("the emulator is gone"));
@@ -39,8 +39,8 @@ pub fn run(args: &InsideArgs) -> Result<ExitCode, Failure> {
         Ok(child) => Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)),
         Err(error) => return Ok(not_run(program, &error)),
     };
-    // Only after the command has started, since it would inherit the mask. Signals that come earlier are ignored, as
-    // for every first process of a namespace.
+    // Signals are blocked only after the command has started, because it would inherit the mask.
+    // Earlier ones are ignored, as for every first process of a namespace.
     let signals =
         [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
     let signals: SigSet = signals.into_iter().collect();
@@ -50,20 +50,22 @@ pub fn run(args: &InsideArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(code));
         }
         match signals.wait().map_err(cannot)? {
-            // A terminal sends the latter two to the command as well.
+            // A terminal sends SIGINT and SIGQUIT to the command as well.
             Signal::SIGCHLD | Signal::SIGINT | Signal::SIGQUIT => {}
             signal => drop(kill(child, signal)),
         }
     }
 }
 
-/// Whether the emulator ended before this process asked to be ended with it: then its interfaces are gone.
+/// Whether the emulator ended before this process asked to be killed with it. In that case the
+/// emulator's interfaces are gone.
 fn is_abandoned() -> bool {
     nix::net::if_::if_nameindex().is_ok_and(|all| all.iter().count() < 2)
 }
 
-/// Lets /proc and /sys show this namespace's processes and interfaces, where that is allowed: within some containers
-/// it is not, and they show those outside.
+/// Lets /proc and /sys show this namespace's processes and interfaces, where that is allowed. Some
+/// containers do not allow it: /proc then shows the processes outside, and /sys the interfaces
+/// outside or nothing.
 fn show_namespaces() {
     const NONE: Option<&str> = None;
     let private = || {
@@ -78,7 +80,7 @@ fn show_namespaces() {
     if mount(Some("sysfs"), "/sys", Some("sysfs"), flags, NONE).is_err()
         && Path::new("/sys/class").exists()
     {
-        // A stale one would name interfaces of another namespace.
+        // A stale /sys would list the interfaces of another namespace.
         let _ = umount2("/sys", MntFlags::MNT_DETACH);
     }
 }

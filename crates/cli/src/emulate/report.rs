@@ -21,7 +21,7 @@ pub(super) struct Report {
     #[serde(serialize_with = "three_decimals")]
     seconds: f64,
     exit_code: Option<i32>,
-    /// Whether the links were what they were asked to be, and if not, why.
+    /// Whether the links behaved as configured, and if not, why.
     usable: bool,
     unusable_because: Option<String>,
     lateness: Late,
@@ -115,12 +115,12 @@ impl Report {
         Ok((report, now, links))
     }
 
-    /// Why the links were not what they were asked to be, if so.
+    /// Why the links did not behave as configured; `None` if they did.
     pub(super) fn warning(&self) -> Option<&str> {
         self.unusable_because.as_deref()
     }
 
-    /// The links over the whole time, for people.
+    /// The links over the whole time, as a text table.
     pub(super) fn text(&self, watch: &Watch, now: Time, links: &[LinkStats]) -> String {
         let mut text = watch.headings() + "\n";
         for row in watch.whole(now, links) {
@@ -149,7 +149,7 @@ impl Late {
         }
     }
 
-    /// Why packets were too late, if so.
+    /// Why the lateness is too large; `None` if it is not.
     fn excess(&self, most: Duration) -> Option<String> {
         let (late, most) = (self.p99_us, most.as_micros());
         (u128::from(late) > most).then(|| {
@@ -161,7 +161,7 @@ impl Late {
     }
 }
 
-/// Why packets did not meet the links that were asked for, if so.
+/// Why packets did not pass the links as configured; `None` if they did.
 fn unusable(emulator: &Emulator, unread: u64) -> Option<String> {
     if let Some(event) = emulator.failed_event() {
         return Some(event);

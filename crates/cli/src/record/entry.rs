@@ -59,7 +59,7 @@ pub enum Entry {
     Lost { path: u32, packets: u32 },
     /// A probe timer fired.
     Timeout { path: u32, consecutive: u32 },
-    /// Data in flight on a path was made due elsewhere.
+    /// Data in flight on a path was made due on other paths.
     Reinjected { path: u32, packets: u32 },
     /// Full packets on a path have another size.
     PathMtu { path: u32, bytes: u32, reason: Word },
@@ -81,8 +81,8 @@ pub enum Entry {
         #[serde(rename = "for")]
         what: Word,
     },
-    /// The recording is complete, except for so many events that came faster than the disk took
-    /// them.
+    /// The recording is complete, except for `missed` events that came faster than the disk could
+    /// take them.
     End { missed: u64 },
 }
 

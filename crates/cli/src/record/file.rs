@@ -28,7 +28,7 @@ impl Target {
         }
     }
 
-    /// Completes the file, which takes its name.
+    /// Completes the file and gives it its name.
     pub(super) fn commit(self) -> io::Result<()> {
         self.0.map_or(Ok(()), |whole| whole.replace(true))
     }

@@ -110,7 +110,7 @@ fn write_all(
             }
         }
     }
-    // All senders are gone and the recording was not finished: it is not wanted.
+    // All senders are gone and the recording was not finished, so the file is discarded.
     Ok(())
 }
 
@@ -137,7 +137,7 @@ impl core::fmt::Debug for Message {
 
 impl Observer for Tap {
     fn observe(&mut self, now: Time, observation: &Observation) {
-        // The queue is only for what is recorded.
+        // Observations about single packets are not recorded and do not enter the queue.
         if observation.is_about_packets() {
             return;
         }

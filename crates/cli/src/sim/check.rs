@@ -19,7 +19,7 @@ struct Outlook {
     points: usize,
     seeds: usize,
     runs: usize,
-    /// Over all points: least and most of what a single run holds.
+    /// Smallest and largest number in a single run, over all points.
     links: (usize, usize),
     flows: (usize, usize),
     loads: (usize, usize),

@@ -33,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Extension of its files' names.
+    /// File name extension of the format.
     pub(super) fn extension(self) -> &'static str {
         match self {
             Format::Svg => "svg",

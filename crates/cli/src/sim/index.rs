@@ -25,7 +25,7 @@ struct Shown {
     others: Vec<String>,
 }
 
-/// Formats in which a figure can be there besides SVG.
+/// Formats in which a figure may exist besides SVG.
 const OTHERS: [&str; 2] = ["png", "pdf"];
 
 /// Writes the page of all figures in `directory`, those of earlier calls too.
@@ -141,11 +141,11 @@ mod tests {
         assert_eq!(html.matches("<li><a href=\"#").count(), 5);
         assert!(html.contains("<h1>a &lt;b&gt; &amp; c</h1>") && html.contains(">a_empty.svg</a>"));
         assert!(html.contains("alt=\"Goodput &lt;10&gt; &quot;q\""), "{html}");
-        // Only what is there is linked.
+        // Only files that exist are linked.
         let links = |file: &str| html.matches(&format!("<a href=\"{file}\">")).count();
         let files = ["figure-2.pdf", "figure-10.png", "figure-10.pdf"].map(links);
         assert_eq!((files, links("figure-2.png"), links("goodput-point11.png")), ([1; 3], 0, 0));
-        // Writing it again shows the same.
+        // Writing the page again gives the same page.
         write(dir.path(), "a <b> & c").unwrap();
         assert_eq!(fs::read_to_string(dir.path().join(INDEX)).unwrap(), html);
     }

@@ -58,7 +58,8 @@ pub(super) fn load_sweep(args: &ScenarioArgs) -> Result<Sweep, Failure> {
     Ok(Sweep::new(scenario, args.seeds.map(Seeds::all)))
 }
 
-/// The failure for mistakes: it names a single one; several are printed, one a line, and it counts them.
+/// The failure for mistakes. It contains the text of a single mistake. Several are printed, one a
+/// line, and the failure says how many there are.
 pub(super) fn refuse(mistakes: &[ScenarioError]) -> Failure {
     if let [mistake] = mistakes {
         return Failure::usage(mistake);
@@ -70,7 +71,7 @@ pub(super) fn refuse(mistakes: &[ScenarioError]) -> Failure {
     Failure::usage(format!("the scenario has {}", format::counted(count, "mistake")))
 }
 
-/// The text of a file, or in one line why there is none.
+/// The text of a file. The error says in one line why it cannot be read.
 fn read(path: &Path) -> Result<String, String> {
     read_text(path).map_err(|why| unread(&why))
 }

@@ -30,7 +30,7 @@ struct Plan<'a> {
 struct PlannedPoint<'a> {
     /// The sweep's keys with their values.
     point: BTreeMap<&'a str, &'a str>,
-    /// CPU time of a run there, s.
+    /// Estimated CPU time of one run of the point, s.
     cost: f64,
 }
 

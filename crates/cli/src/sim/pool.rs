@@ -29,14 +29,14 @@ pub(super) struct Work<'a> {
 pub(super) struct Done {
     /// Runs that are finished.
     pub(super) runs: usize,
-    /// Runs' worth of work that is done, those under way included by their share of virtual time.
+    /// Work that is done, in runs. A run under way counts by its share of virtual time.
     pub(super) work: f64,
 }
 
-/// Keeps a finished run.
+/// Callback that keeps a finished run.
 pub(super) type Keep<'a> = &'a mut (dyn FnMut(RunId, &RunReport) -> Result<(), Failure> + Send);
 
-/// Shows the progress.
+/// Callback that shows the progress.
 pub(super) type Show<'a> = &'a mut (dyn FnMut(Done) + Send);
 
 /// Makes all runs, which begin in the given order, and shows the progress. Returns false if the user interrupted.

@@ -69,7 +69,7 @@ fn now() -> Instant {
 fn line(done: Done, total: usize, elapsed: Duration) -> String {
     let share = (done.work / total.max(1) as f64).clamp(0.0, 1.0);
     let mut text = format!("{} of {total} runs, {:.0} %", done.runs, share * 100.0);
-    // An earlier estimate would jump about.
+    // An earlier estimate would fluctuate too much.
     if share >= 0.01 && elapsed >= Duration::from_millis(500) && done.runs < total {
         text += &format!(", {} left", rounded(elapsed.as_secs_f64() * (1.0 - share) / share));
     }

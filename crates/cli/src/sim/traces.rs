@@ -63,7 +63,7 @@ impl Traces {
     fn has_qlogs(&self, scenario: &Scenario, id: RunId) -> bool {
         let plan = scenario.points().get(id.point).and_then(|point| scenario.plan(point).ok());
         let flows = plan.into_iter().flat_map(|plan| plan.flows);
-        // A connection writes about its paths from its first packet on.
+        // A connection begins the file of its first path with its first packet.
         flows.filter(|flow| matches!(flow.protocol, Protocol::Core(_))).all(|flow| {
             self.directory.join(format!("{}-path0.sqlog", stem(id, &flow.subject))).exists()
         })

@@ -56,11 +56,11 @@ pub struct Path {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forwards {
     pub opened: u64,
-    /// Ended in order.
+    /// Connections that ended normally.
     pub closed: u64,
-    /// Refused or broken.
+    /// Connections that were refused or broke.
     pub failed: u64,
-    /// Bytes of those that ended in order.
+    /// Bytes of the connections that ended normally.
     pub sent_bytes: u64,
     pub received_bytes: u64,
 }

@@ -32,7 +32,7 @@ impl Telling {
             return None;
         }
         let path = directory.join(format!("{command}-{}.sock", std::process::id()));
-        // Left by an earlier process with the same id.
+        // An earlier process with the same id may have left its socket.
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path).ok()?;
         listener.set_nonblocking(true).ok()?;
@@ -57,7 +57,8 @@ impl Telling {
             };
             let text = serde_json::to_string(&state()).map_err(io::Error::from)?;
             let answer = stream.write_all(text.as_bytes());
-            // Anyone who does not read gets nothing, and holds up nobody for long.
+            // A client that does not read is given up after `PATIENCE`, so it delays others only
+            // briefly.
             let _ = tokio::time::timeout(PATIENCE, answer).await;
         }
     }

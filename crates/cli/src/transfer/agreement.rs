@@ -88,7 +88,7 @@ async fn ask(
     question: impl Fn(bool) -> String,
     writer: &mut Writer,
 ) -> Result<bool, TransferError> {
-    // By then the line that shows progress has been removed.
+    // Waits until the line that shows progress has been removed.
     sleep(2 * REDRAW).await;
     let asking = terminal::ask(question);
     tokio::pin!(asking);

@@ -12,7 +12,7 @@ use super::error::TransferError;
 
 /// How long a peer may take from connecting to its preface.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the last words to a peer may take.
+/// How long the last message to a peer may take to be sent and acknowledged.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Input from the peer.
@@ -118,7 +118,7 @@ impl Reader {
     }
 }
 
-/// The peer said something out of turn.
+/// The error for a frame that the peer must not send at this point.
 pub(super) fn unexpected(what: impl std::fmt::Display) -> TransferError {
     TransferError::protocol(format!("unexpected {what}"))
 }
@@ -141,7 +141,7 @@ impl Writer {
 
     /// Ends this direction and waits until the peer has acknowledged all of it, but no longer than [`FAREWELL`].
     pub(super) async fn finish(&mut self) {
-        // A peer that is gone needs to hear nothing.
+        // If the stream has failed, the peer cannot be told anything.
         if self.stream.finish().is_ok() {
             let _ = timeout(FAREWELL, self.stream.acked()).await;
         }

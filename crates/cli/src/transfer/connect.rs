@@ -22,7 +22,8 @@ use crate::interrupt::asked_to_end;
 use crate::machine;
 use crate::paths::{Route, tell_missing};
 
-/// Pause before connecting again after a connection that did not last long.
+/// Pause before connecting again after a short connection, and the duration below which one is
+/// short.
 const PAUSE: Duration = Duration::from_millis(100);
 const SHORT: Duration = Duration::from_secs(1);
 
@@ -59,7 +60,7 @@ pub(super) async fn run(
         last_byte: Instant::now(),
         connected: false,
     };
-    // `biased`: Ctrl-C is listened for before the first message is printed.
+    // `biased` polls for Ctrl-C first, so it is caught before the first message is printed.
     let result = tokio::select! {
         biased;
         () = asked_to_end() => Err(TransferError::Interrupted(side.can_go_on()).into()),
@@ -67,7 +68,8 @@ pub(super) async fn run(
     };
     if let Some(endpoint) = transfer.endpoint.as_ref().filter(|_| transfer.connected) {
         endpoint.close(0, "");
-        // The peer should hear of the end; if it cannot, it will notice.
+        // The peer is told that this side ends. If it does not learn of it, its idle timeout ends
+        // the connection.
         let _ = timeout(FLUSH, endpoint.wait_idle()).await;
     }
     result

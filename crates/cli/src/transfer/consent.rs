@@ -44,7 +44,7 @@ pub(super) struct Grant {
 /// Decision about an offer.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// Take it, and tell the person this, if anything.
+    /// Take the offer, with this message for the person, if there is one.
     Take(Grant, Option<String>),
     /// Ask the person first.
     Ask,
@@ -111,8 +111,8 @@ impl Survey {
         }
     }
 
-    /// Decides as far as the options decide. `wanted`: all of it was asked for by name; `terminal`: there is somebody
-    /// to ask.
+    /// Decides as far as the options allow. `wanted` says that every entry was asked for by name,
+    /// `terminal` that there is somebody to ask.
     ///
     /// # Errors
     /// If the offer is refused.

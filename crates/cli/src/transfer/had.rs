@@ -71,7 +71,7 @@ mod tests {
         manifest
     }
 
-    /// Bytes that count as kept after this.
+    /// Bytes that count as kept after `events`.
     fn kept(events: impl FnOnce(&mut Had)) -> u64 {
         let (manifest, progress) = (manifest(), Progress::default());
         events(&mut Had::new(&manifest, &progress));

@@ -27,8 +27,8 @@ impl Hash {
         Hash::of_start(file, u64::MAX).map(|(hash, _)| hash.sum())
     }
 
-    /// The hash of the first `count` bytes of a file, or of as many as there are, and how many that
-    /// were. The file's position is after them.
+    /// The hash of the first `count` bytes of a file, or of all if there are fewer, and the number
+    /// of bytes hashed. The file's position is after them.
     pub(super) fn of_start(file: &mut File, count: u64) -> io::Result<(Self, u64)> {
         file.seek(SeekFrom::Start(0))?;
         let mut hash = Hash::new();

@@ -108,7 +108,7 @@ impl Place {
     }
 
     fn write(&self, record: &Record) -> std::io::Result<()> {
-        // A buffer that grew would leave copies behind.
+        // A buffer that grew would leave copies of the secrets in memory.
         let mut text = Zeroizing::new(Vec::with_capacity(MAX_LEN));
         serde_json::to_writer(&mut *text, record)?;
         anabranch_files::write(&self.file, &text, 0o600)
@@ -176,7 +176,7 @@ impl Kept {
             listen: self.listen.clone(),
             offer: self.offer.map(|offer| format::hex(&offer)),
         };
-        // A ticket that cannot be kept is good for this process.
+        // A ticket that cannot be kept is good for this process only.
         let _ = place.write(&record);
     }
 }

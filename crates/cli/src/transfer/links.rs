@@ -8,7 +8,8 @@ use super::partial::Beside;
 use super::store::exists;
 use super::target::Place;
 
-/// Makes a link, in the place of something else only if that may be replaced and is not a directory.
+/// Makes a link. What exists under its name is replaced only if that is allowed and it is not a
+/// directory.
 pub(super) fn make(place: &Place, target: &Target, overwrite: bool) -> Result<(), TransferError> {
     let failed = |error| place.failed(&error);
     let there = place.look()?;

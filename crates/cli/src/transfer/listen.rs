@@ -69,14 +69,14 @@ impl Listening<'_> {
                 self.serve(&arrivals).await
             }
         };
-        // Listens for Ctrl-C before the ticket is printed.
+        // `biased` polls for Ctrl-C first, so it is caught before the ticket is printed.
         let interrupted = tokio::select! {
             biased;
             () = asked_to_end() => Ok(()),
             result = serving => Err(result),
         };
         endpoint.close(0, "");
-        // Peers should hear of the end; if they cannot, they will notice.
+        // Peers are told that this side ends. One that does not learn of it has an idle timeout.
         let _ = timeout(FLUSH, endpoint.wait_idle()).await;
         match (interrupted, kept) {
             (Err(result), _) => result,
@@ -94,7 +94,7 @@ impl Listening<'_> {
             let shared = keys::shared_with(allow, self.common.preshared_key.as_deref())?;
             let secrets = Secrets { key: keys::load(key)?, shared };
             let mut config = self.config(secrets)?;
-            // Limits each peer, so that none takes another's place.
+            // Each peer has a limit, so that no peer uses up the connections of others.
             config.max_per_peer = MAX_PER_PEER + MORE;
             let endpoint = bind(config, &self.args.listen)?;
             endpoint.set_permitted(Permitted::Only(allow.iter().copied().collect()));
@@ -143,7 +143,7 @@ impl Listening<'_> {
                 Err(free) => place = free,
             }
         }
-        // Nobody but the holder of the ticket ever learns the public key of this one.
+        // Only the holder of the ticket ever learns the public key that belongs to this key.
         let key = SecretKey::generate().map_err(Failure::failed)?;
         let endpoint = bind(self.config(key.clone().into())?, &self.args.listen)?;
         let expires = wall_clock().saturating_add(self.args.expires.as_secs());
@@ -406,7 +406,7 @@ fn bind(config: Config, listen: &[String]) -> Result<Endpoint, Failure> {
             Endpoint::bind(config, [v4]).map_err(|error| Failure::cannot_listen(v4, &error))?;
         let port = endpoint.local_addrs().first().map_or(0, SocketAddr::port);
         let v6 = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-        // A machine without IPv6 does without.
+        // On a machine without IPv6, only IPv4 is used.
         let _ = endpoint.add_socket(v6(port)).or_else(|_| endpoint.add_socket(v6(0)));
         return Ok(endpoint);
     }

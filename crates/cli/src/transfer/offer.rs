@@ -113,7 +113,7 @@ fn read(
     Ok(())
 }
 
-/// Reads the peer's requests until it has all it wants.
+/// Reads the peer's requests until the peer has everything that it wants.
 async fn hear(
     mut reader: Reader,
     manifest: &Manifest,

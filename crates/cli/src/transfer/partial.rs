@@ -149,7 +149,8 @@ impl Partial {
         if due { self.write_note().map(Some) } else { Ok(None) }
     }
 
-    /// Writes what is there to the disk, then the note; returns how many bytes are safe.
+    /// Writes the received data to the disk, then the note; returns how many bytes are now on the
+    /// disk.
     pub(super) fn write_note(&mut self) -> Result<u64, TransferError> {
         let (directory, beside) = (&self.place.directory, &self.beside);
         let note = Note {
@@ -182,7 +183,7 @@ impl Partial {
         replaced: Option<&Facts>,
     ) -> Result<(), TransferError> {
         if self.written != size || self.hash.sum() != *sum {
-            // A transfer cannot go on from wrong bytes.
+            // A later transfer must not resume from wrong bytes.
             self.remove();
             let why = format!("{}: what arrived is not what was sent", self.entry.name);
             return Err(TransferError::Local(Code::Checksum, why));
@@ -203,7 +204,7 @@ impl Partial {
         place.directory.sync().map_err(failed)
     }
 
-    /// Removes a file that nothing has been put into, and whose note nobody needs.
+    /// Removes the file and its note if nothing has been written to the file.
     pub(super) fn abandon_if_empty(&mut self) {
         if self.written == 0 {
             self.remove();
@@ -241,8 +242,8 @@ impl Beside {
     }
 }
 
-/// Whether a file is a regular one of this user with a single name. It has its final name, too, if the process was
-/// killed between linking that name and removing this one.
+/// Whether a file is a regular one of this user with a single name. It has two names if the process
+/// was killed after it linked the final name and before it removed this one.
 fn is_ours(facts: &Facts) -> bool {
     facts.is_file && facts.is_ours() && facts.names == 1
 }
@@ -255,7 +256,7 @@ fn read_note(place: &Place, beside: &Beside, entry: &Entry) -> Option<Note> {
     }
     let mut text = Vec::new();
     file.take(MAX_NOTE).read_to_end(&mut text).ok()?;
-    // A note that cannot be read is not a note: the file begins anew.
+    // A note that cannot be parsed is ignored: the file is received from its beginning.
     let note: Note = serde_json::from_slice(&text).ok()?;
     let modified = (entry.modified.seconds, entry.modified.nanos);
     let same = note.version == 0
@@ -286,7 +287,7 @@ fn restrict(file: &File, own: &Facts, entry: &Entry, replaced: Option<&Facts>) -
     file.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 
-/// Gives the partial file its name: atomically, and over nothing but what may be replaced.
+/// Gives the partial file its name: atomically, and replacing only what may be replaced.
 fn give_name(
     place: &Place,
     beside: &Beside,
@@ -304,7 +305,7 @@ fn give_name(
     })
 }
 
-/// Somebody else has changed the file, or the one beside it.
+/// The error if somebody else has changed the file, or the one beside it.
 fn changed(place: &Place, beside: Option<&str>) -> TransferError {
     place.wrong(Code::TargetChanged, |what| {
         let what =

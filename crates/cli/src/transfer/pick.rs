@@ -26,7 +26,8 @@ impl Pick {
         Ok(Pick { exclude, links })
     }
 
-    /// Whether an entry is left out; one that is in a directory that is left out is not asked about.
+    /// Whether an entry is left out. Callers do not ask about entries of a directory that is left
+    /// out.
     pub(super) fn excludes(&self, name: &Name, directory: bool) -> bool {
         self.exclude.matched(name.as_str(), directory).is_ignore()
     }

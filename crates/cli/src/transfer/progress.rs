@@ -25,7 +25,7 @@ pub(super) struct Progress {
     on_disk: Mutex<Option<Instant>>,
 }
 
-/// The person being asked whether the files are welcome.
+/// Who is being asked whether to accept the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// Nobody, or not any more.
@@ -54,7 +54,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Bytes that the receiver has. Bytes that were moved in vain are counted too, but not beyond the total.
+    /// Bytes that the receiver has. Bytes that were moved and then dropped are counted too, but not
+    /// beyond the total.
     pub(super) fn there(&self) -> u64 {
         let counted = self.kept.saturating_add(self.moved);
         if self.total > 0 { counted.min(self.total) } else { counted }
@@ -79,7 +80,7 @@ impl Progress {
         all.into_iter().find(|other| *other as u8 == asked).unwrap_or(Asked::Nobody)
     }
 
-    /// Starts to count anew for a new connection.
+    /// Restarts the counters for a new connection.
     pub(super) fn begin(&self, total: u64, files: u64) {
         self.moved_before.fetch_add(self.moved.load(Ordering::Relaxed), Ordering::Relaxed);
         self.ask(Asked::Nobody);
@@ -124,7 +125,7 @@ impl Progress {
         *self.on_disk.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
-    /// How long the disk has been waited for; `None` if it is not.
+    /// How long the disk has been waited for; `None` if nothing waits for it.
     pub(super) fn waits_for_disk(&self) -> Option<Duration> {
         let since = *self.on_disk.lock().unwrap_or_else(PoisonError::into_inner);
         since.map(|since| since.elapsed())

@@ -28,7 +28,7 @@ pub(super) type Send<'a> = &'a mut dyn FnMut(Outgoing) -> bool;
 pub(super) struct Request {
     pub(super) index: u32,
     pub(super) offset: u64,
-    /// Only the checksum.
+    /// The request is for the checksum only.
     pub(super) sum: bool,
 }
 

@@ -22,7 +22,7 @@ use crate::watched::Watched;
 /// Where reports go, and in what form.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Report {
-    /// JSON, an object a line.
+    /// Reports are JSON, one object per line.
     pub(super) json: bool,
     /// Standard output carries a file, so reports go to standard error.
     pub(super) on_stderr: bool,
@@ -83,7 +83,7 @@ enum Event<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<String>,
     },
-    /// `--dry-run`: all of them.
+    /// `--dry-run`: the totals.
     DryRun {
         files: u64,
         links: u64,
@@ -117,7 +117,7 @@ enum Event<'a> {
 }
 
 impl Report {
-    /// The ticket, on a line of its own.
+    /// Prints the ticket, on a line of its own.
     pub(super) fn ticket(self, ticket: &Ticket, good: Duration) -> Result<(), Failure> {
         let text = ticket.to_text();
         if self.json {
@@ -154,17 +154,17 @@ impl Report {
         Ok(())
     }
 
-    /// This side connects to one of `addresses`.
+    /// Reports that this side connects to one of `addresses`.
     pub(super) fn connecting(self, addresses: &[SocketAddr]) {
         self.event(&Event::Connecting { addresses });
     }
 
-    /// There is a connection.
+    /// Reports that a connection to `peer` has been made.
     pub(super) fn connected(self, peer: &PublicKey) {
         self.event(&Event::Connected { peer: peer.to_string() });
     }
 
-    /// The connection has ended.
+    /// Reports that the connection was lost.
     pub(super) fn lost(self, reason: &TransferError) {
         self.event(&Event::Lost { reason: reason.to_string() });
     }
@@ -226,7 +226,8 @@ impl Report {
         let End { role, peer, counts, time, paths } = *end;
         let seconds = time.as_secs_f64();
         let bytes = counts.there();
-        // Bytes of a lost connection were there before the next one, but not before this process.
+        // Bytes of lost connections were moved by this process, so they do not count as kept from
+        // before.
         let moved = counts.moved + counts.moved_before;
         let kept = bytes.saturating_sub(moved);
         let mbps = if seconds > 0.0 { moved as f64 * 8e-6 / seconds } else { 0.0 };
@@ -265,7 +266,8 @@ impl Report {
         self.line(&text)
     }
 
-    /// Calls [`done`](Self::done); a failure to print is no failure: the files are in place anyway.
+    /// Calls [`done`](Self::done). If it fails, this only prints a message, because the files are
+    /// in place.
     pub(super) fn finished(self, end: &End<'_>) {
         if let Err(failure) = self.done(end) {
             eprintln!("anabranch: {failure}");

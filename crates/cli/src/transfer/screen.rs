@@ -45,7 +45,7 @@ pub(super) struct Shown {
     pub(super) connection: Connection,
     pub(super) role: Role,
     pub(super) progress: Arc<Progress>,
-    /// Nothing for people; events as JSON where asked for.
+    /// Show no text. Events are still printed as JSON if that was asked for.
     pub(super) quiet: bool,
     pub(super) report: Report,
 }
@@ -157,7 +157,7 @@ fn head(counts: Counts, rate: f64, columns: usize) -> (String, bool) {
     if fits(&parts, BAR) {
         return (parts.join(", "), true);
     }
-    // The middle is dropped first where columns are short.
+    // If there are too few columns, the middle parts are dropped first.
     while parts.len() > 2 && !fits(&parts, 2) {
         parts.remove(parts.len() / 2);
     }

@@ -20,7 +20,8 @@ use crate::output;
 /// Sends files, or tells which would be sent.
 ///
 /// # Errors
-/// When something that was named cannot be read, the transfer fails, or something was left out unasked.
+/// When something that was named cannot be read, the transfer fails, or something was skipped that
+/// nobody excluded.
 pub fn send(args: &SendArgs) -> Result<(), Failure> {
     let (files, ticket) = split_ticket(&args.files, false, Role::Takes)?;
     if files.is_empty() {
@@ -29,7 +30,7 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
     Name::new(args.name.as_str())
         .map_err(|error| Failure::usage(format!("--name {}: {error}", args.name)))?;
     for file in files.iter().filter(|file| *file != "-") {
-        // A link that leads nowhere is reported later, as what it is.
+        // A dangling link exists, too, and is reported later as a link.
         if let Err(error) = std::fs::symlink_metadata(file) {
             return Err(Failure::cannot_read(Path::new(file), &error));
         }

@@ -18,7 +18,7 @@ use super::store::Out;
 use super::take::{Taking, take};
 use crate::limit::Limit;
 
-/// How long the offering side may take to close after the last word.
+/// How long the offering side may take to close the connection after the last message.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Part of this side in a transfer.

@@ -28,7 +28,7 @@ pub(super) struct Source {
     files: Vec<String>,
     /// Name under which standard input is sent.
     stdin_name: String,
-    /// Selects what of the files is sent.
+    /// Selects which files below the named ones are sent.
     pick: Pick,
     /// Standard input can be read only once.
     stdin_read: Arc<AtomicBool>,
@@ -57,7 +57,7 @@ pub(super) struct Skipped {
 pub(super) enum Why {
     /// A link, and `--links` was not given.
     Link,
-    /// A link that leads here, which is not sent.
+    /// A link to this target, which is not sent itself.
     Astray(PathBuf),
     /// A device, a pipe or a socket.
     Special,
@@ -88,7 +88,7 @@ impl Source {
         !self.files.iter().any(|file| file == "-")
     }
 
-    /// Looks at the files.
+    /// Collects the entries of all files that were named.
     pub(super) fn collect(&self) -> Result<Offer, TransferError> {
         let mut offer = Offer { stdin_read: Arc::clone(&self.stdin_read), ..Offer::default() };
         for file in &self.files {
@@ -201,7 +201,8 @@ impl Offer {
                 below.sort_by(|a, b| b.0.cmp(&a.0));
                 waiting.append(&mut below);
             } else if metadata.is_file() {
-                // A file that cannot be opened is better reported now than after an hour.
+                // A file that cannot be opened is reported now, and not in the middle of the
+                // transfer.
                 File::open(&path).map_err(|error| unreadable(&path, &error))?;
                 self.add(entry(name, Kind::File, &metadata), Some(path))?;
             } else if metadata.is_symlink() {

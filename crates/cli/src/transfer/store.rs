@@ -86,7 +86,7 @@ struct Current {
 enum Sink {
     Partial(Box<Partial>),
     Stdout(Box<Hash>),
-    /// Nowhere.
+    /// The bytes are dropped.
     Nothing,
 }
 
@@ -292,7 +292,8 @@ impl Store {
         }
     }
 
-    /// Goes on with a file of which an earlier transfer left a part; `partial` is `None` if it is of another file.
+    /// Goes on with a file of which an earlier transfer left a part; `partial` is `None` if that
+    /// part belongs to another file.
     fn go_on(&mut self, pending: Pending, partial: Option<Partial>, say: Say<'_>) {
         let asked = |other: &&mut Pending| {
             other.index == pending.index && matches!(other.plan, Plan::Guess)
@@ -389,7 +390,7 @@ impl Store {
     }
 }
 
-/// Plans to request what an earlier transfer did not bring, or everything.
+/// Plans to request the bytes that an earlier transfer did not bring, or all bytes.
 fn partly(entry: &Entry, place: &Place) -> Result<(u64, Plan), TransferError> {
     let left = if entry.kind == Kind::File { Partial::left(place, entry)? } else { 0 };
     Ok((left, if left > 0 { Plan::SumOfStart } else { Plan::Whole }))

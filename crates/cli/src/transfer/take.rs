@@ -60,7 +60,8 @@ impl Taking {
         Taking { out, ..self.clone() }
     }
 
-    /// Whether another connection can go on where one was lost: not if the bytes are gone already.
+    /// Whether another connection can go on where one was lost. Bytes written to standard output
+    /// are gone.
     pub(super) fn can_go_on(&self) -> bool {
         matches!(self.out, Out::Directory(_))
     }
@@ -126,7 +127,8 @@ async fn offer(reader: &mut Reader, account: &mut Account) -> Result<Manifest, T
                 account.charge(manifest.cost())?;
             }
             Frame::OfferEnd { entries } if entries as usize == manifest.len() => {
-                // Following many links takes long; on this thread it would hold up the transfers of other peers.
+                // Following many links takes long; on this thread it would delay the transfers of
+                // other peers.
                 let checking = spawn_blocking(move || manifest.check().map(|()| manifest));
                 return Ok(checking.await??);
             }

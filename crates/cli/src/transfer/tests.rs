@@ -101,7 +101,7 @@ fn hand(store: &mut Store, incoming: Incoming) -> Result<Vec<Frame>, TransferErr
     store.handle(incoming, &mut |frame| said.push(frame)).map(|()| said)
 }
 
-/// A whole file from `offset` on.
+/// Hands over the bytes of a file from `offset` on, and the end of the file.
 fn bring(
     store: &mut Store,
     index: u32,
@@ -211,13 +211,13 @@ fn another_version_of_the_file_begins_anew() {
     assert_eq!(fill(&mut store).unwrap(), [fetch(0)]);
     bring(&mut store, 0, &[2; 5000], 0).unwrap();
     assert_eq!(fs::read(place.path("film")).unwrap(), [2; 5000]);
-    // A file of the same name, size and time, and other contents: its checksum tells.
+    // The checksum tells a file of the same name, size and time with other contents.
     let entry = file("film2", 5000);
     interrupted(&place, &entry, &[1; 5000], 3000);
     let mut store = place.store(&[entry]);
     assert_eq!(fill(&mut store).unwrap(), [check(3000), fetch(3000)]);
     assert_eq!(tell(&mut store, 3000, &[3; 3000]).unwrap(), [fetch(0)]);
-    // The rest was asked for in vain.
+    // The rest had been requested before the checksum was known; it is dropped.
     assert_eq!(bring(&mut store, 0, &[3; 5000], 3000).unwrap(), []);
     assert!(!store.is_done());
     bring(&mut store, 0, &[3; 5000], 0).unwrap();
@@ -310,7 +310,7 @@ fn a_file_that_appears_meanwhile_is_left_alone() {
     fs::write(place.path("a"), b"mine").unwrap();
     assert_eq!(code(bring(&mut store, 0, b"sent", 0).unwrap_err()), Code::TargetChanged);
     assert_eq!(fs::read(place.path("a")).unwrap(), b"mine");
-    // With leave to replace one version, another is not replaced.
+    // Permission to replace one version does not cover another version.
     place.overwrite = true;
     let mut store = place.store(&[file("a", 5)]);
     fill(&mut store).unwrap();

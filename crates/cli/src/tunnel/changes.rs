@@ -155,7 +155,8 @@ fn list<T: Display>(all: &[T]) -> String {
     }
 }
 
-/// The elements of `all` that are not in `others`. Of equal elements, as many as `all` has more than `others`.
+/// The elements of `all` that are not in `others`. An element that both contain is returned as
+/// often as `all` has it more often than `others`.
 pub(super) fn without<'a, T: PartialEq>(
     all: &'a [T],
     others: &'a [T],

@@ -33,7 +33,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const SHORT: Duration = Duration::from_millis(500);
 /// Silence after which the peer is asked for a sign of life, if this side has asked it for ports.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// Time until it is first reported that the server does not answer, and the longest interval of these reports.
+/// Time until the first report that the server does not answer, and the longest interval of these
+/// reports.
 const FIRST_WORD: Duration = Duration::from_secs(2);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -81,7 +82,7 @@ pub(super) async fn run(
         },
     };
     endpoint.close(0, "");
-    // A peer that cannot be told finds out by itself.
+    // A peer that does not learn of this closes the connection after its idle timeout.
     let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
     outcome
 }
@@ -122,7 +123,7 @@ impl Client<'_> {
                     Hangup::End => break,
                 },
                 () = manager.asks() => {
-                    // A sign of life is given only if the locks can be taken, so not after a deadlock.
+                    // Answers the watchdog only after taking the locks, so not in a deadlock.
                     drop(metrics.state(&side));
                     manager.works();
                 }
@@ -167,13 +168,14 @@ fn heartbeat(settings: &Connect) -> Option<Duration> {
     (!settings.remote.is_empty()).then_some(HEARTBEAT)
 }
 
-/// The paths to the address in the settings. They are determined anew every time, since names may lead elsewhere by
-/// now, and interfaces be others.
+/// The paths to the address in the settings. They are determined anew every time, since names may
+/// resolve differently by now and interfaces may have changed.
 async fn route(settings: &Connect) -> Result<Route, Failure> {
     paths::to_host(&settings.endpoint.to_string(), &settings.paths).await
 }
 
-/// Connects, and connects again whenever the connection is lost. Returns only an error that retrying cannot mend.
+/// Connects, and connects again whenever the connection is lost. Returns only on an error that
+/// retrying cannot remove.
 #[expect(clippy::too_many_arguments, reason = "everything that outlives a connection")]
 async fn stay_connected(
     endpoint: &Endpoint,
@@ -245,7 +247,7 @@ impl<'a> Waiting<'a> {
         Waiting { peer, reporter, since: Instant::now(), next: FIRST_WORD, tried: Vec::new() }
     }
 
-    /// Reports once the interfaces and addresses that were asked for and are missing.
+    /// Reports, only once, which of the requested interfaces and addresses are missing.
     fn missing(&mut self, route: &Route) {
         if self.tried.is_empty() && !self.reporter.quiet {
             paths::tell_missing(route);
@@ -270,13 +272,13 @@ impl<'a> Waiting<'a> {
 
 /// Why there is no connection.
 enum Attempt {
-    /// A reason that may pass.
+    /// A reason that may go away by itself.
     Again(String),
     /// Nobody answers.
     Unanswered(String),
     /// No path leads to an announced address.
     NoWay,
-    /// A reason that stays.
+    /// A reason that retrying cannot remove.
     Hopeless(Failure),
 }
 

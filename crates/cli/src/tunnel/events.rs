@@ -70,7 +70,7 @@ impl TunnelEvent<'_> {
         })
     }
 
-    /// The text for people; `None` for events that they are not told.
+    /// The event as a line of text; `None` for events that are reported as JSON only.
     pub(super) fn text(&self) -> Option<String> {
         Some(match self {
             TunnelEvent::Serving { addresses, public_key } => {
@@ -145,7 +145,7 @@ impl Reporter {
     /// Reports an event: as JSON on standard output, or as text on standard error, or not at all.
     pub(super) fn say(self, event: &TunnelEvent<'_>) {
         if self.json {
-            // A reader that went away wants no more.
+            // Errors are ignored: if the reader has gone, nobody needs the event.
             if let Ok(line) = serde_json::to_string(&Timed { time: clock::seconds(), event }) {
                 let _ = output::print(&format!("{line}\n"));
             }

@@ -22,7 +22,7 @@ pub fn config(data: &[u8]) {
         Err(why) => return check_place(text, &why),
     };
     if file.interface.private_key_file.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
-        return; // which options cannot say
+        return; // options cannot express this
     }
     // Options give all peers the same permits: one peer at a time.
     for peer in &file.peers {

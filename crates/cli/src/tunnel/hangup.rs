@@ -6,8 +6,8 @@ use std::path::Path;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGHUP, by which services are asked to read their settings again. A process without a file of settings, and one whose
-/// terminal is closed, ends on it as others do.
+/// SIGHUP, by which services are asked to read their settings again. A process without a
+/// configuration file, and one whose terminal is closed, ends on SIGHUP as is usual.
 #[derive(Debug)]
 pub(super) struct Hangups {
     signals: Option<Signal>,

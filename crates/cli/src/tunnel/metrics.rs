@@ -33,7 +33,8 @@ struct Watched {
     /// The peers of the settings, connected or not, with their names.
     peers: Vec<(PublicKey, Option<String>)>,
     forwards: Forwards,
-    /// The fate of UDP datagrams, by the label of a forward with `connect` and of a peer with `serve`.
+    /// Counters of UDP datagrams, by the label of a forward with `connect` and of a peer with
+    /// `serve`.
     datagrams: BTreeMap<String, DatagramCounters>,
 }
 
@@ -87,7 +88,7 @@ impl Metrics {
         self.lock().datagrams.insert(datagram_label(kind, name), counters);
     }
 
-    /// Ends what [`count_datagrams`](Self::count_datagrams) began.
+    /// Stops serving the counters that [`count_datagrams`](Self::count_datagrams) added.
     pub(super) fn forget_datagrams(&self, kind: &str, name: &str) {
         self.lock().datagrams.remove(&datagram_label(kind, name));
     }
@@ -384,7 +385,7 @@ fn datagram_label(kind: &str, name: &str) -> String {
     format!("{kind}=\"{}\"", escaped(name))
 }
 
-/// A label's value: interfaces may be called almost anything.
+/// Escapes a label's value, since the name of an interface may contain almost any character.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

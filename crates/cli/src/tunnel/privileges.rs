@@ -30,7 +30,7 @@ pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// To name a user is an error here.
+/// Refuses to change the user: this system has no support for it.
 ///
 /// # Errors
 /// If a user was named.

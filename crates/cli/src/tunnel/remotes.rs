@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Time for an answer if only one address is known, and the most otherwise.
+/// Time for an answer if only one address is known, and the longest time otherwise.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time for an answer in the first round if several addresses are known: some round trips of a slow network. It doubles
 /// with each round, in case the network is slower than that.

@@ -69,7 +69,7 @@ pub(super) async fn run(
                 Hangup::End => break,
             },
             () = manager.asks() => {
-                // A sign of life is given only if the locks can be taken, so not after a deadlock.
+                // Answers the watchdog only after taking the locks, so not in a deadlock.
                 drop(metrics.state(&side));
                 manager.works();
             }
@@ -82,7 +82,7 @@ pub(super) async fn run(
     }
     manager.stopping();
     endpoint.close(0, "the server ends");
-    // Peers that cannot be told find out by themselves.
+    // Peers that do not learn of this close their connections after their idle timeouts.
     let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
     Ok(())
 }
@@ -103,7 +103,7 @@ struct Server {
 }
 
 impl Server {
-    /// Binds its sockets.
+    /// Binds the sockets of the settings.
     async fn start(
         settings: Serve,
         mut config: Config,
@@ -119,10 +119,11 @@ impl Server {
         metrics.listen(settings.common.metrics).await?;
         let mut grants = BTreeMap::new();
         for (key, permits) in &settings.peers {
-            // Of a peer that is named twice, the first counts.
+            // If a peer is named twice, its first entry counts.
             grants.entry(*key).or_insert_with(|| permits.clone().into());
         }
-        // Twice as many, because what a peer had before a crash stays open for some seconds after it is back.
+        // Twice as many, because connections from before a peer's crash stay open for some seconds
+        // after it is back.
         let service = Service::carrying(2 * usize::from(settings.common.max_forwarded));
         let voices = BTreeMap::new();
         Ok(Server {

@@ -18,7 +18,8 @@ impl Voice {
         Voice { reporter, lines: Limited::new(peer.to_string(), "; --json has all") }
     }
 
-    /// Reports an event, unless the peer has had its lines for this minute. JSON is complete, since programs count events.
+    /// Reports an event, unless the peer has used up its lines for this minute. JSON is complete,
+    /// since programs count events.
     pub(super) fn say(&self, event: &TunnelEvent<'_>) {
         if self.reporter.json || self.reporter.quiet || event.text().is_none() {
             return self.reporter.say(event);

@@ -92,7 +92,7 @@ impl Way {
         bound.map(Some).map_err(|error| Failure::cannot_listen(bind, &error))
     }
 
-    /// Makes connections that are accepted from now on lead where this forward says.
+    /// Makes connections that are accepted from now on go to this forward's target.
     fn lead(&self, bound: Bound) -> Bound {
         match (self, bound) {
             (Way::Local(forward), Bound::Tcp(listener)) => Bound::Tcp(listener.leading(forward)),

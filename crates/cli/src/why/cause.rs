@@ -1,9 +1,10 @@
 //! Finds what kept a recorded sender from being faster.
 //!
-//! Each cause has a share of what the sender could have sent, as far as the events show: pauses have their share of the
-//! time, as have waits for something that the sender knows, repairs their share of the symbols, and a path that was
-//! down or held back has what it would have carried at its rate in the rest of the time. Causes overlap, so their shares
-//! do not add up to 100 %.
+//! The share of a cause is the part of what the sender could have sent that the cause cost, as far
+//! as the events show. For pauses and for waits with a recorded reason, it is their share of the
+//! time; for repairs, their share of the symbols; for a path that was down or held back, what the
+//! path would have carried at the rate that it had in the rest of the time. Causes overlap, so
+//! their shares do not add up to 100 %.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,13 +27,13 @@ pub(super) struct Cause {
     /// `no-data`, `slow-reader`, `credit`, `late-acknowledgements`, `pause`, `no-answer`, `path-down`, `path-held` or
     /// `overhead`.
     pub(super) kind: &'static str,
-    /// Share of what could have been sent that it cost, 0 to 1.
+    /// Share of the possible sending that was lost to the cause, 0 to 1.
     pub(super) share: f64,
-    /// In words, with the figures.
+    /// A sentence about the cause, with its figures.
     pub(super) sentence: String,
 }
 
-/// Sums under way. Times are nanoseconds.
+/// Running totals. Times are nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     /// By name, since a path that comes back may have another identifier.
@@ -88,7 +89,8 @@ struct Path {
     held_for: BTreeMap<String, u64>,
 }
 
-/// Time in a state: the total of earlier stays, and of the present one the start and the latest end.
+/// Time in a state: the total of earlier stays, and the start and latest known end of the present
+/// stay.
 #[derive(Debug, Default)]
 struct Spell {
     total: u64,

@@ -36,7 +36,7 @@ pub(super) fn header(text: &[u8]) -> Option<Header> {
     })
 }
 
-/// Content of a text of the file.
+/// Content of one JSON text of the file.
 #[derive(Debug)]
 pub(super) enum Said {
     /// An event.
@@ -48,7 +48,7 @@ pub(super) enum Said {
 }
 
 impl Qlog {
-    /// Reads an event; `None` if the text is none.
+    /// Reads an event; `None` if the text is not an event.
     pub(super) fn read(&mut self, text: &[u8]) -> Option<Said> {
         let value: Value = serde_json::from_slice(text).ok()?;
         let time = value.get("time")?.as_f64().filter(|time| *time >= 0.0)?;
@@ -71,7 +71,7 @@ impl Qlog {
         Some(entry.map_or(Said::Nothing, |entry| Said::Event(Line { t, entry })))
     }
 
-    /// The inner `None` says that the event is of no interest.
+    /// The inner `None` means that a summary does not need the event.
     fn about(&mut self, path: u32, name: &str, data: &Data<'_>) -> Option<Option<Entry>> {
         Some(Some(match name {
             "anabranch:scheduled" => Entry::Scheduled {

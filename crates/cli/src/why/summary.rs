@@ -166,7 +166,7 @@ pub(super) fn path_name(header: &Header, path: u32) -> String {
     name.cloned().unwrap_or_else(|| format!("path {path}"))
 }
 
-/// Sums under way.
+/// Running totals.
 #[derive(Debug)]
 pub(super) struct Summary {
     last: u64,

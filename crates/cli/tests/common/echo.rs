@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The longest wait for bytes.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Starts a server that gives back what it reads, until the process ends.
+/// Starts a server that sends back all that it reads, until the process ends.
 pub fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Directories of tests that a busy disk must not hold up.
+//! Directories of tests that a busy disk must not delay.
 
 use std::path::Path;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Interval at which the threads check whether they have to end.
 const TURN: Duration = Duration::from_millis(100);
 
-/// Two threads, ended when dropped.
+/// A running relay. Its two threads end when this is dropped.
 pub struct Relay {
     /// Address at which the relay listens.
     pub address: SocketAddr,
@@ -20,7 +20,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Relays what arrives at `at` to `to`, and answers to whoever sent last.
+    /// Relays what arrives at `at` to `to`, and the answers to the last sender.
     pub fn start(at: &str, to: SocketAddr, drop_each: Option<u64>) -> Relay {
         let (outer, inner) = (UdpSocket::bind(at).unwrap(), UdpSocket::bind("0.0.0.0:0").unwrap());
         inner.connect(to).unwrap();

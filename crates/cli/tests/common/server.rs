@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-/// A server on a port of the system's choosing, and where it listens under which key.
+/// A server on a port that the system chose, with its address and its key.
 pub struct Server {
     child: Child,
     said: BufReader<ChildStderr>,
@@ -34,7 +34,7 @@ impl Server {
         Server { child, said, address, key }
     }
 
-    /// Waits for its successful end; returns what it printed meanwhile.
+    /// Waits until the server ends successfully; returns what the server printed meanwhile.
     pub fn ended(mut self) -> String {
         let mut rest = String::new();
         self.said.read_to_string(&mut rest).unwrap();

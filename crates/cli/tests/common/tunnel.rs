@@ -33,7 +33,7 @@ impl Running {
         Running::start_with(args, &[])
     }
 
-    /// Starts it with these environment variables.
+    /// Starts the program with these environment variables.
     pub fn start_with(args: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(PROGRAM);
         command.args(args).envs(environment.iter().copied()).stdout(Stdio::piped());

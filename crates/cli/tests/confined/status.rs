@@ -3,9 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
-/// Capabilities, as bits: those that every command keeps.
+/// Bits of the capabilities that every command keeps: CAP_NET_BIND_SERVICE and CAP_NET_RAW.
 pub const NET: u64 = 1 << 10 | 1 << 13;
-/// Capabilities for files of other users.
+/// Bits of the capabilities for other users' files: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
+/// CAP_FOWNER.
 pub const FILES: u64 = 1 << 1 | 1 << 2 | 1 << 3;
 
 /// The status of one thread.

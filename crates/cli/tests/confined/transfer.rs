@@ -34,7 +34,7 @@ fn every_thread_is_confined_from_standard_input_to_output() {
     assert_confined(receiver.id(), 3, NET | FILES);
 }
 
-/// Receives into `to`, as it is called in `dir`, what `send` with `files` sends from there.
+/// Runs `recv` into `to` and `send` with `files`, both started in `dir`.
 fn transfer(dir: &Path, files: &str, to: &str) -> (Ended, Ended) {
     let line = format!("recv --listen 127.0.0.1 --json --yes --new-ticket --qlog qlogs --out {to}");
     let mut receiver = Running::spawn(anabranch(dir, &line));
@@ -86,7 +86,7 @@ fn paths_may_be_written_in_any_way() {
     let recordings = fs::read_dir(dir.join("qlogs")).unwrap();
     let recordings = recordings.map(|file| file.unwrap().path());
     assert_eq!(recordings.filter(|path| path.extension().unwrap() == "sqlog").count(), 4);
-    // A file system of its own on most machines.
+    // On most machines, /dev/shm is a file system of its own.
     if let Ok(mounted) = tempfile::tempdir_in("/dev/shm") {
         arrives(dir, "-l --exclude link --exclude links tree", mounted.path().to_str().unwrap());
         assert_eq!(fs::read(mounted.path().join("tree/a")).unwrap(), b"tree/a");
@@ -120,8 +120,8 @@ fn root_sends_and_receives_files_of_others() {
     assert_eq!(fs::read(dir.join("to/a")).unwrap(), b"a");
 }
 
-/// A file offered to known peers may be replaced by renaming while the command runs. A directory that is replaced is
-/// not the one that the command was started for.
+/// A file offered to known peers may be replaced by renaming while the command runs. A directory
+/// that takes the place of the offered one cannot be read.
 #[test]
 fn an_offer_that_stands_is_replaced() {
     let temporary = tempfile::tempdir().unwrap();

@@ -93,7 +93,8 @@ fn a_server_that_becomes_another_user_keeps_nothing_of_root() {
         assert!(!thread.value("Uid").split_whitespace().any(|id| id == "0"));
         assert!(!thread.value("Gid").split_whitespace().any(|id| id == "0"));
     }
-    // The kernel gives the directory to root where it keeps a process's memory from its user.
+    // If the kernel keeps a process's memory from its user, the process's files in /proc belong to
+    // root.
     let owner = |file: &str| fs::metadata(format!("/proc/{}/{file}", server.id())).unwrap().uid();
     assert_eq!(owner("mem"), 0);
     let told = server.interrupted();
@@ -127,7 +128,8 @@ fn both_sides_of_a_measurement_are_confined() {
     run("bench client --loopback --bytes 1MB --json", &[]).succeeded();
 }
 
-/// Ends a receiver by a signal at which the system writes a core file; whether it did.
+/// Ends a receiver by a signal at which the system writes a core file. Returns whether it wrote
+/// one.
 fn dumps_core(dir: &Path, unconfined: &str) -> bool {
     let mut command = Command::new("sh");
     let script = "ulimit -c unlimited; exec \"$0\" recv --listen 127.0.0.1 --new-ticket";

@@ -1,5 +1,5 @@
-//! Kills where more goes wrong: both sides at once, a side that is away for long, links that lose one packet in ten or
-//! take long, and a link that dies meanwhile.
+//! Kills in harder cases: both sides at once, a side that is away for long, links that lose one
+//! packet in ten or have long delays, and a link that dies meanwhile.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it with these words.
+    /// Starts the program with these words.
     pub fn start(home: &Path, words: &[&str]) -> Self {
         let mut command = Command::new(program());
         command.args(words);
@@ -92,7 +92,7 @@ impl Running {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until it has written `part` to standard error; returns how long that took.
+    /// Waits until the program has written `part` to standard error; returns how long that took.
     pub fn wait_until_said(&self, part: &str) -> Duration {
         let begun = Instant::now();
         wait_until(
@@ -112,18 +112,18 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Sends it SIGINT, as Ctrl-C does.
+    /// Sends SIGINT, as Ctrl-C does.
     pub fn interrupt(&self) {
         self.signal(Signal::SIGINT);
     }
 
-    /// Sends it a signal.
+    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         let id = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
         nix::sys::signal::kill(id, signal).unwrap();
     }
 
-    /// Waits for its end: its exit code, and what it said on standard error.
+    /// Waits until the program ends; returns its exit code and its standard error.
     pub fn end(mut self) -> (Option<i32>, String) {
         wait_until(|| !self.is_running(), || "it does not end".to_owned());
         let code = self.child.wait().unwrap().code();
@@ -132,7 +132,7 @@ impl Running {
         (code, self.said())
     }
 
-    /// Waits for its successful end.
+    /// Waits until the program ends successfully.
     pub fn succeeded(self) {
         let (code, said) = self.end();
         assert_eq!(code, Some(0), "{said}");
@@ -193,7 +193,7 @@ pub fn free_address() -> String {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// Moments at which something is killed: the same in every run.
+/// Draws the instants at which something is killed; they are the same in every run.
 pub struct Dice(u64);
 
 impl Dice {

@@ -10,7 +10,8 @@ use super::process::{Dice, Home, Running, free_address, instants, wait_until};
 /// The longest that a screen may show nothing new.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// The side that listens takes or has the files, and the sides know each other by ticket or by keys.
+/// Whether the side that listens takes or has the files, and whether the sides know each other by
+/// ticket or by keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     SendTicket,
@@ -119,8 +120,8 @@ impl<'a> Transfer<'a> {
         self.out.join("film").exists()
     }
 
-    /// Kills what is to be killed at an instant and starts it again; if the transfer was still under way, how long it took
-    /// until something was stored.
+    /// Kills what is to be killed at an instant and starts it again. If the transfer was still
+    /// under way, returns how long it took until something was stored.
     fn trial(&mut self, kill: Kill, instant: Duration) -> Option<Duration> {
         let mut sides = (self.listener(), self.connector());
         std::thread::sleep(instant);
@@ -179,7 +180,7 @@ impl<'a> Transfer<'a> {
 pub struct Kill {
     pub listener: bool,
     pub connector: bool,
-    /// Time until it is started again.
+    /// Time until what was killed is started again.
     pub away: Duration,
     /// The first link carries nothing from then on.
     pub loses_a_link: bool,
@@ -324,7 +325,8 @@ fn a_ticket_is_taken_up_again_unless_a_new_one_is_asked_for() {
     assert_ne!(Some(ticket), transfer.ticket);
 }
 
-/// Anyone who comes with the ticket while another transfer with it is alive is told so.
+/// A second holder of a ticket gets the reason if another transfer with the ticket is still
+/// running.
 #[test]
 fn a_ticket_in_use_is_refused_with_the_reason() {
     let place = Place::loopback();

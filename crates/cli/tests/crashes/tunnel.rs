@@ -20,7 +20,8 @@ pub fn free_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Whether a connection to `address` carries bytes there and back, unchanged; each answer is waited for this long.
+/// Whether a connection to `address` sends bytes back unchanged. `wait` is the longest wait for
+/// each answer.
 pub fn carries(address: SocketAddr, wait: Duration) -> bool {
     let attempt = || -> std::io::Result<bool> {
         let mut tcp = TcpStream::connect_timeout(&address, wait)?;
@@ -108,8 +109,8 @@ impl<'a> Tunnel<'a> {
     }
 }
 
-/// Kills `serve` several times and starts it again. `before` is called before each kill, and what it returns is kept
-/// until `after` has been called, which follows the restart.
+/// Kills `serve` several times and starts it again. `before` is called before each kill and `after`
+/// after each restart; what `before` returns is kept until then.
 fn kill_servers<T>(
     place: &Place,
     seed: u64,
@@ -155,7 +156,8 @@ pub fn kill_both(place: &Place, seed: u64, remote: bool) {
     }
 }
 
-/// Kills `serve`, and starts it again when the client has long noticed; with `loses_a_link`, one of two links is then dead.
+/// Kills `serve`, and starts it again long after the client has noticed. With `loses_a_link`, one
+/// of the two links is dead by then.
 pub fn kill_for_long(place: &Place, seed: u64, (remote, loses_a_link): (bool, bool)) {
     let (tunnel, mut dice) = (Tunnel::new(place), Dice::new(seed));
     let mut server = tunnel.serve();
@@ -178,7 +180,7 @@ pub fn kill_for_long(place: &Place, seed: u64, (remote, loses_a_link): (bool, bo
     }
 }
 
-/// One connection is open when the server is killed, and one comes and goes.
+/// One connection is open whenever the server is killed; others are made after each restart.
 pub fn a_server_is_found_again(place: &Place, seed: u64) {
     let open = |tunnel: &Tunnel<'_>| {
         place.on(Side::Client, || TcpStream::connect(tunnel.near.at).unwrap())
@@ -225,7 +227,7 @@ fn a_client_gets_its_port_back(place: &Place, seed: u64) {
     for _ in 0..instants(3) {
         std::thread::sleep(dice.time(LIFE));
         client.kill();
-        // Somebody who comes meanwhile must not break what follows.
+        // A connection that is attempted meanwhile must not break what follows.
         let _meanwhile = place.on(Side::Server, || TcpStream::connect(tunnel.far.at));
         std::thread::sleep(dice.time(LIFE));
         client = tunnel.connect(true);
@@ -306,7 +308,7 @@ fn what_a_killed_client_had_open_ends_once_it_is_back() {
     assert!(told <= 3, "it has said {told} times that the peer is silent");
 }
 
-/// Two machines may share a key, as long as both are heard.
+/// Two machines may share a key and keep their connections, as long as both of them answer.
 #[test]
 fn a_client_that_lives_keeps_its_connections_when_another_comes_with_its_key() {
     let place = Place::loopback();

@@ -84,8 +84,9 @@ impl Lab {
         self.ip(b, &["link", "set", b_name, "up"]);
     }
 
-    /// Connects a link: an interface with address, shaped both ways, and a route to the server over it.
-    /// Of all links' routes the first is preferred, as where source-address routing is not set up.
+    /// Connects a link: an interface with address, shaped both ways, and a route to the server over
+    /// it. Of all links' routes the first is preferred, as on a machine without source-address
+    /// routing.
     pub fn plug(&self, link: u8) {
         let (client, router) = (format!("c{link}"), format!("r{link}"));
         self.cable("c", &client, "r", &router);
@@ -117,7 +118,7 @@ impl Lab {
         self.address(link, host);
     }
 
-    /// The router drops everything to and from a link; interfaces stay up.
+    /// Makes the router drop everything to and from a link. The interfaces stay up.
     pub fn silence(&self, link: u8) {
         self.ip("r", &["rule", "add", "pref", "10", "iif", &format!("r{link}"), "blackhole"]);
         let to = format!("10.77.{link}.0/24");
@@ -131,8 +132,8 @@ impl Lab {
         self.ip("r", &["rule", "del", "pref", "10", "iif", "rs", "to", &to, "blackhole"]);
     }
 
-    /// The router takes no longer packets from a link: they vanish, nobody is told, and the client's
-    /// interface keeps its own MTU.
+    /// Makes the router drop packets from a link that are longer than `mtu`, without an ICMP
+    /// message. The client's interface keeps its own MTU.
     pub fn narrow(&self, link: u8, mtu: u16) {
         self.ip("r", &["link", "set", &format!("r{link}"), "mtu", &mtu.to_string()]);
     }
@@ -240,7 +241,7 @@ impl Lab {
         })
     }
 
-    /// A TCP server on one side that gives back what it reads, as it reads it.
+    /// A TCP server on one side that sends back all data as soon as it reads them.
     pub fn echo(&self, side: &str, port: u16) -> std::thread::JoinHandle<()> {
         let listener = self.inside(side, |_| TcpListener::bind(("127.0.0.1", port)).unwrap());
         std::thread::spawn(move || {
@@ -309,12 +310,12 @@ impl Running {
         line.trim_end().to_owned()
     }
 
-    /// Waits for its end; what it printed, and how it ended.
+    /// Waits until the program ends; returns what it printed, and how it ended.
     pub fn output(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()
     }
 
-    /// Waits for its end, which must be a success.
+    /// Waits until the program ends, which must be a success.
     pub fn succeeded(self, what: &str) {
         let output = self.output();
         let text = String::from_utf8_lossy(&output.stderr);

@@ -2,7 +2,8 @@
 
 use crate::lab::Lab;
 
-/// Ports that a NAT gives out at first; after each change the next hundred.
+/// First of the hundred ports that a NAT maps to at first; after each change it uses the next
+/// hundred.
 const FIRST_PORT: u16 = 20_000;
 
 /// A source NAT between the links and the server.
@@ -53,7 +54,7 @@ impl<'lab> Nat<'lab> {
         seen.filter(|address| address.starts_with("10.77.100.")).collect()
     }
 
-    /// Whether every mapping is one of those since the last change.
+    /// Whether every mapping has an address and a port of the range since the last change.
     pub fn is_as_changed(&self) -> bool {
         let (address, first) = self.range();
         let mappings = self.mappings();

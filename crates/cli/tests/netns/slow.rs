@@ -19,8 +19,8 @@ pub struct Slow {
 }
 
 impl Slow {
-    /// Gives the links of `lab`, in their order, a delay and a loss in packets of a thousand, each in both directions.
-    /// Without tunnel devices in the kernel, prints that and returns `None`.
+    /// Gives the links of `lab`, in their order, a delay and a loss in packets per thousand, each
+    /// in both directions. Without tunnel devices in the kernel, prints that and returns `None`.
     pub fn new(lab: &Lab, links: &[(Duration, u32)]) -> Option<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

@@ -21,7 +21,7 @@ fn write(served: &Served, lines: &str) {
     replace(&served.home.path().join("connect.toml"), &text);
 }
 
-/// A server that sends one byte to whoever connects.
+/// A server that sends one byte to every client.
 fn saying(byte: u8) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -62,7 +62,8 @@ fn forwards_come_lead_elsewhere_and_go_and_what_they_carry_goes_on() {
     };
     works();
     assert_eq!(said(&two), b'a');
-    // The first forward goes, the second leads elsewhere, and one of each other kind comes.
+    // The first forward is removed, the second gets another target, and one of each other kind is
+    // added.
     let socks = free_port();
     write(
         &served,
@@ -123,7 +124,8 @@ fn a_mistake_leaves_all_as_it_was() {
         assert!(why.contains(part), "{why}");
         assert_eq!(exchange(&one, b"as before"), b"as before");
     }
-    // The next settings without a mistake are taken, and changes for the next connection are reported as such.
+    // The next settings without a mistake are applied, and changes for the next connection are
+    // reported as such.
     write(&served, &format!("{first}\npersistent-keepalive = 7\n[[path]]\nlocal = \"127.0.0.1\""));
     let (changes, kept) = reloaded(&client);
     assert_eq!(changes, ["path is 127.0.0.1 from the next connection on"]);

@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::processes::{PATIENCE, Running};
 use super::{Served, refused, reloaded, replace};
 
-/// A service manager's end.
+/// The service manager's end of the notification socket.
 struct Manager {
     socket: UnixDatagram,
     path: String,
@@ -87,7 +87,8 @@ fn its_watchdog_hears_of_both_sides() {
     alive(&Running::start_with(&args, &environment));
 }
 
-/// A process is reported ready when what it does can be used, and not before: a server that cannot listen never is.
+/// A process reports that it is ready once its service can be used, and not before. A server that
+/// cannot listen never does.
 #[test]
 fn it_is_not_told_of_what_did_not_start() {
     let served = Served::new(1);

@@ -24,7 +24,7 @@ impl Open {
         assert_eq!(&back, b"there and back");
     }
 
-    /// Waits for its end, which has to be a reset.
+    /// Waits until the connection ends, which has to be by a reset.
     fn breaks(mut self) {
         let error = self.0.read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
@@ -97,7 +97,8 @@ fn what_is_permitted_no_more_ends_and_the_rest_goes_on() {
     assert!(failed["reason"].as_str().unwrap().contains("--permit"), "{failed}");
 }
 
-/// A mistake is told with its place, and changes nothing, nor does what cannot be changed.
+/// A mistake is reported with its place and changes nothing. Settings that cannot be changed are
+/// reported and stay.
 #[test]
 fn mistakes_and_what_cannot_be_changed_are_named_and_change_nothing() {
     let served = Served::new(2);
@@ -174,6 +175,6 @@ fn another_shared_secret_is_for_the_next_connection() {
     let near = second.wait_for("listening", "address");
     Open::to(near.as_str().unwrap());
     open.works();
-    // A peer with the old secret is refused, in silence.
+    // A peer with the old secret gets no answer.
     connect(&one).wait_for("waiting", "seconds");
 }

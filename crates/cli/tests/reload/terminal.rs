@@ -1,4 +1,4 @@
-//! SIGHUP where it does not mean to read settings: without a settings file, and when the terminal closes.
+//! Cases in which SIGHUP ends the program: without a settings file, and when the terminal closes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -48,7 +48,8 @@ fn a_terminal_that_is_closed_ends_what_runs_on_it() {
         let count = rustix::io::read(&terminal, &mut bytes).unwrap();
         said.extend(&bytes[..count]);
     }
-    // The kernel sends the signal to the session of the terminal, which this process is not of.
+    // The kernel sends SIGHUP to the terminal's session only. The server is not in it, so the test
+    // sends it.
     drop(terminal);
     let pid = nix::unistd::Pid::from_raw(server.id() as i32);
     nix::sys::signal::kill(pid, Signal::SIGHUP).unwrap();

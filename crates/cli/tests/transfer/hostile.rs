@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use super::process::Running;
 use super::{Sides, as_holder};
 
-/// Escape sequences, a line of its own, an override of direction, a C1 control, and a lot of text.
+/// Escape sequences, a line break, an override of the text direction, a C1 control, and a lot of
+/// text.
 fn nasty() -> String {
     let text = "\u{1b}]0;owned\u{7}\r\nanabranch: all is well \u{202e}gpj.exe\u{2066}\u{9b}31m";
     text.to_owned() + &"A".repeat(900)

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::process::{Ended, Running, run};
 use super::{Sides, pattern, text};
 
-/// Bytes of the partial files' notes: what was reported as received.
+/// Bytes that the notes of partial files report as received.
 fn noted(dir: &Path) -> u64 {
     let items = fs::read_dir(dir).unwrap().map(|item| item.unwrap().path());
     let notes = items.filter(|path| path.extension().is_some_and(|ending| ending == "state"));
@@ -48,7 +48,7 @@ fn insist(mut run: impl FnMut() -> Ended) -> Ended {
     ended
 }
 
-/// Checks that everything under a final name is whole.
+/// Checks that every file under its final name is whole, and returns their number.
 fn check(sides: &Sides, expected: &[(String, Vec<u8>)]) -> usize {
     let there = sides.names();
     let mut whole = 0;
@@ -61,7 +61,7 @@ fn check(sides: &Sides, expected: &[(String, Vec<u8>)]) -> usize {
     whole
 }
 
-/// Pauses that differ from run to run of the loop, and not from test to test.
+/// Pauses that differ from one kill to the next, but are the same in every run of a test.
 fn pauses() -> impl Iterator<Item = Duration> {
     let mut state = 12_345_u64;
     std::iter::repeat_with(move || {
@@ -142,7 +142,8 @@ fn send_twice(sides: &Sides, change: impl FnOnce(&Path)) -> Value {
     wait_for(|| begun(sides) >= 1_000_000 || !sender.is_running());
     sender.kill();
     change(&file);
-    // Until the receiver notices, it serves nobody else: the sender has to come again.
+    // Until the receiver notices the kill, it serves nobody else, so the sender may have to try
+    // again.
     let report = insist(|| run(&send, &[])).report();
     receiver.end().succeeded();
     assert!(sides.arrived("film") == fs::read(&file).unwrap());

@@ -30,7 +30,7 @@ const LEAVE_OUT: &str = "--exclude *.tmp --exclude cache/";
 fn links_arrive_as_links() {
     let sides = site();
     let line = "recv --json --listen 127.0.0.1 --out";
-    // The second time, all is there.
+    // The second time, everything has arrived already.
     for _ in 0..2 {
         let mut receiver = Running::start(line, &[&sides.to()]);
         let (ticket, _) = receiver.ticket();

@@ -17,7 +17,7 @@ pub struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
     stderr: Option<JoinHandle<String>>,
-    /// Keeps the watchdog quiet once dropped.
+    /// Dropping this stops the watchdog.
     _watched: Sender<()>,
 }
 
@@ -30,7 +30,7 @@ pub struct Ended {
 }
 
 impl Running {
-    /// Starts it with the words of `line` and then `paths`.
+    /// Starts the program with the words of `line` and then `paths`.
     pub fn start(line: &str, paths: &[&Path]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
         command.args(line.split_whitespace()).args(paths);
@@ -79,7 +79,7 @@ impl Running {
         (event["ticket"].as_str().unwrap_or_else(|| panic!("{event}")).to_owned(), event)
     }
 
-    /// Writes to its standard input, as it reads, and closes that.
+    /// Writes to the program's standard input in a thread, and closes it.
     pub fn feed(&mut self, bytes: &[u8]) {
         let (mut stdin, bytes) = (self.child.stdin.take().unwrap(), bytes.to_vec());
         // The process may be gone already, which its end will tell.
@@ -94,7 +94,7 @@ impl Running {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Ends it by Ctrl-C.
+    /// Ends the program by Ctrl-C.
     pub fn interrupted(self) -> Ended {
         let pid = self.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
@@ -107,7 +107,7 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits until the program ends.
     pub fn end(mut self) -> Ended {
         drop(self.child.stdin.take());
         let mut stdout = Vec::new();
@@ -149,7 +149,7 @@ impl Ended {
     }
 }
 
-/// Runs it to its end.
+/// Runs the program to its end.
 pub fn run(line: &str, paths: &[&Path]) -> Ended {
     Running::start(line, paths).end()
 }

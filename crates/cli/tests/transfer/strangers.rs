@@ -38,7 +38,7 @@ fn a_stranger_gets_no_byte() {
     for probe in probes() {
         socket.send_to(&probe, address).unwrap();
     }
-    // Somebody who knows the address and the public key, but not the secret.
+    // This sender knows the address and the public key, but not the secret.
     let (key, _) = sides.key("stranger");
     let file = sides.write("a", b"bytes");
     let peer = ticket.peer.to_string();
@@ -85,8 +85,9 @@ fn a_peer_without_the_shared_secret_gets_no_byte() {
     }
 }
 
-/// The key that is derived from a ticket's secret does not suffice: whoever finds it by breaking X25519 lacks the
-/// pre-shared key, which is derived from the secret too. `send` and `get` are listened to the same way.
+/// The key that is derived from a ticket's secret does not suffice: an attacker who finds it by
+/// breaking X25519 lacks the pre-shared key, which is derived from the secret too. The test is made
+/// with tickets of `recv` and of `send`.
 #[test]
 fn the_key_of_a_ticket_without_its_shared_secret_is_of_no_use() {
     let sides = Sides::new();

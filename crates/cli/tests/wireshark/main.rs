@@ -108,7 +108,7 @@ fn frames_are_shown_and_broken_ones_marked() {
     assert!(shown[1][8].ends_with("packet 1: MAX_DATA"), "{shown:?}");
 }
 
-/// The packets that a simulated sender says it sent, and what is in them, are those of the links.
+/// The packets in a simulated sender's qlog, and what is in them, are the same as on the links.
 #[test]
 fn a_simulation_has_the_same_packets_on_its_links_and_in_its_qlog() {
     let directory = tempfile::tempdir().unwrap();

@@ -3,8 +3,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The addresses of one end of a path.
 ///
-/// On path number n, from 1, that of the client is 10.77.n.1 and fd77:0:0:n::1, that of the server 10.77.n.2 and
-/// fd77:0:0:n::2, where n is written in decimal digits in both.
+/// On path number n, counted from 1, the client's addresses are 10.77.n.1 and fd77:0:0:n::1 and the
+/// server's 10.77.n.2 and fd77:0:0:n::2. The IPv6 addresses, too, show n in decimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The IPv4 address.
@@ -13,7 +13,7 @@ pub struct Addresses {
     pub v6: Option<Ipv6Addr>,
 }
 
-/// The first half of all IPv6 addresses, up to the path's number.
+/// First 16 bits of all IPv6 addresses; two zero words and the path's number follow.
 const UNIQUE_LOCAL: u16 = 0xfd77;
 
 impl Addresses {
@@ -26,7 +26,8 @@ impl Addresses {
         Addresses { v4: Ipv4Addr::new(10, 77, number, end), v6 }
     }
 
-    /// The client's next addresses: their last byte runs from 3 to 254 and starts over; 2 is the server's.
+    /// The client's addresses after its next move. The last byte runs from 3 to 254 and then starts
+    /// over at 3, since 2 is the server's.
     pub(super) fn next(self) -> Self {
         let [.., number, end] = self.v4.octets();
         let end = if (3..254).contains(&end) { end + 1 } else { 3 };
@@ -34,7 +35,7 @@ impl Addresses {
     }
 }
 
-/// The number whose hexadecimal digits are the decimal ones of `number`.
+/// The number whose hexadecimal digits are the decimal digits of `number`: 48 gives 0x48.
 fn in_digits(number: u8) -> u16 {
     let number = u16::from(number);
     (number / 100) * 0x100 + (number / 10 % 10) * 0x10 + number % 10

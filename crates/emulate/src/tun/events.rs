@@ -12,10 +12,11 @@ use super::space::Space;
 use crate::clock::Clock;
 use crate::joined::Joined;
 
-/// A thread that carries out the plan's events on the client's interfaces until this is dropped.
+/// A thread that carries out the plan's events on the client's interfaces. Dropping this value ends
+/// it.
 #[derive(Debug)]
 pub(super) struct Events {
-    /// Closing it ends the thread.
+    /// Dropping this sender ends the thread.
     _stop: Sender<()>,
     _thread: Joined,
     failure: Arc<Mutex<Option<String>>>,
@@ -30,7 +31,8 @@ struct Player {
 }
 
 impl Events {
-    /// Starts the thread if there is anything to do. Events that only simulated endpoints notice are left out.
+    /// Starts the thread if there is an event to carry out. Events that only simulated endpoints
+    /// notice are left out.
     pub(super) fn start(
         plan: &[EventPlan],
         interfaces: &[Interface],
@@ -61,13 +63,13 @@ impl Events {
     }
 }
 
-/// Whether the emulator can do this to an interface.
+/// Whether the emulator can make this change to an interface.
 pub(super) fn is_emulated(change: PathChange) -> bool {
     matches!(change, PathChange::Down | PathChange::Up | PathChange::Move)
 }
 
 impl Player {
-    /// Carries out what is due until all is done or `stopped` is closed.
+    /// Carries out each event when it is due, until all are done or `stopped` is closed.
     fn play(mut self, stopped: &Receiver<()>) -> Result<(), String> {
         for event in core::mem::take(&mut self.plan) {
             let wait = (Time::ZERO + event.at).since(self.clock.now());

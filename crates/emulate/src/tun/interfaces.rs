@@ -22,20 +22,22 @@ pub(super) struct Interface {
     pub(super) addresses: Addresses,
 }
 
-/// Bits that the addresses of a path have in common.
+/// Prefix lengths of a path's IPv4 and IPv6 subnets, bits.
 const PREFIX_V4: u8 = 24;
 const PREFIX_V6: u8 = 64;
-/// The interfaces' MTU. A link may have a smaller one, which its model applies.
+/// The interfaces' MTU, bytes. A link's model may apply a smaller one.
 const MTU: u16 = 1500;
-/// Packets that a device queues until they are read.
+/// Most packets that a device queues until they are read.
 const DEVICE_QUEUE: u32 = 10_000;
-/// The routes of path n are in table TABLES + n, and the rule that leads there has that priority.
+/// The routes of path n are in table TABLES + n. The rule that selects this table has the same
+/// number as its priority.
 const TABLES: u32 = 1_000;
-/// The settings of IPv6.
+/// Folder of the kernel's IPv6 settings.
 const IPV6: &str = "/proc/sys/net/ipv6/conf";
 
 impl Interface {
-    /// Makes a TUN device for path `number` in the namespace, and gives it its addresses. It is up.
+    /// Makes a TUN device for path `number` in the namespace, brings it up and gives it its
+    /// addresses.
     pub(super) fn make(
         inside: &Inside,
         name: &str,
@@ -50,8 +52,8 @@ impl Interface {
         Ok((device, interface))
     }
 
-    /// Routes all destinations through it: in a table for packets from its addresses, and in the main table, where the
-    /// path with the lowest number comes first.
+    /// Adds default routes through this interface: one in the table for packets from its addresses,
+    /// and one in the main table, where the path with the lowest number is preferred.
     pub(super) async fn add_routes(&self, netlink: &Handle) -> Result<(), Error> {
         let number = u32::from(self.number);
         let table = TABLES + number;
@@ -70,7 +72,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Makes packets from its addresses use its table.
+    /// Adds rules by which packets from this interface's addresses use its routing table.
     pub(super) async fn add_rules(&self, netlink: &Handle) -> Result<(), Error> {
         let table = TABLES + u32::from(self.number);
         let rule = || netlink.rule().add().table_id(table).priority(table);
@@ -82,20 +84,21 @@ impl Interface {
         }
     }
 
-    /// Unplugs it: it is down and without an address.
+    /// Removes the interface's addresses and sets it down.
     pub(super) async fn unplug(&self, netlink: &Handle) -> Result<(), Error> {
         self.remove_addresses(netlink).await?;
         let down = LinkUnspec::new_with_index(self.index).down().build();
         netlink.link().set(down).execute().await
     }
 
-    /// Gives it its addresses and sets it up, and makes its routes, which the kernel drops with the addresses.
+    /// Brings the interface up, gives it its addresses and adds its routes, which the kernel drops
+    /// together with the addresses.
     pub(super) async fn plug(&self, netlink: &Handle) -> Result<(), Error> {
         self.bring_up(netlink).await?;
         self.add_routes(netlink).await
     }
 
-    /// Replaces its addresses. The rules of the old ones stay and do no harm.
+    /// Replaces the interface's addresses. The rules for the old addresses stay and do no harm.
     pub(super) async fn readdress(
         &mut self,
         netlink: &Handle,
@@ -115,7 +118,8 @@ impl Interface {
         netlink.address().add(self.index, v4.into(), PREFIX_V4).execute().await?;
         let Some(v6) = v6 else { return Ok(()) };
         let mut request = netlink.address().add(self.index, v6.into(), PREFIX_V6);
-        // Skip duplicate address detection, which delays binding to the address: no one else can have it.
+        // Skip duplicate address detection, which would delay binding to the address: no other host
+        // can have this address.
         request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
         request.execute().await
     }
@@ -134,8 +138,8 @@ impl Interface {
 
 /// Prepares a new namespace: loopback is up, and the kernel sends nothing of its own over the links.
 pub(super) fn prepare(inside: &Inside) -> io::Result<()> {
-    // Interfaces have only the addresses that they are given: from a link-local one the kernel would solicit routers
-    // on every link. A kernel without IPv6 has no such files.
+    // Interfaces get no link-local addresses, because the kernel would solicit routers from them on
+    // every link. A kernel without IPv6 lacks these files, so errors are ignored.
     for (setting, value) in [("disable_ipv6", "0"), ("addr_gen_mode", "1"), ("accept_ra", "0")] {
         let _ = fs::write(Path::new(IPV6).join("default").join(setting), value);
     }
@@ -153,7 +157,8 @@ pub(super) fn has_ipv6() -> bool {
     ["all", "default"].into_iter().all(|group| disabled(group).is_ok_and(|text| text.trim() == "0"))
 }
 
-/// Packets that the namespace's devices dropped because their queues were full: they were not read in time.
+/// Packets that the namespace's devices dropped because they were not read in time and the queues
+/// were full.
 pub(super) fn dropped() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
     Ok(text.lines().filter_map(dropped_of_line).sum())

@@ -2,7 +2,7 @@
 
 use anabranch_types::Ecn;
 
-/// The ECN codepoint of an IP packet; Not-ECT for a packet without a header.
+/// The ECN codepoint of an IP packet; Not-ECT if the bytes do not start with an IP header.
 pub(super) fn ecn(packet: &[u8]) -> Ecn {
     Ecn::from_bits(match packet {
         [0x40..=0x4f, service, ..] => service & 3,
@@ -44,7 +44,7 @@ mod tests {
         ((sum & 0xffff) + (sum >> 16)) as u16
     }
 
-    /// A header with this service byte and length, and its checksum.
+    /// An IPv4 header with this type-of-service byte, this total length and a valid checksum.
     fn header(service: u8, length: u8) -> Vec<u8> {
         let mut header =
             vec![0x45, service, 0, length, 7, 7, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 1, 2];

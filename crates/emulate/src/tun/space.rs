@@ -9,16 +9,17 @@ use crate::joined::Joined;
 
 /// A network namespace without a name, and a thread that lives in it.
 ///
-/// The kernel removes the namespace with its last user: this thread, the devices made in it, and the processes
-/// started from it. Those live in a process namespace of their own, whose first process takes all others with it.
+/// The kernel removes the namespace when its last user is gone. Its users are this thread, the
+/// devices made in it, and the processes started from it. These processes run in a PID namespace of
+/// their own; when its first process ends, the kernel ends all the others.
 #[derive(Debug)]
 pub(super) struct Space {
-    /// Closing it ends the thread.
+    /// Dropping this sender ends the thread.
     jobs: Sender<Job>,
     _thread: Joined,
 }
 
-/// A namespace as its jobs see it.
+/// What a job may use of the namespace.
 pub(super) struct Inside {
     runtime: Runtime,
     pub(super) netlink: Handle,
@@ -30,7 +31,7 @@ impl Space {
     /// Makes the namespace.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the system refuses to make the namespace.
     pub(super) fn open(name: &str) -> io::Result<Self> {
         let (jobs, todo) = channel::<Job>();
         let (tell, told) = channel();
@@ -75,7 +76,7 @@ impl Inside {
         Ok(Inside { runtime, netlink })
     }
 
-    /// Waits for the kernel's answers.
+    /// Waits for the kernel's answer to a netlink request.
     pub(super) fn wait_for<R>(
         &self,
         answer: impl Future<Output = Result<R, rtnetlink::Error>>,

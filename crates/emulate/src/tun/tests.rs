@@ -1,5 +1,5 @@
-//! Compares what sockets in the emulator's namespaces measure with calculated values. The tests need root and TUN
-//! devices; elsewhere each prints that it was skipped, and why.
+//! Compares what sockets in the emulator's namespaces measure with calculated values. The tests
+//! need root and TUN devices; a test that lacks them prints why it is skipped.
 
 use core::time::Duration;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ use crate::socket::Socket;
 /// Bytes that IPv4 and UDP headers add to a payload.
 const HEADER: usize = 28;
 
-/// Held by each test, since all measure time.
+/// Each test holds this lock so that the tests run one at a time, since all of them measure time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn plan(paths: &[&str]) -> NetworkPlan {
@@ -30,7 +30,7 @@ fn plan(paths: &[&str]) -> NetworkPlan {
     }))
 }
 
-/// Whether namespaces can be made here; prints why not.
+/// Whether namespaces can be made here; if not, prints why.
 fn can_emulate() -> bool {
     let why = if !geteuid().is_root() {
         "network namespaces need root"
@@ -67,7 +67,8 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// The datagrams that arrive, with the time and their numbers, until none has come for half a second.
+/// Receives until no datagram has come for half a second. Returns each datagram's number and time
+/// of arrival.
 fn receive(socket: &UdpSocket) -> Vec<(u32, Instant)> {
     let mut buffer = [0; 2048];
     let mut got = Vec::new();
@@ -86,8 +87,8 @@ fn send(socket: &UdpSocket, to: SocketAddr, numbers: core::ops::Range<u32>, leng
     }
 }
 
-/// Whether one of ten attempts meets the expectation: a busy machine is late now and then, and a burst that is read
-/// late is another burst.
+/// Panics unless one of ten attempts meets the expectation. A busy machine sometimes reads a burst
+/// late, which changes the times of its packets.
 fn eventually(mut attempt: impl FnMut() -> Result<(), String>) {
     let mut why = String::new();
     for _ in 0..10 {
@@ -99,7 +100,7 @@ fn eventually(mut attempt: impl FnMut() -> Result<(), String>) {
     panic!("{why}");
 }
 
-/// Sends `count` datagrams of 1000 bytes at once. Returns when each arrived.
+/// Sends `count` datagrams of 1000 bytes at once. Returns the time at which each arrived.
 fn burst(from: &UdpSocket, to: &UdpSocket, count: u32) -> Result<Vec<Instant>, String> {
     let address = to.local_addr().expect("bound");
     let got = std::thread::scope(|scope| {
@@ -113,7 +114,7 @@ fn burst(from: &UdpSocket, to: &UdpSocket, count: u32) -> Result<Vec<Instant>, S
     Ok(got.into_iter().map(|(_, at)| at).collect())
 }
 
-/// Whether such datagrams arrived at `expected`, Mb/s.
+/// Checks that the datagrams of a [`burst`] arrived at the rate `expected`, Mb/s.
 fn close_to_rate(arrived: &[Instant], expected: f64) -> Result<(), String> {
     let (first, last) = (arrived[0], arrived[arrived.len() - 1]);
     let bits = ((arrived.len() - 1) * (1000 + HEADER) * 8) as f64;
@@ -150,7 +151,7 @@ fn rates_follow_their_schedule() {
         return;
     }
     eventually(|| {
-        // In the first second 2432 packets.
+        // The link sends 2432 packets in the first second.
         let emulator = start(&plan(&["name=a,rate=20mbit/5mbit@1s,delay=10ms,buffer=8MB"]));
         let client = socket(&emulator, Side::Client, 0);
         let server = socket(&emulator, Side::Server, 0);
@@ -181,7 +182,7 @@ fn delays_are_met() {
             })
             .collect();
         delays.sort_by(f64::total_cmp);
-        // 1 ms on the wire and 99 ms behind it.
+        // Sending takes 1 ms, and the delay is 99 ms.
         close("median delay, s", delays[25], 0.100)
     });
 }
@@ -211,7 +212,7 @@ fn losses_are_the_simulated_ones() {
     let got: Vec<u32> = receive(&server).iter().map(|(number, _)| *number).collect();
     assert_eq!(got, expected);
     let lost = f64::from(COUNT) - got.len() as f64;
-    // Five standard deviations of a binomial.
+    // The tolerance is five standard deviations of the binomial distribution.
     assert!((lost / f64::from(COUNT) - 0.2).abs() < 0.032, "{lost}");
 }
 
@@ -221,14 +222,16 @@ fn queues_have_their_limits() {
     if !can_emulate() {
         return;
     }
-    // At 80 kb/s a packet of 1 kB takes 100 ms; the burst is over long before.
+    // At 80 kb/s a packet of 1 kB takes 100 ms to send, so the whole burst arrives during the first
+    // packet.
     for (buffer, waiting) in [("40p", 40), ("25kB", 25)] {
         let path = format!("name=a,rate=80kbit,delay=1ms,buffer={buffer}");
         let emulator = start(&plan(&[&path]));
         let (client, server) =
             (socket(&emulator, Side::Client, 0), socket(&emulator, Side::Server, 0));
         send(&client, server.local_addr().expect("bound"), 0..200, 1000 - HEADER);
-        // One packet more than the buffer holds: the one being sent.
+        // One packet more arrives than the buffer holds, since the packet being sent is not in the
+        // buffer.
         let got: Vec<u32> = receive(&server).iter().map(|(number, _)| *number).collect();
         assert_eq!(got, (0..waiting + 1).collect::<Vec<u32>>(), "{buffer}");
         let link = emulator.links()[0].link;
@@ -314,7 +317,7 @@ fn the_kernel_sends_nothing_of_its_own() {
         return;
     }
     let emulator = start(&plan(&["name=a,rate=10mbit,delay=1ms"]));
-    // Router solicitations would come within a second of the start, multicast reports too.
+    // Router solicitations and multicast reports would come within a second of the start.
     std::thread::sleep(Duration::from_millis(2_500));
     let packets: Vec<u64> = emulator.links().iter().map(|it| it.link.packets_in).collect();
     assert_eq!(packets, [0, 0]);
@@ -360,7 +363,7 @@ fn ipv6_packets_are_marked_and_take_their_time() {
     let far = Socket::new(socket_at(&emulator, Side::Server, server.into())).expect("a socket");
     let to = far.udp.local_addr().expect("bound");
     let mut egress = crate::egress::Egress::new();
-    // 1000 bytes with the headers of IPv6 and UDP take 100 ms.
+    // Each packet has 1000 bytes with the IPv6 and UDP headers and takes 100 ms to send.
     for _ in 0..20 {
         egress.push(&near, to, Ecn::Ect0, &[0; 1000 - 48]);
     }

@@ -9,14 +9,15 @@ use crate::clock::Clock;
 use crate::network::{Arrival, Network};
 use crate::worker::Wires;
 
-/// The TUN devices: for each path the client's, then the server's.
+/// Packets come from and go to TUN devices: for each path first the client's device, then the
+/// server's.
 pub(super) struct TunWires {
     buffer: Box<[u8]>,
 }
 
-/// No packet is longer: the devices' MTU is below it.
+/// Size of the read buffer, bytes. No packet is longer, since the devices' MTU is smaller.
 const LONGEST: usize = 1 << 16;
-/// Packets read of one device before the others get their turn.
+/// Most packets read from one device before the next device gets its turn.
 const PACKETS: usize = 16;
 
 impl TunWires {
@@ -28,7 +29,7 @@ impl TunWires {
 impl Wires for TunWires {
     type Port = SyncDevice;
 
-    /// Zero: each packet is sent at its own due time.
+    /// Zero, so that each packet is sent at its own due time.
     const GRANULARITY: Duration = Duration::ZERO;
 
     fn receive(

@@ -139,7 +139,8 @@ async fn a_link_out_of_a_permitted_directory_is_not_followed() {
     }
 }
 
-/// Both sides of a forward are sockets. What is not permitted is refused, whatever else is.
+/// Both sides of a forward are sockets. A socket that is not permitted is refused, even if others
+/// are permitted.
 #[tokio::test]
 async fn a_socket_leads_to_a_socket() {
     let directory = directory();
@@ -181,7 +182,7 @@ async fn a_socket_leads_to_a_socket() {
     assert!(refused.to_string().contains("start the program"), "{refused}");
 }
 
-/// Tests nothing as root, who may do anything.
+/// Tests nothing when run as root, who may use every socket.
 #[tokio::test]
 async fn who_may_not_is_told_so() {
     let directory = directory();

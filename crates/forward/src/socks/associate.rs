@@ -44,7 +44,7 @@ pub(super) async fn take(
         }
     };
     let Ok(local) = socket.local_addr() else { return };
-    // A client that cannot be told has gone.
+    // If the reply cannot be sent, the client has gone.
     if tcp.write_all(&Reply::Succeeded.encode_with(local)).await.is_ok() {
         let client = Client { associated, socket, peer, from: port(said, peer) };
         tokio::select! {

@@ -77,7 +77,7 @@ pub enum SocksError {
 /// Reads a client's greeting. It is valid if the client can do without authentication.
 ///
 /// # Errors
-/// If it is no greeting, or the client insists on authentication.
+/// If the bytes are not a greeting, or the client requires authentication.
 pub fn greeting(bytes: &[u8]) -> Result<Step<()>, SocksError> {
     let [version, count, methods @ ..] = bytes else { return Ok(Step::More(2 - bytes.len())) };
     check_version(*version)?;
@@ -92,7 +92,7 @@ pub fn greeting(bytes: &[u8]) -> Result<Step<()>, SocksError> {
 /// Reads a client's request.
 ///
 /// # Errors
-/// If it is no request, or asks for something else.
+/// If it is malformed, or asks for another command.
 pub fn request(bytes: &[u8]) -> Result<Step<Asked>, SocksError> {
     let [version, command, _, kind, rest @ ..] = bytes else {
         return Ok(Step::More(4 - bytes.len()));
@@ -218,11 +218,11 @@ pub enum Reply {
     Failure = 1,
     /// The peer does not permit the request.
     NotAllowed = 2,
-    /// Nothing leads there, or the peer is not connected.
+    /// There is no route to the target, or the peer is not connected.
     NetworkUnreachable = 3,
     /// The target does not answer, or has no address.
     HostUnreachable = 4,
-    /// Nothing listens there.
+    /// Nothing listens at the target.
     Refused = 5,
     /// The command is neither CONNECT nor UDP ASSOCIATE.
     Command = 7,

@@ -3,11 +3,11 @@ use std::sync::Arc;
 
 use super::rate::Rate;
 
-/// Counters of the fates of datagrams. Clones share them.
+/// Counters of what happened to datagrams. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramCounters(Arc<Counters>);
 
-/// How many datagrams met each fate.
+/// The counters, shared by all clones.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     flows: AtomicU64,
@@ -23,7 +23,7 @@ pub(super) struct Counters {
     rate: Rate,
 }
 
-/// The fate of datagrams so far.
+/// Counts of datagrams so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramCounts {
     /// Number of flows at present.
@@ -36,15 +36,16 @@ pub struct DatagramCounts {
     pub sent_bytes: u64,
     /// Bytes of those passed on.
     pub received_bytes: u64,
-    /// Dropped because the connection's send queue was full.
+    /// Datagrams dropped because the connection's send queue was full.
     pub no_room: u64,
-    /// Dropped because the peer was not connected or had not agreed to carry them.
+    /// Datagrams dropped because the peer was not connected or had not agreed to carry them.
     pub not_connected: u64,
-    /// Dropped because there were too many flows, they began too fast, or theirs was forgotten.
+    /// Datagrams dropped because there were too many flows, flows began too fast, or their flow was
+    /// forgotten.
     pub no_flow: u64,
-    /// Dropped because they could not be sent.
+    /// Datagrams dropped because they could not be sent.
     pub failed: u64,
-    /// Dropped because they were no datagrams of the SOCKS5 client, or parts of one.
+    /// Datagrams dropped because they were malformed, fragments, or not from the SOCKS5 client.
     pub invalid: u64,
 }
 

@@ -159,7 +159,7 @@ impl Route for Far {
         }
         let mut sent = send(&state.socket, payload);
         if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            // The error belongs to an earlier datagram.
+            // The error reports the fate of an earlier datagram.
             sent = send(&state.socket, payload);
         }
         match sent {
@@ -210,7 +210,8 @@ impl Far {
         Some(flow)
     }
 
-    /// Nothing listens at a flow's address: its last payload is sent to the next address that has a route, if there is one.
+    /// Called when nothing listens at a flow's address. Sends the flow's last payload to the next
+    /// address that has a route, if there is one.
     fn go_on(&self, flow: &Flow) {
         let mut flows = self.lock();
         let mut state = flow.lock();
@@ -220,7 +221,7 @@ impl Far {
         let Some((address, socket)) = next else { return };
         // An older flow may be refused after newer ones have gone further.
         flows.address = flows.address.max(address);
-        // If it does not arrive, it is lost as any datagram may be.
+        // If sending fails, the datagram is lost, as any datagram may be.
         let _ = send(&socket, &unanswered);
         let more = address + 1 < self.addresses.len();
         let (socket, unanswered) = (Arc::new(socket), more.then_some(unanswered));

@@ -126,8 +126,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is lost, repeated or reordered, only datagrams that were sent come out, and among them every
-        /// one whose pieces all arrive.
+        /// If pieces are lost, repeated or reordered, only datagrams that were sent come out, among
+        /// them every one whose pieces all arrive.
         #[test]
         fn datagrams_come_out_as_they_went_in(
             lengths in proptest::collection::vec((1..3000_usize, 100..1200_usize), 1..20),

@@ -47,7 +47,7 @@ impl DatagramListener {
         self.socket.local_addr()
     }
 
-    /// The fate of its datagrams.
+    /// Counters of the listener's datagrams.
     pub fn counters(&self) -> DatagramCounters {
         self.counters.clone()
     }

@@ -47,7 +47,7 @@ struct State<T> {
 /// The flow of one sender.
 struct Flow {
     number: u64,
-    /// Time of its last datagram in either direction.
+    /// Time of the flow's last datagram in either direction.
     last: Instant,
     _counted: Counted,
 }

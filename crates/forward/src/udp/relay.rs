@@ -136,7 +136,8 @@ impl Relay {
         self.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what an association's client has for `target`: the first `len` bytes of payload in a [`frame::buffer`].
+    /// Sends a datagram of an association's client to `target`: the first `len` bytes of payload in
+    /// a [`frame::buffer`].
     fn send(self: &Arc<Self>, association: u64, target: Target, (buffer, len): (&mut [u8], usize)) {
         let mut targets = self.lock();
         if !targets.reached.contains_key(&target) {
@@ -209,7 +210,7 @@ impl Relay {
         }
     }
 
-    /// Counts datagrams that have waited in vain.
+    /// Counts datagrams that waited for the peer and are now dropped.
     fn drop_all(&self, waiting: &[(u64, Vec<u8>)]) {
         waiting.iter().for_each(|_| self.counters.dropped(Dropped::NotConnected));
     }
@@ -274,7 +275,7 @@ impl Associated {
         self.relay.associations.lock().insert(self.number, association);
     }
 
-    /// Sends what the client has for `target`, as [`Relay::send`] does.
+    /// Sends a datagram of the client to `target`, as [`Relay::send`] does.
     pub(crate) fn send(&self, target: Target, payload: (&mut [u8], usize)) {
         self.relay.send(self.number, target, payload);
     }

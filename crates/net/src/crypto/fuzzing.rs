@@ -3,8 +3,8 @@
 use super::keys::SecretKey;
 use anabranch_core::crypto::{KEY_TEXT_LEN as TEXT_LEN, PublicKey};
 
-/// Reads the text of a key file. What is a secret key is a public key too, and is written as it was read,
-/// except for blank space around it.
+/// Reads the text of a key file. Checks that a text parses as a secret key exactly if it parses as
+/// a public key, and that both are written as they were read, without blank space around them.
 pub fn keys(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     match (text.parse::<SecretKey>(), text.parse::<PublicKey>()) {

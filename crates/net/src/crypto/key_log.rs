@@ -25,10 +25,10 @@ use zeroize::Zeroizing;
 pub struct KeyLog(Arc<Mutex<File>>);
 
 impl KeyLog {
-    /// Appends to the file `path`. A new one can be read by its owner alone.
+    /// Appends to the file `path`. On Unix, only its owner may read a new file.
     ///
     /// # Errors
-    /// If the file cannot be opened, or is one that others than its owner may read.
+    /// If the file cannot be opened or, on Unix, users other than its owner may read it.
     pub fn append(path: &Path) -> Result<Self, KeyError> {
         let mut options = OpenOptions::new();
         options.create(true).append(true);

@@ -74,7 +74,7 @@ impl SecretKey {
         Zeroizing::new(STANDARD.encode(self.as_bytes()))
     }
 
-    /// Reads a key file. On Unix, one that others than its owner may read is refused.
+    /// Reads a key file. On Unix, a file that other users may read is refused.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let mut file = File::open(path).map_err(KeyError::Io)?;
         check_mode(&file)?;

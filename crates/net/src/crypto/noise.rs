@@ -145,7 +145,8 @@ impl Received {
 }
 
 impl Initiated {
-    /// Reads the second message and its payload. After a forged one, the true one can still be read.
+    /// Reads the second message and its payload. After a forged message, the genuine one can still
+    /// be read.
     pub(super) fn finish(
         &self,
         secret: &SecretKey,

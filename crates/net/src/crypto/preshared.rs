@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 /// `psk2`), so that traffic recorded now cannot be decrypted if X25519 is broken one day, for instance by a quantum
 /// computer.
 ///
-/// Written as WireGuard's `PresharedKey`, which `wg genpsk` makes: 44 characters of base64, in a file that others than
-/// its owner may not read. Erased from memory when dropped; never printed by `Debug`.
+/// Written as WireGuard's `PresharedKey`, which `wg genpsk` makes: 44 characters of base64, in a
+/// file that only its owner may read. Erased from memory when dropped; never printed by `Debug`.
 #[derive(Clone)]
 pub struct PresharedKey(SecretKey);
 
@@ -41,7 +41,7 @@ impl PresharedKey {
         self.0.to_base64()
     }
 
-    /// Reads a key file. On Unix, one that others than its owner may read is refused.
+    /// Reads a key file. On Unix, a file that other users may read is refused.
     ///
     /// # Errors
     /// If it cannot be read, is open to others, or holds no key.

@@ -1,7 +1,8 @@
 //! Overwrites what the derivation of keys leaves on the stack.
 //!
-//! Otherwise it could get to the heap: a large value that moves there takes along its padding, which holds what was on
-//! the stack before. Nothing erases that when the memory is freed.
+//! Otherwise secrets could get from the stack to the heap: a large value that moves there takes
+//! along its padding, which holds what was on the stack before. Nothing erases that when the memory
+//! is freed.
 
 /// Bytes of the stack that are overwritten: more than the derivation of keys uses.
 const REACH: usize = 32 << 10;

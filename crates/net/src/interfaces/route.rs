@@ -1,12 +1,12 @@
 use std::io;
 use std::net::IpAddr;
 
-/// Where the system's routing tables lead.
+/// A route from the system's routing tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Number of the interface that packets leave through.
     pub interface: u32,
-    /// The router they are handed to; `None` if the destination is on the link itself.
+    /// The router that gets the packets; `None` if the destination is on the link itself.
     pub gateway: Option<IpAddr>,
 }
 
@@ -55,7 +55,7 @@ mod message {
     /// Asks for the matching table entry itself, not for the route computed from it (`linux/rtnetlink.h`).
     const RTM_F_FIB_MATCH: u32 = 0x2000;
 
-    /// RTM_GETROUTE.
+    /// The message RTM_GETROUTE, which asks for a route.
     pub(super) fn request(to: IpAddr, from: Option<IpAddr>, via: Option<u32>) -> Vec<u8> {
         let bits = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
         let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -90,7 +90,7 @@ mod message {
         body.extend(value);
     }
 
-    /// RTM_NEWROUTE, or the error in its place.
+    /// Reads the answer: RTM_NEWROUTE, or an error in its place.
     pub(super) fn answer(message: &[u8]) -> io::Result<Option<Route>> {
         let short =
             || io::Error::new(io::ErrorKind::UnexpectedEof, "the system's answer is too short");
@@ -175,7 +175,7 @@ mod tests {
     fn an_interface_leads_to_its_own_network_and_loopback_to_nowhere() {
         let list = super::super::list().unwrap();
         let loopback = list.iter().find(|interface| interface.loopback).unwrap();
-        // Documentation's network (RFC 5737): no loopback interface leads there.
+        // This is a network for documentation (RFC 5737), to which no loopback interface leads.
         let elsewhere = "192.0.2.1".parse().unwrap();
         assert_eq!(route(elsewhere, None, Some(loopback.index)).unwrap(), None);
         assert!(route(elsewhere, None, Some(u32::MAX)).is_err());

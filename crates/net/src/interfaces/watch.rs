@@ -8,8 +8,8 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// Reports when the machine's interfaces or addresses may have changed.
 ///
-/// On Linux it waits for notifications of the kernel (rtnetlink); elsewhere, or where these are not permitted, it
-/// reports once a second.
+/// On Linux, a watch waits for notifications of the kernel (rtnetlink). Elsewhere, or where these
+/// are not permitted, it reports once a second.
 #[derive(Debug)]
 pub struct Watch {
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -8,8 +8,8 @@ use anabranch_core::crypto::PublicKey;
 use anabranch_types::Time;
 use anabranch_types::lines::Lines;
 
-/// Most peers whose lines are counted. To make room, those whose minute of counting is over are forgotten or, if
-/// there are none, any one.
+/// Most peers whose lines are counted. To make room, peers whose minute of counting is over are
+/// forgotten or, if there are none, an arbitrary peer.
 const MOST_PEERS: usize = 1024;
 
 /// The lines of all peers of an endpoint.

@@ -9,9 +9,10 @@ pub enum ConnectPaths {
     /// [adds](crate::Connection::add_path), [moves](crate::Connection::move_path) or
     /// [removes](crate::Connection::remove_path) paths.
     Fixed(Vec<PathSpec>),
-    /// The requested paths that exist. While none does, or none is answered, connecting goes on with those that come
-    /// up: put a timeout around it. Once connected, paths are added, moved and removed as interfaces come, change
-    /// their address and go, for as long as the connection lives.
+    /// The requested paths that exist. Connecting continues, with the paths that come up, until the
+    /// peer answers on one: put a timeout around it. Once connected, paths are added, moved and
+    /// removed as interfaces come, change their address and go, for as long as the connection
+    /// lives.
     Managed {
         /// Where the peer is, unless a request says otherwise.
         remote: SocketAddr,

@@ -281,8 +281,8 @@ impl Manager {
                 let _ = connection.move_path(path, managed.spec());
             }
             Some(_) => {}
-            // Refused while the peer still remembers too many, or has no connection id for another yet: the next tick
-            // tries again.
+            // This fails while the peer still remembers too many paths, or has no connection id for
+            // another yet. The next tick tries again.
             None => {
                 managed.path = connection.add_path(managed.spec()).ok();
                 if let Some(path) = managed.path {
@@ -306,7 +306,7 @@ fn control(connection: &Connection, path: PathId, requests: &[PathRequest], key:
     }
 }
 
-/// Name of a path: as was asked for, or that of its interface.
+/// Name of a path: the requested one, or else that of its interface.
 fn naming(requests: &[PathRequest], key: &Key, from: &LocalEndpoint) -> Naming {
     let (request, interface, nth) = key;
     let own = requests.get(*request).and_then(|request| request.name.clone());
@@ -324,8 +324,8 @@ impl ManagedPath {
     }
 }
 
-/// Binds a socket for a local endpoint: to its interface where the system knows that and permits it, so that
-/// packets leave there whatever the routing table prefers.
+/// Binds a socket for a local endpoint. It is bound to the interface if the system supports and
+/// permits that, so that packets leave there even if the routing table prefers another interface.
 fn bind(
     from: &LocalEndpoint,
     mut with: impl FnMut(SocketSpec) -> io::Result<SocketAddr>,
@@ -340,7 +340,8 @@ fn bind(
     with(local.into())
 }
 
-/// Whether the system will not bind to interfaces at all, so that the address has to do.
+/// Whether the system refuses to bind any socket to an interface. Then binding to the address has
+/// to suffice.
 fn is_refusal(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }

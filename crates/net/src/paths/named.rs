@@ -9,7 +9,8 @@ use anabranch_types::PathId;
 
 use super::request::PathUsage;
 
-/// Most names of a connection. Beyond, the oldest with a closed path, else the oldest, is forgotten with its counters.
+/// Most names of a connection. Beyond that, one name is forgotten with its counters: the oldest
+/// whose path is closed, or else the oldest of all.
 const MOST_NAMES: usize = 32;
 
 /// State of a path, including its usage.
@@ -81,7 +82,7 @@ pub(crate) struct Naming {
     /// Successive paths with the same key have the same name.
     pub(crate) key: String,
     pub(crate) name: String,
-    /// Tells it from another path of the same name.
+    /// Distinguishes the path from another one of the same name.
     pub(crate) detail: String,
     pub(crate) usage: PathUsage,
 }
@@ -97,10 +98,10 @@ struct Named {
     usage: PathUsage,
     path: PathId,
     local: Option<SocketAddr>,
-    /// Counters of its paths before this one, and packets that the peer sent on them.
+    /// Counters of the earlier paths of this name, and packets that the peer sent on them.
     before: PathCounters,
     peer_sent_before: u64,
-    /// Latest figures of this one; none until they are first looked at.
+    /// Latest figures of the present path; none until they are first read.
     last: Option<PathStats>,
 }
 

@@ -53,7 +53,7 @@ pub enum PathUsage {
 }
 
 impl PathRequest {
-    /// Every interface, always.
+    /// A path on every interface that leads to the peer, always used.
     pub const ANY: PathRequest = PathRequest::from(LocalRequest::Any);
 
     /// A path that begins at `local`, is always used, and has the usual destination and congestion control.
@@ -123,7 +123,7 @@ impl FromStr for PathRequest {
     type Err = ParsePathError;
 
     /// # Errors
-    /// Names the part that is not accepted, and what would be.
+    /// The error names the part that is not accepted, and what would be accepted instead.
     fn from_str(text: &str) -> Result<Self, ParsePathError> {
         let wrong = |given: &str, allowed: &str| ParsePathError {
             given: given.to_owned(),

@@ -26,7 +26,7 @@ pub(crate) struct ConnectionShared {
     pub(crate) endpoint: Arc<Shared>,
     pub(crate) handle: Handle,
     state: Mutex<ConnectionState>,
-    /// Packets for the connection's task, and its bell.
+    /// Packets for the connection's task, and the signal that wakes it.
     pub(crate) mailbox: Mailbox,
     pub(crate) wait: Wait,
     pub(crate) stream_waits: StreamWaitCounts,
@@ -123,7 +123,7 @@ impl ConnectionShared {
         done
     }
 
-    /// Closes the connection; whoever uses it from now on gets the reason as an error.
+    /// Closes the connection. From now on, every use of it gives the reason as an error.
     pub(crate) fn close(self: &Arc<Self>, now: Time, code: u64, reason: &str) {
         let mut state = self.lock();
         state.close(now, code, reason);
@@ -224,11 +224,11 @@ pub(crate) struct ConnectionState {
     /// The core's connection, from the answer of the handshake until there is nothing left to send.
     pub(crate) connection: Option<Connection>,
     pub(crate) phase: Phase,
-    /// The application holds it.
+    /// The application holds the connection.
     pub(crate) referenced: bool,
-    /// The core has forgotten it.
+    /// The core has forgotten the connection.
     pub(crate) gone: bool,
-    /// No task serves it any more.
+    /// No task serves the connection any more.
     stopped: bool,
     /// Whether it was logged that the peer is silent.
     pub(super) silent: bool,
@@ -244,7 +244,7 @@ pub(crate) struct ConnectionState {
     pub(crate) path_changes: u64,
     /// Names of the connection's paths.
     pub(crate) names: PathNames,
-    /// Logs its events.
+    /// The log of the connection's events.
     pub(crate) voice: Option<Voice>,
     /// Room for one datagram of any length, once one has been read.
     datagram: Vec<u8>,

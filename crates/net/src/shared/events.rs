@@ -61,7 +61,7 @@ impl ConnectionShared {
         self.wait.phase.notify_waiters();
     }
 
-    /// If this side asked for the connection, asks the peer whether it still has it.
+    /// If this side opened the connection, asks the peer whether the peer still has it.
     fn check(&self, state: &ConnectionState, now: Time) {
         let check = state.connection.as_ref().and_then(|held| Check::of(self.handle, held));
         if let Some(check) = check {

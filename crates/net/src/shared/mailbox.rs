@@ -111,7 +111,7 @@ impl Mailbox {
         true
     }
 
-    /// Takes no more messages; returns those that are left.
+    /// Stops accepting messages; returns those that the task has not taken.
     pub(crate) fn close(&self) -> Letters {
         let mut state = self.lock();
         state.closed = true;
@@ -149,7 +149,7 @@ enum Bytes {
 }
 
 impl Letters {
-    /// Passes each datagram on.
+    /// Passes each datagram to `take`.
     pub(crate) fn open(&mut self, mut take: impl FnMut(PathAddress, Ecn, &mut [u8])) {
         let Letters { list, copied } = self;
         for letter in list {

@@ -17,7 +17,8 @@ impl ConnectionShared {
     }
 }
 
-/// Name of a path that nobody has named: as its interface where this side opened it, or as the peer's address.
+/// Name of a path that nobody has named: that of its interface if this side opened it, else the
+/// peer's address.
 fn unnamed(role: Option<Role>, path: &PathStats, local: Option<SocketAddr>) -> Naming {
     let remote = path.address.remote.ip();
     let local = local.map(|local| local.ip()).filter(|ip| !ip.is_unspecified());

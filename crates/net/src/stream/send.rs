@@ -149,7 +149,7 @@ impl SendStream {
         let result = shared.lock().usable()?.finish(self.id);
         shared.mailbox.ring();
         match result {
-            // Finished before, and perhaps forgotten since.
+            // The stream was finished before, and the core may have forgotten it since.
             Ok(()) | Err(StreamError::Ended | StreamError::Unknown) => Ok(()),
             Err(error) => Err(WriteError::new(error, None)),
         }

@@ -96,7 +96,7 @@ async fn a_connection_is_accepted_with_limits_of_its_own() {
     let mut config = incoming.config();
     config.profile = Profile::named("uncoded").unwrap();
     config.transport.streams.max_streams = 1;
-    // Longer than the endpoint has room for.
+    // These packets are longer than the endpoint's buffers.
     config.transport.mtu_limit = Some(9000);
     let server = soon(incoming.accept_with(config)).await.unwrap();
     let client = soon(client).await.unwrap().unwrap();
@@ -172,8 +172,8 @@ async fn one_who_waits_no_more_cannot_be_accepted() {
     drop(server);
 }
 
-/// Forty programs of one machine ask an application that decides on nobody. They get the 16 places of one address and
-/// no more, and a peer from another address is still heard.
+/// Forty programs of one machine ask an application that accepts and refuses nobody. They get the
+/// 16 places of one address and no more, and a peer from another address is still heard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_that_nobody_decides_on_is_bounded() {
     let server = Endpoint::bind(open_to_all(), [local(1)]).unwrap();

@@ -81,7 +81,8 @@ async fn tasks_are_woken_for_what_they_wait_for_alone() {
     let (mut accept, mut event) = (pin!(server.accept_bi()), pin!(server.recv_datagram()));
     assert!(accept.as_mut().poll(cx).is_pending());
     client.send_datagram(b"news", TrafficClass::Interactive).await.unwrap();
-    // Arrived, and read by this task: the one that waits for streams was not woken.
+    // The datagram has arrived and this task reads it. The task that waits for streams was not
+    // woken.
     assert_eq!(soon(&mut event).await.unwrap(), b"news");
     soon(client.drained()).await.unwrap();
     assert_eq!(count.0.load(Ordering::Relaxed), 0);

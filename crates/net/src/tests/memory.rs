@@ -13,7 +13,7 @@ async fn fill(client: Connection) -> CloseReason {
     let mut full = Vec::new();
     let all = async {
         while let Ok((mut send, _)) = client.open_bi(TrafficClass::Bulk).await {
-            // A connection takes 6 MB or so before it must be told that one has no more room.
+            // A connection takes about 6 MB before the endpoint closes it for lack of room.
             let _ = timeout(Duration::from_millis(300), send.write_all(&vec![1; 2 << 20])).await;
             full.push(send);
         }

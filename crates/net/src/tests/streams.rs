@@ -92,7 +92,7 @@ async fn a_connection_is_over_as_soon_as_it_is_closed() {
     assert!(matches!(send.stopped().await, Err(ConnectionError::Closed(_))));
 }
 
-/// Endpoint and connections refer to each other: printing one must not follow the circle.
+/// An endpoint and its connections refer to each other, and printing one must not recurse for ever.
 #[tokio::test]
 async fn handles_can_be_printed() {
     let pair = Pair::new();
@@ -174,7 +174,7 @@ async fn a_managed_connection_ends_with_its_last_handle() {
     soon(client.wait_idle()).await;
 }
 
-/// More than the send buffer holds, in chunks and pieces of all lengths.
+/// Writes more than the send buffer holds, in chunks and pieces of all lengths.
 #[tokio::test]
 async fn chunks_are_written_from_where_they_are() {
     let pair = Pair::new();

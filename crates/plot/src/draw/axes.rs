@@ -1,4 +1,4 @@
-//! Axes, their marks and labels.
+//! Axes with their ticks and labels.
 
 use super::{Canvas, EDGE, INK, LABEL, SMALL};
 use crate::svg::{Anchor, Svg, n};
@@ -6,7 +6,7 @@ use crate::text;
 
 const GRID: &str = "#e4e4e4";
 
-/// About how many marks the vertical axis of a figure of this height has.
+/// Approximate number of ticks on the vertical axis of a figure of this height.
 pub(super) fn y_count(height: f64) -> usize {
     (height / 55.0) as usize
 }
@@ -21,7 +21,7 @@ pub(super) fn grid(svg: &mut Svg, canvas: &Canvas<'_>) {
     }
 }
 
-/// Draws the axes in front of the data; returns where what is below the figure ends.
+/// Draws the axes in front of the data. Returns where the labels below the horizontal axis end.
 pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     let (area, figure) = (canvas.area, canvas.figure);
     svg.line((area.left, area.top), (area.left, area.bottom), INK, 1.0, "");
@@ -53,7 +53,7 @@ pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     below + room
 }
 
-/// Draws as many numbered marks as have room; returns where they end.
+/// Draws as many numbered ticks as there is room for. Returns where the numbers end.
 fn numbers(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     let area = canvas.area;
     let room = area.right - area.left;
@@ -82,7 +82,8 @@ fn numbers(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     area.bottom + 8.0 + SMALL
 }
 
-/// Draws names under groups of bars, broken into lines or, if they still do not fit, upright; returns where they end.
+/// Draws names under groups of bars, broken into lines or, if they still do not fit, turned by 90
+/// degrees. Returns where the names end.
 fn categories(svg: &mut Svg, canvas: &Canvas<'_>, names: &[String]) -> f64 {
     const LINES: usize = 3;
     let area = canvas.area;
@@ -106,7 +107,7 @@ fn categories(svg: &mut Svg, canvas: &Canvas<'_>, names: &[String]) -> f64 {
     area.bottom + 8.0 + SMALL * (1.0 + 1.2 * (most - 1) as f64)
 }
 
-/// Draws names turned by 90 degrees; returns where they end.
+/// Draws names turned by 90 degrees. Returns where the names end.
 fn upright(svg: &mut Svg, canvas: &Canvas<'_>, names: &[String]) -> f64 {
     /// Longest name, pixels.
     const MOST: f64 = 400.0;

@@ -5,10 +5,10 @@ use crate::figure::{BarSeries, Bars};
 use crate::palette::Look;
 use crate::svg::Svg;
 
-/// Share of a group's width that its bars take.
+/// Share of a group's width that its bars fill.
 const FILLED: f64 = 0.76;
 
-/// Each series with its look; an outlined one has the look of the series before it.
+/// Each series with its look. An outlined series has the look of the series before it.
 pub(super) fn looks(bars: &Bars) -> impl Iterator<Item = (&BarSeries, Look)> {
     let mut filled = 0_usize;
     bars.series.iter().map(move |series| {

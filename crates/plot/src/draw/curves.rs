@@ -8,7 +8,7 @@ use crate::svg::Svg;
 /// Colour of reference values.
 pub(super) const REFERENCE: &str = "#666666";
 const REFERENCE_DASH: &str = "5 4";
-/// Lines with more points than this per pixel are thinned, without visible change.
+/// Lines with more points than this per pixel of width are thinned, without visible change.
 const POINTS_PER_PIXEL: usize = 4;
 
 /// A layer: the area between the top of the layer below and its own top.
@@ -17,7 +17,7 @@ pub(super) struct Stacked {
     pub(super) top: Vec<(f64, f64)>,
 }
 
-/// The layers on top of each other; values that are not finite count as 0.
+/// The layers, stacked. Values that are not finite count as 0.
 pub(super) fn stacked(figure: &Figure) -> Vec<Stacked> {
     let mut bottom: Vec<(f64, f64)> = Vec::new();
     let mut stack = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn stacked(figure: &Figure) -> Vec<Stacked> {
     stack
 }
 
-/// Draws the stack.
+/// Draws the stacked layers.
 pub(super) fn layers(svg: &mut Svg, canvas: &Canvas<'_>) {
     for (index, layer) in stacked(canvas.figure).iter().enumerate() {
         let top = pixels(canvas, &layer.top);
@@ -47,7 +47,7 @@ pub(super) fn layers(svg: &mut Svg, canvas: &Canvas<'_>) {
     }
 }
 
-/// Draws the values to compare with.
+/// Draws the reference values.
 pub(super) fn references(svg: &mut Svg, canvas: &Canvas<'_>) {
     for (_, value) in &canvas.figure.references {
         if let Some(y) = canvas.y.place(*value) {
@@ -85,7 +85,7 @@ pub(super) fn lines(svg: &mut Svg, canvas: &Canvas<'_>) {
     }
 }
 
-/// Draws the markers of lines that have them, and intervals where bands have one point only.
+/// Draws the markers of lines that have them, and the intervals of bands with only one point.
 pub(super) fn markers(svg: &mut Svg, canvas: &Canvas<'_>) {
     let (area, first) = (canvas.area, canvas.figure.layers.len());
     for (index, line) in canvas.figure.lines.iter().enumerate() {
@@ -113,7 +113,7 @@ fn svg_interval(svg: &mut Svg, canvas: &Canvas<'_>, x: f64, bound: (f64, f64), c
     }
 }
 
-/// The corners of a line in values.
+/// The corners of a line, in data coordinates.
 fn outlined(line: &Line, part: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if line.style != Style::Steps {
         return part.to_vec();
@@ -133,7 +133,7 @@ fn pixels(canvas: &Canvas<'_>, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.iter().filter_map(place).collect()
 }
 
-/// Keeps of each column of pixels the first, lowest, highest and last point.
+/// Keeps the first, lowest, highest and last point of each column of pixels.
 fn thin(canvas: &Canvas<'_>, points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let columns = (canvas.area.right - canvas.area.left).max(1.0) as usize;
     if points.len() <= columns * POINTS_PER_PIXEL {

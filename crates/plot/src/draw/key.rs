@@ -1,4 +1,4 @@
-//! The key: names beside the ends of what they name, or below narrow figures.
+//! The key: names beside the ends of their lines, or below narrow figures.
 
 use super::curves::{REFERENCE, stacked};
 use super::{Canvas, EDGE, SMALL, bars};
@@ -12,14 +12,15 @@ const STEP: f64 = 17.0;
 /// Length of the sample before a name, and the gap around it.
 const SAMPLE: f64 = 26.0;
 const GAP: f64 = 7.0;
-/// Most of a figure's width that the key takes.
+/// Largest share of a figure's width that the key takes.
 const SHARE: f64 = 0.34;
 
 /// One name, with the sample drawn before it.
 pub(super) struct Entry {
     name: String,
     sample: Sample,
-    /// The value beside which the name stands, if there is room; `None` for names in order from the top.
+    /// The value beside which the name stands, if there is room; `None` for names that are listed
+    /// from the top.
     beside: Option<f64>,
 }
 
@@ -30,7 +31,7 @@ enum Sample {
     Reference,
 }
 
-/// The names that the key shows; none if there is only one thing to see.
+/// The names that the key shows; none if there would be only one.
 pub(super) fn entries(figure: &Figure) -> Vec<Entry> {
     let mut entries = Vec::new();
     let tops = stacked(figure);
@@ -46,7 +47,7 @@ pub(super) fn entries(figure: &Figure) -> Vec<Entry> {
     for (index, line) in figure.lines.iter().enumerate() {
         let look = Look::of(figure.layers.len() + index);
         let last = line.points.iter().rev().find(|p| p.0.is_finite() && p.1.is_finite());
-        // Distributions all end at one.
+        // All distributions end at 1, so their ends give no position.
         let beside = last.map(|point| point.1).filter(|_| line.style != Style::Steps);
         entries.push(Entry {
             name: line.name.clone(),
@@ -64,7 +65,8 @@ pub(super) fn entries(figure: &Figure) -> Vec<Entry> {
     if entries.len() == 1 { Vec::new() } else { entries }
 }
 
-/// Width of the column that the key needs in a figure that wide; a margin if there is no key.
+/// Width of the column that the key needs in a figure of width `figure`; a margin if there is no
+/// key.
 pub(super) fn width(entries: &[Entry], figure: f64) -> f64 {
     let widest = entries.iter().map(|entry| text::width(&entry.name, SMALL)).fold(0.0, f64::max);
     let names = widest.min(figure * SHARE - SAMPLE - 2.0 * GAP);
@@ -76,7 +78,8 @@ pub(super) fn height(entries: &[Entry]) -> f64 {
     entries.len() as f64 * STEP
 }
 
-/// Draws the names from left to right in as many rows as they need, from `top` on; returns where they end.
+/// Draws the names from left to right in as many rows as they need, from `top` on. Returns where
+/// they end.
 pub(super) fn draw_below(svg: &mut Svg, entries: &[Entry], width: f64, top: f64) -> f64 {
     let (mut left, mut y) = (EDGE, top + STEP);
     for entry in entries {
@@ -113,7 +116,7 @@ fn sample(svg: &mut Svg, sample: &Sample, (left, y): (f64, f64)) {
     }
 }
 
-/// Draws the names, each as near to its line's end as the others allow.
+/// Draws the names, each as near to the end of its line as the others allow.
 pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>, entries: &[Entry], width: f64) {
     let area = canvas.area;
     let wish = |(index, entry): (usize, &Entry)| {
@@ -131,7 +134,8 @@ pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>, entries: &[Entry], width:
     }
 }
 
-/// Places at least a step apart within the ends, in the order of the wanted places and near to them.
+/// Places for the names between `top` and `bottom`: in the order of the wanted places, near to
+/// them, and at least a step apart.
 fn spread(wishes: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wishes.len()).collect();
     let wish = |index: &usize| wishes.get(*index).copied().unwrap_or(top);

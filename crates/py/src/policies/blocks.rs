@@ -208,7 +208,8 @@ impl SchedulerView {
         self.symbols_per_packet
     }
 
-    /// The oldest symbol that the receiver is not known to have; those of a block count as one.
+    /// The first symbol of the oldest block that is not known to be recovered, or the next new
+    /// symbol.
     #[getter]
     fn floor(&self) -> u64 {
         self.blocks.first().map_or(self.fresh.next, |block| block.first).0

@@ -50,8 +50,8 @@ pub fn least_buffer() -> Outcome {
     outcome
 }
 
-/// `fmtcp-lstar`: the least number of extra packets for a failure of at most 5 % (eq. 4), with the
-/// window that a TCP has at that loss.
+/// `fmtcp-lstar`: the least number of extra packets for a failure probability of at most 5 % (eq.
+/// 4), with the window that a TCP has at that loss.
 pub fn least_extra() -> Outcome {
     let mut outcome = Outcome::new();
     let mut points = Vec::new();
@@ -80,8 +80,8 @@ pub fn least_extra() -> Outcome {
 /// Packets drawn for each pair of paths.
 const DRAWS: usize = 100_000;
 
-/// `fmtcp-thm4`: drawn delivery times of a symbol first sent on the better and on the worse path,
-/// with RTO = RTT as the theorem supposes.
+/// `fmtcp-thm4`: random delivery times of a symbol first sent on the better and on the worse path,
+/// with RTO = RTT as the theorem assumes.
 pub fn delivery_ratio() -> Outcome {
     let mut outcome = Outcome::new();
     let mut random = Rng::substream(1, "fmtcp-thm4");
@@ -117,7 +117,7 @@ pub fn delivery_ratio() -> Outcome {
         "largest error of MPTCP's ratio against m",
         Estimate::exact(repeated_error),
         None,
-        // Standard errors of 100 000 draws are below 0.5 %.
+        // The standard errors of 100 000 draws are below 0.5 %.
         0.02,
     );
     sort(&mut ours);

@@ -9,15 +9,16 @@ use anabranch_sim::stats::Estimate;
 use crate::figure::Figure;
 use crate::outcome::Outcome;
 
-/// Round-trip times of the figure's two subflows, and the window of either, packets.
+/// Round-trip times of the figure's two subflows, and the window of each, packets.
 const FAST_RTT: Duration = Duration::from_millis(10);
 const SLOW_RTT: Duration = Duration::from_millis(20);
 const WINDOW: u32 = 5;
 /// Packets that the connection's send window admits.
 const SEND_WINDOW: u32 = 20;
 
-/// `late-fig1`: how much each subflow is given, and what waits for order at the end of the slow
-/// subflow's round trip, without a loss and with any single one in the fast subflow's first round.
+/// `late-fig1`: how many packets each subflow is given, and how many wait for earlier ones at the
+/// end of the slow subflow's round trip, both without a loss and with each single loss in the fast
+/// subflow's first round.
 pub fn plan() -> Outcome {
     let mut outcome = Outcome::new();
     let path =
@@ -50,9 +51,9 @@ fn exact(value: u32) -> Estimate {
     Estimate::exact(f64::from(value))
 }
 
-/// Packets that have arrived but wait for an earlier one when the slow subflow's round trip is over.
-/// The fast subflow sends a window each round trip, one packet more in every further round; after a
-/// loss the next round carries only the retransmission (LATE §III).
+/// Number of packets that have arrived but wait for an earlier one when the slow subflow's round
+/// trip is over. The fast subflow sends a window each round trip, and the window grows by one
+/// packet per round. After a loss the next round carries only the retransmission (LATE §III).
 fn waiting(fast: u32, slow: u32, lost: Option<u32>) -> u32 {
     let mut arrived: BTreeSet<u32> = (fast + 1..=fast + slow).collect();
     let mut next = 1;

@@ -9,16 +9,17 @@ use core::time::Duration;
 use crate::figure::Figure;
 use crate::outcome::Outcome;
 
-/// Sources of a block, as below the paper's eq. 6.
+/// Source packets of a block, as stated below the paper's eq. 6.
 const SOURCES: u16 = 90;
 
-/// `mplot-tab2`: α(ε) = (k_min/F) / (p/(1 − p)) exactly, for F = 90 and p = 0.5.
+/// `mplot-tab2`: the exact α(ε) = (k_min/F) / (p/(1 − p)) for F = 90 and p = 0.5.
 pub fn table_ii() -> Outcome {
     let mut outcome = Outcome::new();
     let mut figure = Figure::new("Table II: repairs over p/(1 − p)", "accepted failure ε", "α");
     let columns = provisioning::table_ii(SOURCES, 0.5);
     for column in columns {
-        // k_min is a whole number, so α moves in steps of 1/90; far in the tail the fit is coarse.
+        // k_min is a whole number, so α moves in steps of 1/90. Far in the tail the paper's fit is
+        // coarse.
         let tolerance = if column.epsilon < 0.05 { 0.1 } else { 0.03 };
         outcome.bounded(
             format!("alpha({})", column.epsilon),
@@ -43,13 +44,13 @@ pub fn table_ii() -> Outcome {
     outcome
 }
 
-/// `mplot-gpx`: the goodput share against redundancy x = k/F, its monotony and its knee.
+/// `mplot-gpx`: the share of goodput against redundancy x = k/F, which never rises and has a knee.
 pub fn goodput_shape() -> Outcome {
     let mut outcome = Outcome::new();
     let mut figure = Figure::new("GP(x): goodput over bandwidth", "redundancy x = k/F", "GP(x)/BW");
     for p in [0.1, 0.3, 0.5] {
         let odds = p / (1.0 - p);
-        // Three times beyond the knee shows the fall.
+        // The curve extends to three times the knee, so that the figure shows the fall.
         let most = (3.0 * odds * f64::from(SOURCES)).ceil() as u16;
         let curve = provisioning::goodput_curve(1.0, SOURCES, p, most);
         let rise = curve.windows(2).map(|pair| match pair {
@@ -61,7 +62,7 @@ pub fn goodput_shape() -> Outcome {
             format!("largest rise, p = {p}"),
             Estimate::exact(largest_rise),
             None,
-            // Differences of sums of some hundred terms are exact to this.
+            // Rounding error of a difference of sums of some hundred terms.
             1e-12,
         );
         let at = |x: f64| {
@@ -75,8 +76,8 @@ pub fn goodput_shape() -> Outcome {
             0.99,
             1.0 + 1e-9,
         );
-        // "Decreases sharply for values of x larger than p/(1-p)": from there to twice that it falls at least five times
-        // as much as before.
+        // "Decreases sharply for values of x larger than p/(1-p)": between p/(1-p) and twice that
+        // value, GP falls at least five times as much as before p/(1-p).
         let (before, after) = (start - at(odds), at(odds) - at(2.0 * odds));
         outcome.bounded(
             format!("share of the fall that comes before p/(1-p), p = {p}"),
@@ -101,7 +102,7 @@ pub fn goodput_shape() -> Outcome {
     outcome
 }
 
-/// Averaging time of aggregate loss: with it one path has the paper's deviation.
+/// Averaging time of aggregate loss, chosen so that one path has the paper's deviation.
 const WINDOW: Duration = Duration::from_millis(750);
 
 /// `mplot-fig3-sd`: the deviation of aggregate loss of one and of four paths.

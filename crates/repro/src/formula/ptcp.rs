@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 
 /// The figure's nominal rate, Mb/s.
 const NOMINAL: f64 = 5.0;
-/// Periods drawn for each seed: the mean share then has a standard error of 0.002.
+/// Periods drawn for each seed, so many that the mean share has a standard error of 0.002.
 const PERIODS: usize = 20_000;
 
 /// The shares of the nominal rate in successive periods of 1 s.
@@ -32,7 +32,7 @@ pub fn fluctuation() -> Outcome {
     let all = || seeds.iter().flatten().copied();
     let least = all().fold(f64::INFINITY, f64::min);
     let most = all().fold(f64::NEG_INFINITY, f64::max);
-    // Shares are computed from tenths, so they are exact except for the last bit.
+    // Shares are computed from tenths, so only their last bit may be wrong.
     let exact = 1e-9;
     outcome.bounded("least share of C", Estimate::exact(least), 0.2 - exact, 0.2 + exact);
     outcome.bounded("largest share of C", Estimate::exact(most), 1.0 - exact, 1.0 + exact);

@@ -1,12 +1,13 @@
-//! The rows of a table, sorted by what they are about.
+//! The rows of a table, grouped by metric, subject and point.
 
 use crate::tables::Row;
 
-/// Everything a table holds, by metric, subject and point, each in the order of the first row.
+/// The contents of a table by metric, subject and point. Metrics and subjects are in the order of
+/// their first rows.
 #[derive(Debug, Default)]
 pub struct Data {
     metrics: Vec<(String, Vec<Subject>)>,
-    /// Metric and subject of the last row; the next row nearly always has the same.
+    /// Indices of the last row's metric and subject, which the next row nearly always shares.
     last: (usize, usize),
 }
 
@@ -74,12 +75,12 @@ impl Data {
         subjects.get_mut(at_subject)
     }
 
-    /// Whether there is anything about `metric`.
+    /// Whether there are values of `metric`.
     pub fn has(&self, metric: &str) -> bool {
         self.metrics.iter().any(|(name, _)| name == metric)
     }
 
-    /// The metrics.
+    /// The names of the metrics.
     pub(super) fn metrics(&self) -> impl Iterator<Item = &str> {
         self.metrics.iter().map(|(name, _)| name.as_str())
     }
@@ -90,8 +91,8 @@ impl Data {
         found.into_iter().flat_map(|(_, subjects)| subjects).map(|s| s.name.as_str()).collect()
     }
 
-    /// [`subjects`](Self::subjects) without parts of others: flows of a group, paths of a flow, and `all` where it is
-    /// the same as the only other one.
+    /// [`subjects`](Self::subjects) without those that are part of another (flows of a group, paths
+    /// of a flow), and without `all` if there is only one other.
     pub(super) fn groups(&self, metric: &str) -> Vec<&str> {
         let subjects = self.subjects(metric);
         let whole = |subject: &str| {
@@ -105,12 +106,12 @@ impl Data {
         groups
     }
 
-    /// Every figure at each point, seeds one after the other.
+    /// All values at each point, one seed after the other.
     pub(super) fn values(&self, metric: &str, subject: &str) -> &[(usize, Vec<f64>)] {
         self.find(metric, subject).map_or(&[], |subject| &subject.values)
     }
 
-    /// Series that the first seed at `point` recorded, and that seed.
+    /// The first seed at `point`, and the series that it recorded.
     pub(super) fn line(
         &self,
         metric: &str,

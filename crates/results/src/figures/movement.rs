@@ -1,4 +1,4 @@
-//! Maps of moving stations and of what goes from one to another.
+//! Maps of moving stations and of the traffic between them.
 
 use anabranch_plot::{Hop, Map, Panel, Station};
 
@@ -14,7 +14,7 @@ const HOW: &str = "Lines are hops over which data went, the thicker the more pac
                    packets were lost, with their number. Stations stand where they were in the middle of the time, \
                    with the way that they took.";
 
-/// A station's name, and its metres to the east and to the north, each with times.
+/// A station's name, and its positions to the east and to the north over time, m.
 type Places<'a> = (&'a str, &'a [(f64, f64)], &'a [(f64, f64)]);
 
 /// Arrivals and losses on one hop over time.
@@ -22,11 +22,12 @@ struct HopLines<'a> {
     /// Names of the hop's stations.
     from: &'a str,
     to: &'a str,
-    /// Packets that arrived, and lost ones, each with times.
+    /// Numbers of packets that arrived and of packets that were lost, over time.
     lines: [&'a [(f64, f64)]; 2],
 }
 
-/// A map for each point of the sweep at which positions of stations were recorded, with the name of its file.
+/// A map, with the name of its file, for each point of the sweep at which positions of stations
+/// were recorded.
 pub fn movement(data: &Data, sweep: &Sweep) -> Vec<(String, Map)> {
     sweep.points().into_iter().filter_map(|point| map(data, sweep, point)).collect()
 }
@@ -52,7 +53,8 @@ fn map(data: &Data, sweep: &Sweep, point: usize) -> Option<(String, Map)> {
     Some((over_time::file("map", "stations", sweep, point), map))
 }
 
-/// The times that panels show, each from a point to another. A single point is a span of its own.
+/// The spans of time that the panels show. If there is only one point in time, it is a span of
+/// length zero.
 fn spans(times: &[f64]) -> Vec<(f64, f64)> {
     let steps = times.len().saturating_sub(1);
     let count = steps.min(MOST_PANELS);
@@ -104,7 +106,7 @@ fn panel(stations: &[Places<'_>], hops: &[HopLines<'_>], (from, to): (f64, f64))
     Panel { title, stations: stations.iter().map(station).collect(), hops }
 }
 
-/// The value at a time, on the straight line between the points around it.
+/// The value at a time, interpolated linearly between the points around it.
 fn between(line: &[(f64, f64)], time: f64) -> f64 {
     let after = line.partition_point(|(at, _)| *at < time);
     match (after.checked_sub(1).and_then(|before| line.get(before)), line.get(after)) {

@@ -4,7 +4,7 @@ use anabranch_plot::{Figure, Line, Style};
 
 use super::{Data, MOVEMENT, Named, Sweep, label, title, unit};
 
-/// More lines than this cannot be told apart.
+/// Most lines in a figure; more cannot be distinguished.
 const MOST_LINES: usize = 12;
 
 /// Figures over time, one for each metric and point; the metrics of maps are left out.
@@ -37,7 +37,7 @@ pub fn series(data: &Data, sweep: &Sweep) -> Vec<Named> {
     figures
 }
 
-/// The rates of a flow's paths, stacked, for each flow with several.
+/// The stacked rates of the paths of each flow that has several.
 pub fn shares(data: &Data, sweep: &Sweep) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics().filter(|metric| metric.ends_with("_mbps")) {
@@ -110,7 +110,7 @@ fn title_at(metric: &str, sweep: &Sweep, point: usize) -> String {
     titled(title(metric), sweep, point)
 }
 
-/// A title of what is shown at a point.
+/// A figure's title, with the name of the point that it shows.
 pub(super) fn titled(title: String, sweep: &Sweep, point: usize) -> String {
     match sweep.name(point) {
         name if name.is_empty() => title,
@@ -127,7 +127,7 @@ pub(super) fn file(kind: &str, metric: &str, sweep: &Sweep, point: usize) -> Str
     }
 }
 
-/// A sentence that names the run shown.
+/// A sentence that names the seed of the run shown.
 pub(super) fn of(seed: u64) -> String {
     format!("The run with seed {seed}.")
 }

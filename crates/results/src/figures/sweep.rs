@@ -1,8 +1,8 @@
-//! The sweep of the results, and which of its keys is the horizontal axis.
+//! The sweep of the results, and which of its keys is along the horizontal axis.
 
 use crate::tables::Points;
 
-/// The points with the axis chosen.
+/// The points of a sweep, and the chosen axis.
 #[derive(Debug)]
 pub struct Sweep {
     keys: Vec<String>,
@@ -12,10 +12,10 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// With the key `x` along the axis, or the first that takes several values.
+    /// The sweep with the key `x` along the axis, or with the first key that takes several values.
     ///
     /// # Errors
-    /// When there is no such key, in one line.
+    /// When there is no such key. The error is one line.
     pub fn new(points: &Points, x: Option<&str>) -> Result<Self, String> {
         let keys = points.keys.clone();
         let table: Vec<(usize, Vec<String>)> =
@@ -34,7 +34,7 @@ impl Sweep {
         Ok(Sweep { keys, points: table, x })
     }
 
-    /// Whether there is only one point.
+    /// Whether there is no key along the axis, because no key takes several values.
     pub(super) fn is_empty(&self) -> bool {
         self.x.is_none()
     }
@@ -49,7 +49,7 @@ impl Sweep {
         self.points.iter().map(|(index, _)| *index).collect()
     }
 
-    /// The axis's label: the key, with the unit that all of its values have.
+    /// The label of the axis: the key, with the unit that all of its values have.
     pub(super) fn axis(&self) -> String {
         let Some((key, unit)) = self.x.and_then(|x| Some((self.keys.get(x)?, self.unit(x)))) else {
             return String::new();
@@ -61,7 +61,7 @@ impl Sweep {
         }
     }
 
-    /// Each point's place on the axis; none if its values are no numbers of one unit.
+    /// Each point's place on the axis; `None` if the values are not all numbers with the same unit.
     pub(super) fn numbers(&self) -> Option<Vec<(usize, f64)>> {
         let x = self.x?;
         self.unit(x)?;
@@ -70,12 +70,12 @@ impl Sweep {
         self.points.iter().map(number).collect()
     }
 
-    /// Name of a point: `loss = 5%, paths = 2`.
+    /// Name of a point, such as `loss = 5%, paths = 2`.
     pub(super) fn name(&self, point: usize) -> String {
         self.pairs(point, |_| true)
     }
 
-    /// Version of [`name`](Self::name) without the axis's key.
+    /// Version of [`name`](Self::name) without the key along the axis.
     pub(super) fn others(&self, point: usize) -> String {
         self.pairs(point, |index| Some(index) != self.x)
     }
@@ -86,7 +86,7 @@ impl Sweep {
         keys.map(|(_, key)| key.replace('_', " ")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The values of the varying keys at a point: `tcp:sack, 5%`.
+    /// The values of the varying keys at a point, such as `tcp:sack, 5%`.
     pub(super) fn values(&self, point: usize) -> String {
         let found = self.points.iter().find(|(index, _)| *index == point);
         let values = found.into_iter().flat_map(|(_, values)| values.iter().enumerate());
@@ -107,7 +107,8 @@ impl Sweep {
         kept.map(|(_, (key, value))| format!("{key} = {value}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The unit that all values of a key have, which may be nothing; none if one is not a number.
+    /// The unit, possibly empty, that all values of a key have; `None` if units differ or a value
+    /// is not a number.
     fn unit(&self, key: usize) -> Option<&str> {
         let mut units = self.points.iter().map(|(_, values)| Some(split(values.get(key)?)?.1));
         let first = units.next()??;
@@ -115,7 +116,7 @@ impl Sweep {
     }
 }
 
-/// `5%` is 5 and `%`.
+/// Splits a value into number and unit: `5%` gives 5 and `%`.
 fn split(value: &str) -> Option<(f64, &str)> {
     let end = value
         .char_indices()

@@ -134,7 +134,7 @@ fn a_map_shows_spans_of_time() {
     // A hop to a station that does not exist.
     add("hop.0-9", "hop_packets", 5.0, 1.0);
     add("hop.x", "hop_packets", 5.0, 1.0);
-    // Another run, in which stations are elsewhere.
+    // A hop of another run, in which stations are elsewhere.
     let metric = "hop_packets";
     data.add(&Row { point: 0, seed: 4, subject: "hop.7-0", metric, at: 5.0, value: 1.0 });
     let sweep = Sweep::new(&points(&[], &[&[]]), None).unwrap();
@@ -151,7 +151,7 @@ fn a_map_shows_spans_of_time() {
         .collect();
     assert_eq!(hops[..3], [vec![(5.0, 0.0)], vec![(6.0, 0.0)], vec![(0.0, 1.0)]]);
     assert!(hops[3..].iter().all(Vec::is_empty));
-    // The station's place in the middle of the third span, and its way in that span.
+    // The station's place in the middle of the third span, and its positions in that span.
     let station = &map.panels[2].stations[1];
     assert_eq!((station.name.as_str(), station.at), ("7", (55.0, 50.0)));
     assert_eq!(station.way, [(40.0, 50.0), (50.0, 50.0), (60.0, 50.0), (70.0, 50.0)]);

@@ -131,7 +131,7 @@ fn runs_of_other_directories_are_taken_over_once() {
     source.keep(ID, &report()).unwrap();
     source.keep(other, &report_of(other)).unwrap();
     let runs = one.path().join(RUNS);
-    // Files that are damaged, of another run, or of no run at all are not copied.
+    // Files that are damaged, that hold another run or that hold no run are not copied.
     fs::copy(runs.join("point2-seed7.run"), runs.join("point0-seed7.run")).unwrap();
     fs::write(runs.join("point0-seed1.run"), "short").unwrap();
     fs::write(runs.join("pointless.run"), "").unwrap();

@@ -11,9 +11,9 @@ use parquet::schema::types::{Type, TypePtr};
 /// One column's values since the last row group.
 #[derive(Debug)]
 pub(super) enum Column {
-    /// Numbers.
+    /// Floating-point numbers.
     Double(Vec<f64>),
-    /// Whole numbers; `true` if they have no sign, as seeds.
+    /// Whole numbers; `true` if they are unsigned, such as seeds.
     Whole(Vec<i64>, bool),
     /// Text, shared between the rows that repeat it.
     Text(Vec<ByteArray>),
@@ -35,7 +35,7 @@ impl Column {
         Ok(Arc::new(field))
     }
 
-    /// Writes the values and forgets them.
+    /// Writes the values and clears the column.
     pub(super) fn flush(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, std::fs::File>,

@@ -1,4 +1,4 @@
-//! The columns of the sweep keys in every table.
+//! The columns of the sweep keys, which every table has.
 
 /// Names that sweep keys cannot have.
 const FIXED: [&str; 7] = ["point", "seed", "subject", "metric", "time_s", "index", "value"];
@@ -10,11 +10,11 @@ pub struct SweepColumns(Vec<SweepColumn>);
 /// The column of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepColumn {
-    /// The key.
+    /// The sweep key.
     pub key: String,
-    /// The column's name: letters, digits and underscores, unlike that of any other column.
+    /// The column's name: letters, digits and underscores; unique among the columns.
     pub name: String,
-    /// Whether the column holds numbers: every point's value is one, and finite.
+    /// Whether the column holds numbers, because the value at every point is a finite number.
     pub is_number: bool,
 }
 
@@ -30,7 +30,7 @@ impl SweepColumns {
         SweepColumns::new(keys.map(|(index, (key, _))| (key.as_str(), is_number(index))))
     }
 
-    /// The columns for these keys, each with whether it holds numbers.
+    /// The columns for these keys; each key comes with whether its column holds numbers.
     pub fn new<'a>(keys: impl Iterator<Item = (&'a str, bool)>) -> Self {
         let mut columns: Vec<SweepColumn> = Vec::new();
         for (key, is_number) in keys {

@@ -13,37 +13,38 @@ use serde::Deserialize;
 use crate::file::Checksum;
 use crate::{ResultsError, Summary};
 
-/// One figure of a table.
+/// One value of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row<'a> {
     /// Index of the sweep's point.
     pub point: usize,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Subject of the figure, such as `all` or `link.a`.
+    /// Subject of the value, such as `all` or `link.a`.
     pub subject: &'a str,
     /// Name of the metric, such as `goodput_mbps`.
     pub metric: &'a str,
-    /// Time in seconds for series, index for samples, 0 for scalars.
+    /// Time in seconds for series, index for samples, and 0 for scalars.
     pub at: f64,
-    /// The figure.
+    /// The value.
     pub value: f64,
 }
 
-/// The points of a sweep: their keys, and each point's values as text by its index.
+/// The points of a sweep: the keys, and the values of each point as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Points {
     /// The sweep's keys in the scenario's order.
     pub keys: Vec<String>,
-    /// A value for each key, by the point's index; only points that rows were read of.
+    /// A value for each key, by the point's index. Only points of which rows were read are
+    /// included.
     pub values: BTreeMap<usize, Vec<String>>,
 }
 
-/// Reads the table of this `name` in `directory`, giving `visit` its rows in their order.
+/// Reads the table `name` in `directory` and passes its rows to `visit` in their order.
 ///
 /// # Errors
-/// When the file cannot be read, or is not the one that `summary.json` was written with: changed tables are refused,
-/// since the Parquet reader trusts what they say about themselves.
+/// When the file cannot be read, or is not the one for which `summary.json` was written. Changed
+/// tables are refused, since the Parquet reader trusts their metadata.
 pub fn read(
     directory: &Path,
     name: &str,
@@ -58,7 +59,7 @@ pub fn read(
     rows(file, visit).map_err(|error| damaged(error.to_string()))
 }
 
-/// The checksum that the summary states for a table; empty if it states none.
+/// The checksum that the summary has for a table; empty if it has none.
 fn checksum(directory: &Path, name: &str) -> Result<String, ResultsError> {
     #[derive(Deserialize)]
     struct Stated {

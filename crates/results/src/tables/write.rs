@@ -19,11 +19,12 @@ use super::{SAMPLES, SCALARS, SERIES, SweepColumns};
 use crate::file::{Checksum, Whole};
 use crate::{Provenance, ResultsError, VERSION};
 
-/// Rows of a row group: bounds what is in memory, and what a reader must decode for one figure.
+/// Rows of a row group. It bounds the rows in memory, and those that a reader must decode for one
+/// value.
 const GROUP_ROWS: usize = 1 << 18;
 
-/// The three tables while they are written. If dropped before [`finish`](Self::finish), they leave the earlier files in
-/// place.
+/// The three tables while they are being written. If they are dropped before
+/// [`finish`](Self::finish), the earlier files stay in place.
 #[derive(Debug)]
 pub struct Tables {
     keys: SweepColumns,
@@ -33,10 +34,11 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Begins the tables in `directory` for runs at `points`: each point's sweep keys with values.
+    /// Begins the tables in `directory` for runs at `points`, each given by its sweep keys with
+    /// their values.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When the tables cannot be written.
     pub fn begin(
         directory: &Path,
         provenance: &Provenance,
@@ -55,7 +57,7 @@ impl Tables {
         })
     }
 
-    /// Adds a run at the point of that index.
+    /// Adds a run at the point with index `point`.
     ///
     /// # Errors
     /// When the rows cannot be written.
@@ -86,13 +88,13 @@ impl Tables {
         Ok(())
     }
 
-    /// Completes the tables and gives them their names. Returns the files' checksums by name, for the
-    /// [`Summary`](crate::Summary).
+    /// Completes the tables and renames them to their final names. Returns the files' checksums by
+    /// name, for the [`Summary`](crate::Summary).
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When the tables cannot be written.
     pub fn finish(self) -> Result<BTreeMap<String, String>, ResultsError> {
-        // Complete all three before the first replaces its predecessor.
+        // All three are completed before the first one replaces its predecessor.
         let tables = [(SCALARS, self.scalars), (SERIES, self.series), (SAMPLES, self.samples)];
         let files = tables.map(|(name, table)| (name, table.close()));
         let mut checksums = BTreeMap::new();
@@ -158,7 +160,8 @@ enum Extra {
 struct Table {
     whole: Whole,
     writer: SerializedFileWriter<File>,
-    /// In the schema's order: point, keys, seed, subject, metric, the extra column if any, value.
+    /// The columns in the schema's order: point, keys, seed, subject, metric, the extra column if
+    /// any, value.
     columns: Vec<Column>,
     rows: usize,
 }
@@ -188,7 +191,8 @@ impl Table {
             let fields = columns.iter().map(|(name, column)| column.field(name));
             let fields = fields.collect::<Result<Vec<_>, ParquetError>>()?;
             let schema = Type::group_type_builder("figures").with_fields(fields).build()?;
-            // Set here what would otherwise follow the defaults of the writer, which may differ between its versions.
+            // These properties are set here because the writer's defaults may differ between its
+            // versions.
             let properties = WriterProperties::builder()
                 .set_writer_version(WriterVersion::PARQUET_1_0)
                 .set_compression(Compression::SNAPPY)

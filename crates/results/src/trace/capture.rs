@@ -15,8 +15,10 @@ use crate::{ResultsError, VERSION};
 
 /// A pcapng file of a run, with one interface for each link.
 ///
-/// A packet is recorded once for every link that it left: when it arrived at the link's far end, with its congestion
-/// mark, or when it was dropped, with a comment that names the cause. `not frame.comment` shows what arrived.
+/// A packet is recorded once for every link that it left. If it arrived at the link's far end, the
+/// record has the time of arrival and the congestion mark. If it was dropped, the record has that
+/// time and a comment that names the cause. The Wireshark filter `not frame.comment` shows the
+/// packets that arrived.
 #[derive(Debug)]
 pub struct Capture {
     whole: Whole,
@@ -26,11 +28,11 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins the file at `path` for links of these names, in the order of their numbers; `comment` says
-    /// which run it is.
+    /// Begins the file at `path` for links of these names, in the order of their numbers; `comment`
+    /// identifies the run.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn begin<'a>(
         path: &Path,
         comment: &str,
@@ -71,10 +73,10 @@ impl Capture {
         self.failed = written.err();
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes the file and renames it to its final name.
     ///
     /// # Errors
-    /// When part of it could not be written.
+    /// When part of the file could not be written.
     pub fn finish(self) -> Result<(), ResultsError> {
         let written = match self.failed {
             Some(error) => Err(error),

@@ -6,15 +6,16 @@ use anabranch_types::Time;
 
 /// Window scale (RFC 7323) that a SYN announces: windows up to 64 MiB in steps of 1 KiB.
 const WINDOW_SCALE: u8 = 10;
-/// Lowest port number; both ends of a stream have the same. Well-known protocols do not use these numbers, so no
-/// dissector mistakes the packets for theirs.
+/// Lowest port number; both ends of a stream have the same number. Well-known protocols do not use
+/// these numbers, so no dissector takes the packets for another protocol.
 const PORT: u16 = 58_000;
 
-/// Writes what a packet looks like on the wire into `bytes`, as far as it is known, and returns its
-/// length there.
+/// Writes the known bytes of a packet, as they would be on the wire, into `bytes`. Returns the
+/// length of the whole packet on the wire.
 ///
-/// Ports of the simulator become addresses `10.x.y.z`, their number plus one; ports that are joined have numbers that
-/// differ in the last bit. Stream bytes are counted in the simulator, not carried, so they are missing.
+/// A port of the simulator becomes the address `10.x.y.z` that encodes its number plus one. Ports
+/// that are joined have numbers that differ in the last bit. The simulator only counts stream bytes
+/// and does not carry them, so they are missing.
 pub(super) fn write(packet: &Packet, payload: &Payload, bytes: &mut Vec<u8>) -> u32 {
     bytes.clear();
     let protocol = if matches!(payload, Payload::Segment(_)) { 6 } else { 17 };
@@ -37,7 +38,8 @@ pub(super) fn write(packet: &Packet, payload: &Payload, bytes: &mut Vec<u8>) -> 
         }
     };
     complete_ip(length, bytes);
-    // Papers count headers differently; bytes that they count beyond these are not in the IP header's total length.
+    // Papers count headers differently. Bytes that they count beyond these headers are not in the
+    // IP header's total length.
     length.max(packet.size)
 }
 
@@ -49,13 +51,13 @@ pub(super) fn address(port: PortId) -> [u8; 4] {
 
 fn ip(packet: &Packet, protocol: u8, bytes: &mut Vec<u8>) {
     let ecn = packet.ecn.bits();
-    // Length and checksum follow; do not fragment, 64 hops.
+    // Length and checksum are filled in later; "do not fragment" is set, with 64 hops.
     bytes.extend([0x45, ecn, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0]);
     bytes.extend(address(PortId(packet.to.0 ^ 1)));
     bytes.extend(address(packet.to));
 }
 
-/// Length and checksum (RFC 791 §3.1) of the IP header at the beginning.
+/// Fills in length and checksum of the IP header at the beginning (RFC 791 §3.1).
 fn complete_ip(length: u32, bytes: &mut [u8]) {
     let Some(header) = bytes.get_mut(..20) else { return };
     let length = u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
@@ -79,7 +81,7 @@ fn tcp(segment: &Segment, port: u16, bytes: &mut Vec<u8>) {
     let options = options(segment);
     let words = 5 + options.len() as u16 / 4;
     let mut flags = words << 12;
-    // FIN, SYN, RST, ACK, ECE and CWR where RFC 9293 and RFC 3168 have them; PSH is not modelled.
+    // The bits are those of RFC 9293 and RFC 3168. PSH is not modelled.
     let bits = [
         (Flags::FIN, 1),
         (Flags::SYN, 1 << 1),
@@ -93,11 +95,11 @@ fn tcp(segment: &Segment, port: u16, bytes: &mut Vec<u8>) {
             flags |= bit;
         }
     }
-    // The model numbers payload bytes from 0 and gives the SYN none. On the wire the SYN takes one, so payload begins
-    // at 1.
+    // The model numbers payload bytes from 0 and gives the SYN no number. On the wire the SYN takes
+    // one, so payload begins at 1.
     let is_syn = segment.flags.has(Flags::SYN);
-    // Data carries no acknowledgement in the model, since nothing comes from the other side; on the wire every segment
-    // but the first has one.
+    // In the model data carries no acknowledgement, since the other side sends no data. On the wire
+    // every segment but the first has one.
     let says_nothing = !is_syn && !segment.flags.has(Flags::ACK);
     if says_nothing {
         flags |= 1 << 4;
@@ -120,12 +122,12 @@ fn tcp(segment: &Segment, port: u16, bytes: &mut Vec<u8>) {
     bytes.extend(ack.to_be_bytes());
     bytes.extend(flags.to_be_bytes());
     bytes.extend(window.to_be_bytes());
-    // No checksum, no urgent data.
+    // The checksum and the urgent pointer are zero.
     bytes.extend([0; 4]);
     bytes.extend(options);
 }
 
-/// The options, padded to whole words; at most 40 bytes.
+/// The options, padded to multiples of four bytes; at most 40 bytes.
 fn options(segment: &Segment) -> Vec<u8> {
     let mut options = Vec::new();
     if segment.flags.has(Flags::SYN) {

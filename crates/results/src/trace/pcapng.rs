@@ -13,7 +13,8 @@ const RESOLUTION: u16 = 9;
 /// Packets begin with an IP header (LINKTYPE_RAW).
 const RAW_IP: u16 = 101;
 
-/// A pcapng file under way: one section, its interfaces, then packets. Times are nanoseconds.
+/// A pcapng file that is being written: one section, its interfaces, then packets. Times are in
+/// nanoseconds.
 #[derive(Debug)]
 pub struct PcapNg<W: Write> {
     out: W,
@@ -24,10 +25,10 @@ impl<W: Write> PcapNg<W> {
     /// Begins the file; `application` names the writer, `comment` describes the capture.
     ///
     /// # Errors
-    /// When `out` cannot take it.
+    /// When `out` cannot be written.
     pub fn begin(out: W, application: &str, comment: &str) -> io::Result<Self> {
         let mut file = PcapNg { out, block: Vec::new() };
-        // Byte order, version 1.0, length of the section not known.
+        // Byte order, version 1.0, unknown length of the section.
         file.block.extend(0x1a2b_3c4d_u32.to_le_bytes());
         file.block.extend([1, 0, 0, 0]);
         file.block.extend([0xff; 8]);
@@ -40,7 +41,7 @@ impl<W: Write> PcapNg<W> {
     /// Adds the next interface; they are numbered from 0, and all come before the first packet.
     ///
     /// # Errors
-    /// When the output cannot take it.
+    /// When the output cannot be written.
     pub fn interface(&mut self, name: &str) -> io::Result<()> {
         self.block.extend(RAW_IP.to_le_bytes());
         // Reserved; no limit on the length of packets.
@@ -50,10 +51,10 @@ impl<W: Write> PcapNg<W> {
         self.end(INTERFACE)
     }
 
-    /// Adds a packet of `length` bytes on the wire, of which `captured` are there.
+    /// Adds a packet of `length` bytes on the wire, of which `captured` are recorded.
     ///
     /// # Errors
-    /// When the output cannot take it.
+    /// When the output cannot be written.
     #[expect(clippy::too_many_arguments, reason = "the fields of a packet block")]
     pub fn packet(
         &mut self,
@@ -79,7 +80,7 @@ impl<W: Write> PcapNg<W> {
     /// Completes the file and gives the output back.
     ///
     /// # Errors
-    /// When the output cannot take the rest.
+    /// When the output cannot be flushed.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -100,7 +101,7 @@ impl<W: Write> PcapNg<W> {
 
     /// Writes the block with its type and length around it.
     fn end(&mut self, kind: u32) -> io::Result<()> {
-        // End of options, allowed even without any.
+        // End of options, which is allowed even if there are none.
         self.block.extend([0; 4]);
         let length = (self.block.len() as u32 + 12).to_le_bytes();
         self.out.write_all(&kind.to_le_bytes())?;

@@ -1,5 +1,6 @@
-//! A connection's packets, its decisions and their reasons as qlog 0.3 (draft-ietf-quic-qlog-main-schema-03 and
-//! -quic-events-03, JSON text sequences of RFC 7464), the version that qvis reads.
+//! Writes a connection's packets, its decisions and their reasons as qlog 0.3, the version that
+//! qvis reads (draft-ietf-quic-qlog-main-schema-03 and -quic-events-03, JSON text sequences of RFC
+//! 7464).
 
 mod events;
 
@@ -17,23 +18,23 @@ use serde_json::{Value, json};
 use crate::file::Whole;
 use crate::{ResultsError, VERSION};
 
-/// Namespace of events that no other schema has.
+/// Namespace of the events that only this protocol has.
 const SCHEMA: &str = "urn:anabranch:qlog:events";
 /// Most paths whose state is remembered.
 const MOST_PATHS: usize = 64;
 
-/// The qlog files of one connection: one for each of its paths and one for what concerns no path, or one
-/// for all.
+/// The qlog files of one connection: one for each path and one for events that concern no path, or
+/// a single file for all.
 ///
-/// Packet numbers count on each path, so a viewer has to be given each path as a connection of its own: as a
-/// file, or in the one file by `group_id`. Events that QUIC has too carry its names; what only this protocol
-/// decides is in the namespace `anabranch`. Every event names its path as `path_id`.
+/// Packet numbers count on each path, so a viewer must see each path as a connection of its own: as
+/// a file or, in a single file, by its `group_id`. Events that QUIC also has carry QUIC's names;
+/// the others are in the namespace `anabranch`. Every event about a path names it as `path_id`.
 #[derive(Clone, Debug)]
 pub struct Qlog {
     files: Arc<Mutex<Files>>,
 }
 
-/// The observer that a connection is given; it writes to the files of the [`Qlog`] that made it.
+/// The observer of a connection. It writes to the files of the [`Qlog`] that made it.
 #[derive(Debug)]
 pub struct QlogTrace {
     files: Arc<Mutex<Files>>,
@@ -46,14 +47,15 @@ struct Files {
     title: String,
     /// "client" or "server".
     side: &'static str,
-    /// Paths have no files of their own.
+    /// Whether there is a single file for all paths.
     single: bool,
     /// By path id.
     paths: Vec<Option<Trace>>,
     connection: Option<Trace>,
     /// State of the paths, by path id.
     known: BTreeMap<u64, Known>,
-    /// Newly acknowledged packets, to be written with the packet that is reported as received next.
+    /// Newly acknowledged packets, which are written with the next packet that is reported as
+    /// received.
     acknowledged: Vec<Acknowledged>,
     failed: Option<ResultsError>,
 }
@@ -61,9 +63,9 @@ struct Files {
 /// The remembered state of a path.
 #[derive(Debug, Default)]
 struct Known {
-    /// The controller's phase as last written; it is written only when it changes.
+    /// The controller's phase as last written. It is written only when it changes.
     phase: Option<&'static str>,
-    /// Name of the group of the path's events, set with the first of them.
+    /// Name of the group of the path's events; set when the path is named or has its first event.
     group: Option<String>,
 }
 
@@ -74,8 +76,8 @@ struct Trace {
 }
 
 impl Qlog {
-    /// Files in `directory` whose names begin with `stem`; `title` says which connection of which run
-    /// it is. A path's file is begun with the first event about it.
+    /// Files in `directory` whose names begin with `stem`; `title` identifies the connection and
+    /// the run. A path's file is begun with the first event about the path.
     pub fn new(directory: &Path, stem: &str, title: &str) -> Self {
         let files = Files {
             directory: directory.to_owned(),
@@ -92,8 +94,8 @@ impl Qlog {
         Qlog { files: Arc::new(Mutex::new(files)) }
     }
 
-    /// One file in `directory`, `stem` and `.sqlog`, for a connection with all its paths as seen by
-    /// `side`, "client" or "server". It is begun with the first event.
+    /// A single file in `directory`, named `stem` with `.sqlog`, for a connection with all its
+    /// paths as seen by `side`, "client" or "server". The file is begun with the first event.
     pub fn single(directory: &Path, stem: &str, title: &str, side: &'static str) -> Self {
         let qlog = Qlog::new(directory, stem, title);
         if let Ok(mut files) = qlog.files.lock() {
@@ -103,7 +105,7 @@ impl Qlog {
         qlog
     }
 
-    /// Names a path in the files.
+    /// Writes the name of a path into the files.
     pub fn name_path(&self, now: Time, path: PathId, name: &str) {
         let Ok(mut files) = self.files.lock() else { return };
         let path = u64::from(path.0);
@@ -121,10 +123,10 @@ impl Qlog {
         Box::new(QlogTrace { files: Arc::clone(&self.files) })
     }
 
-    /// Completes the files and gives them their names.
+    /// Completes the files and renames them to their final names.
     ///
     /// # Errors
-    /// When something of them could not be written.
+    /// When part of the files could not be written.
     pub fn finish(self) -> Result<(), ResultsError> {
         let Ok(mut files) = self.files.lock() else { return Ok(()) };
         if let Some(error) = files.failed.take() {
@@ -143,7 +145,7 @@ impl Qlog {
 
 impl Observer for QlogTrace {
     fn observe(&mut self, now: Time, observation: &Observation) {
-        // A poisoned lock means that a run is failing already.
+        // A poisoned lock means that another thread has panicked, so the run fails anyway.
         if let Ok(mut files) = self.files.lock()
             && files.failed.is_none()
             && let Err(error) = files.take(now, observation)
@@ -156,7 +158,8 @@ impl Observer for QlogTrace {
 impl Files {
     fn take(&mut self, now: Time, observation: &Observation) -> Result<(), ResultsError> {
         if let Observation::Acknowledged { path, first, last } = *observation {
-            // No packet acknowledges more ranges; there are more only if the report of a received packet is missing.
+            // A packet acknowledges no more ranges than this. More can gather only if no received
+            // packet is reported.
             if self.acknowledged.len() < MOST_RANGES {
                 self.acknowledged.push(Acknowledged { path, first, last });
             }
@@ -183,7 +186,8 @@ impl Files {
         })
     }
 
-    /// Path identifiers only rise, so the lowest ones belong to closed paths and are forgotten first.
+    /// The remembered state of a path. Path identifiers only rise, so the lowest ones belong to
+    /// closed paths and are forgotten first.
     fn known(&mut self, path: u64) -> &mut Known {
         if self.known.len() >= MOST_PATHS && !self.known.contains_key(&path) {
             self.known.pop_first();
@@ -218,7 +222,7 @@ impl Files {
         record(&mut trace.out, &event).map_err(ResultsError::io(trace.whole.path(), "write"))
     }
 
-    /// The file of a path or of the connection; begins it if it does not exist yet.
+    /// The file of a path or of the connection, which is begun if it does not exist yet.
     fn of(&mut self, path: Option<u64>) -> Result<&mut Trace, ResultsError> {
         let path = path.filter(|_| !self.single);
         let name = match path {
@@ -280,7 +284,8 @@ impl Trace {
     }
 }
 
-/// Most ranges that a packet acknowledges: an ACK has 64, and a packet one ACK for each path.
+/// Most ranges that a packet acknowledges: it has one ACK for each path, each with at most 64
+/// ranges.
 const MOST_RANGES: usize = 16 * 64;
 
 /// Packets of a path acknowledged for the first time.

@@ -5,7 +5,7 @@ use core::fmt;
 use anabranch_policy::view::{SymbolId, SymbolSpace};
 use serde::{Deserialize, Serialize};
 
-/// A symbol by its ordinal: `7`, or `{"live": 7}` where live data has a symbol space of its own.
+/// A symbol by its ordinal: `7`, or `{"live": 7}` for a symbol in the separate space of live data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Symbol {

@@ -38,7 +38,7 @@ fn blocks_are_as_the_format_has_them() {
 
 #[test]
 fn a_failing_output_is_reported_when_the_file_ends() {
-    /// Accepts this many bytes.
+    /// A writer that accepts this many bytes and then fails.
     #[derive(Debug)]
     struct Full(usize);
     impl std::io::Write for Full {

@@ -1,4 +1,4 @@
-//! Requirements of qlog 0.3 and the viewer qvis on a file: its header, and the fields of each event.
+//! What qlog 0.3 and the viewer qvis require of a file: its header, and the fields of each event.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl Kind {
     }
 }
 
-/// Header fields that qvis needs to take the file.
+/// Header fields without which qvis does not accept a file.
 const HEADER: &[(&str, Kind)] = &[
     ("/qlog_version", Word),
     ("/qlog_format", Word),
@@ -65,10 +65,11 @@ const PACKET: &[(&str, Kind)] = &[
     ("/raw/length", Number),
     ("/frames", List),
 ];
-/// The fields of a packet that came on another path and acknowledges packets of this one.
+/// The fields of the event for a packet that came on another path and acknowledges packets of this
+/// one.
 const ELSEWHERE: &[(&str, Kind)] = &[PACKET[0], PACKET[3], ("/received_on", Number)];
 
-/// Optional fields of `recovery:metrics_updated`, of which it must have one.
+/// Optional fields of `recovery:metrics_updated`, of which at least one must be present.
 const METRICS: &[&str] = &["congestion_window", "pto_count", "smoothed_rtt"];
 
 fn need(value: &Value, fields: &[(&str, Kind)]) {
@@ -78,7 +79,7 @@ fn need(value: &Value, fields: &[(&str, Kind)]) {
     }
 }
 
-/// Panics if the texts of a file, its header first, are not what a viewer takes.
+/// Panics if a viewer would not accept the texts of a file, the first of which is the header.
 pub fn check(texts: &[Value]) {
     let (header, events) = texts.split_first().unwrap();
     need(header, HEADER);

@@ -1,20 +1,22 @@
 //! Buffers that grow with the transfer, as Linux tunes them.
 //!
 //! **Receiving** (dynamic right-sizing, Fisk and Feng 2001; Linux 6.18, `tcp_rcvbuf_grow` and
-//! `mptcp_rcv_space_adjust`): once in a round trip, the longest of the subflows', the receiver looks at what the
-//! application read in it. If that is more than in any round trip before, the buffer grows to twice as much, so that
-//! the window never stops a sender that doubles its rate; plus twice that amount times the relative growth of what
-//! was read; plus what has arrived above a gap. The receiver takes round-trip times from the timestamps that data
-//! echoes, smoothed with gain 1/8.
+//! `mptcp_rcv_space_adjust`): once per round trip of the slowest subflow, the receiver checks how
+//! much the application read in that time. If that is more than in any round trip before, the
+//! buffer grows to the sum of three terms: twice the amount read, so that the window never stops a
+//! sender that doubles its rate; twice this first term times the relative growth of the amount
+//! read; and the span up to the highest data that has arrived above a gap. The receiver takes
+//! round-trip times from the timestamps that data echoes, smoothed with gain 1/8.
 //!
-//! **Sending** (`tcp_sndbuf_expand`, `__mptcp_propagate_sndbuf`): the buffer is the sum of what the subflows give.
-//! Each gives room for two of its congestion windows, of ten segments at least; this grows on acknowledgements that
-//! leave the window unfilled. In Linux a segment of 1448 bytes counts as 4352, the memory of one in a buffer of its
-//! own; data that waits lies in large pieces and takes little more than its bytes. So each gives room for six windows
-//! of payload.
+//! **Sending** (`tcp_sndbuf_expand`, `__mptcp_propagate_sndbuf`): the buffer is the sum of the
+//! subflows' shares. In Linux the share of a subflow is the memory of two of its congestion
+//! windows, each of ten segments at least; it grows on acknowledgements that leave the window
+//! unfilled. Linux counts a segment of 1448 bytes as 4352, the memory of a segment in a buffer of
+//! its own, but waiting data lies in large pieces and takes little more than its bytes. So a share
+//! has room for six windows of payload.
 //!
-//! Neither buffer shrinks. Linux counts memory, about half of which is payload on the receiving side; here everything
-//! is payload.
+//! Neither buffer shrinks. On the receiving side Linux counts memory, about half of which is
+//! payload; here both buffers count payload only.
 
 use anabranch_policy::scheduler::linux::{LEAST_WINDOW, WINDOWS};
 use anabranch_policy::view::MAX_PATHS;
@@ -29,14 +31,14 @@ const INITIAL_SEGMENTS: u64 = LEAST_WINDOW;
 /// Tunes the receive buffer.
 #[derive(Clone, Debug)]
 pub(super) struct ReceiveTuner {
-    /// The buffer, bytes, and the most that it may become.
+    /// The present size of the buffer and its upper limit, bytes.
     pub(super) buffer: u64,
     most: u64,
     /// Bytes of a full segment.
     mss: u64,
-    /// Smoothed round-trip time of each subflow, and the last echo that it was taken from.
+    /// Smoothed round-trip time of each subflow, and the last timestamp echo that was sampled.
     rtts: [(Duration, Time); MAX_PATHS],
-    /// When the round trip under way began, and how much had been read by then.
+    /// When the current round trip began, and how many bytes had been read by then.
     since: Time,
     read: u64,
     /// Most bytes read in a round trip.
@@ -44,7 +46,8 @@ pub(super) struct ReceiveTuner {
 }
 
 impl ReceiveTuner {
-    /// A buffer that begins with `initial` bytes and becomes `most` at most, for segments of `mss` bytes.
+    /// A buffer that begins with `initial` bytes and grows up to `most`, for segments of `mss`
+    /// bytes.
     pub(super) fn new(initial: u64, most: u64, mss: u64) -> Self {
         let mss = mss.max(1);
         let space = initial.min(INITIAL_SEGMENTS * mss);
@@ -90,7 +93,7 @@ impl ReceiveTuner {
 pub(super) struct SendTuner {
     most: u64,
     mss: u64,
-    /// Room that each subflow gives, bytes.
+    /// Each subflow's share of the buffer, bytes.
     given: [u64; MAX_PATHS],
 }
 
@@ -106,7 +109,8 @@ impl SendTuner {
         sum.max(WINDOWS * INITIAL_SEGMENTS * self.mss).min(self.most)
     }
 
-    /// An acknowledgement on an open subflow has left `in_flight` bytes in flight, in a window of `cwnd` bytes.
+    /// An acknowledgement on an open subflow has left `in_flight` bytes in flight; the window has
+    /// `cwnd` bytes.
     pub(super) fn on_ack(&mut self, subflow: usize, cwnd: u64, in_flight: u64) {
         if let Some(given) = self.given.get_mut(subflow)
             && in_flight < cwnd
@@ -137,7 +141,8 @@ mod tests {
         tuner.on_read(ms(100), 50_000, 0);
         assert_eq!(tuner.buffer, 64_000, "no round trip is known");
         hear(&mut tuner, 140, 0, 40);
-        // Total read, what lies above a gap, and the buffer; each after a round trip. Ten segments come first.
+        // Time in ms, total bytes read, bytes above a gap, and the size of the buffer after the
+        // call.
         for (now, read, above_gap, buffer) in [
             (150, 9_000, 0, 64_000),       // less than ten segments: nothing
             (170, 60_000, 0, 64_000),      // within the round trip
@@ -173,7 +178,7 @@ mod tests {
     fn the_send_buffer_holds_six_windows_of_every_subflow() {
         let mut tuner = SendTuner::new(600_000, 1000);
         assert_eq!(tuner.buffer(), 60_000, "before any subflow is open");
-        // Subflow, window and flight; the buffer after it.
+        // Subflow, congestion window, bytes in flight, and the size of the buffer after the call.
         for (subflow, cwnd, in_flight, buffer) in [
             (0, 4_000, 1_000, 60_000),
             (1, 30_000, 30_000, 60_000),

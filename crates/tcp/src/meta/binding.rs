@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-/// One segment's worth of data: a chunk of the data stream, which keeps its boundaries for good.
+/// A chunk of the data stream, the payload of one segment. Its boundaries never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
-    /// Ordinal of the chunk: 0 for the first one cut.
+    /// Ordinal of the chunk; the first one cut has 0.
     pub(super) id: u64,
     /// First data sequence number.
     pub(super) data: u64,
@@ -24,20 +24,20 @@ impl Chunk {
 struct Run {
     offset: u64,
     len: u64,
-    /// `None` once its data has been taken back.
+    /// The data that the run carries; `None` once the data has been taken back.
     chunk: Option<Chunk>,
 }
 
-/// The bindings of one subflow, in the order of its stream. Lookups bisect.
+/// The bindings of one subflow, in the order of its stream. Lookups are binary searches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bindings {
     runs: VecDeque<Run>,
-    /// Runs whose data has been taken back.
+    /// Number of runs whose data has been taken back.
     unbound: usize,
 }
 
 impl Bindings {
-    /// The subflow's next bytes, from `offset` on, stand for `chunk`.
+    /// The subflow's next bytes, from `offset` on, carry `chunk`.
     pub(super) fn push(&mut self, offset: u64, chunk: Chunk) {
         self.runs.push_back(Run { offset, len: chunk.len, chunk: Some(chunk) });
     }
@@ -59,7 +59,7 @@ impl Bindings {
         (run.chunk.is_none() && run.offset == offset).then_some(run.len)
     }
 
-    /// Binds `chunk`, as long as the run, to the unbound run at `offset`.
+    /// Binds `chunk` to the unbound run at `offset`, which has the same length.
     pub(super) fn rebind(&mut self, offset: u64, chunk: Chunk) {
         if let Some(index) = self.find(offset)
             && let Some(run) = self.runs.get_mut(index)
@@ -74,7 +74,7 @@ impl Bindings {
         self.unbound > 0
     }
 
-    /// Everything below `offset` has arrived: forgets those runs and hands over what was bound.
+    /// Everything below `offset` has arrived: forgets those runs and hands over their chunks.
     pub(super) fn release(&mut self, offset: u64, mut released: impl FnMut(Chunk)) {
         while let Some(run) = self.runs.front().filter(|run| run.offset + run.len <= offset) {
             match run.chunk {
@@ -95,7 +95,7 @@ impl Bindings {
         self.runs.iter().all(|run| run.chunk.is_some_and(|chunk| chunk.data == run.offset))
     }
 
-    /// Takes back every chunk that begins at `offset` or beyond and hands it over.
+    /// Takes back and hands over every chunk whose run begins at `offset` or beyond.
     pub(super) fn unbind_from(&mut self, offset: u64, mut taken: impl FnMut(Chunk)) {
         let start = self.runs.partition_point(|run| run.offset < offset);
         for run in self.runs.range_mut(start..) {

@@ -8,19 +8,20 @@ use super::binding::Chunk;
 
 /// Tables longer than this are shown in part, so that a pull costs the same however much is outstanding.
 const MOST_SHOWN: usize = 256;
-/// How many of the oldest chunks of a table longer than [`MOST_SHOWN`] are shown, and how many due chunks a search
-/// looks at.
+/// How many of the oldest chunks are shown of a table longer than [`MOST_SHOWN`], and at how many
+/// due chunks a search looks.
 const OLDEST_SHOWN: usize = 64;
 
-/// State of a chunk beside its view.
+/// The state of a chunk that its view does not show.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     data: u64,
     len: u64,
-    /// Bit i: the stream of the subflow in slot i has the chunk and is not acknowledged that far.
+    /// Bit i: the stream of the subflow in slot i carries the chunk, and this part is not
+    /// acknowledged yet.
     bound: u16,
-    /// Bit i: of those, the subflow in slot i keeps only a copy. It timed out, and another is responsible for the
-    /// chunk.
+    /// Bit i, a subset of `bound`: the subflow in slot i keeps only a copy. It timed out, and
+    /// another subflow is responsible for the chunk.
     kept: u16,
     /// Bit i: the chunk waits in the queue of the subflow in slot i.
     queued: u16,
@@ -36,13 +37,14 @@ impl Entry {
 /// Outstanding chunks in the order of the data. Each is a block of one symbol.
 ///
 /// The views lie in one slice and are kept up to date as chunks move, so that showing them costs
-/// nothing. A chunk is found by its ordinal at once, a due one by its length in O(log n). What a subflow
-/// has to retransmit counts as queued there.
+/// nothing. Finding a chunk by its ordinal takes constant time, finding a due one by its length
+/// O(log n). A chunk that a subflow has to retransmit counts as queued there.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     views: Vec<BlockView>,
     entries: Vec<Entry>,
-    /// Entries before this index are released; they are cleared away when they are half of all.
+    /// Entries before this index are released. They are removed when they make up half of the
+    /// table.
     start: usize,
     /// Ordinal of the chunk at `start`.
     first: u64,
@@ -52,11 +54,12 @@ pub(super) struct Chunks {
     due_by_len: BTreeSet<(u64, u64)>,
     /// Chunks that are in flight and have not arrived.
     flying: BTreeSet<u64>,
-    /// By slot: ordinal below which there is no chunk that the subflow there could take a copy of.
+    /// By slot: ordinal below which the subflow there can take a copy of no chunk.
     copied: [u64; MAX_PATHS],
-    /// By slot: how many chunks wait in the stream or the queue of the subflow there.
+    /// By slot: number of chunks that wait in the stream or the queue of the subflow there.
     waiting: [u64; MAX_PATHS],
-    /// Views that are shown where they differ from `views`: of a long table, or with a subflow's own due chunks hidden.
+    /// The views to show where they differ from `views`: those of a long table, or those with a
+    /// subflow's own due chunks hidden.
     shown: Vec<BlockView>,
 }
 
@@ -71,7 +74,7 @@ impl Chunks {
         self.due.is_empty()
     }
 
-    /// The number of the chunk that is cut next.
+    /// The ordinal of the chunk that is cut next.
     pub(super) fn next(&self) -> SymbolId {
         SymbolId(self.first + (self.views.len() - self.start) as u64)
     }
@@ -91,8 +94,8 @@ impl Chunks {
         Chunk { id, data, len }
     }
 
-    /// The views of all chunks, oldest first; of a long table the oldest, the oldest due one, and the oldest of
-    /// which the subflow in slot `puller` could take a copy.
+    /// The views of all chunks, oldest first. Of a long table it shows the oldest chunks, the
+    /// oldest due one, and the oldest of which the subflow in slot `puller` could take a copy.
     pub(super) fn show(&mut self, puller: Option<u8>) -> &[BlockView] {
         let mut oldest_due = self.due.iter().take(OLDEST_SHOWN);
         let own = puller.is_some_and(|slot| oldest_due.any(|id| self.is_on(*id, slot)));
@@ -110,7 +113,7 @@ impl Chunks {
         &self.shown
     }
 
-    /// Shows what the subflow in `slot` has to retransmit by itself as not due.
+    /// Shows due chunks that the subflow in `slot` has to retransmit by itself as not due.
     fn hide_own(&mut self, slot: u8) {
         let mut shown = core::mem::take(&mut self.shown);
         for view in shown.iter_mut().filter(|view| view.due > 0) {
@@ -121,7 +124,7 @@ impl Chunks {
         self.shown = shown;
     }
 
-    /// Selects what is shown of a long table.
+    /// Selects the views to show of a long table.
     fn select(&mut self, puller: Option<u8>) {
         let offered = |id: &&u64| puller.is_none_or(|slot| !self.is_on(**id, slot));
         let due = self.due.iter().take(OLDEST_SHOWN).find(offered).copied();
@@ -148,7 +151,8 @@ impl Chunks {
         let found = self.flying.range(from..).copied().find(|id| !self.is_on(*id, slot));
         let SymbolId(next) = self.next();
         if let Some(copied) = self.copied.get_mut(at) {
-            // Chunks that were passed over are on this subflow: the next search begins behind them.
+            // This subflow has the chunks that were passed over, so the next search begins after
+            // them.
             *copied = found.unwrap_or(next);
         }
         found
@@ -176,7 +180,7 @@ impl Chunks {
         entry.is_some_and(|entry| (entry.bound | entry.queued) & bit(slot) != 0)
     }
 
-    /// Whether a subflow has reported that the chunk arrived, or the chunk is released.
+    /// Whether a subflow has reported the chunk's arrival or the chunk has been released.
     pub(super) fn has_arrived(&self, id: u64) -> bool {
         let view = self.index(id).and_then(|index| self.views.get(index));
         view.is_none_or(|view| view.received > 0)
@@ -197,7 +201,8 @@ impl Chunks {
         self.change(id, slot, |entry, _| entry.bound |= bit(slot));
     }
 
-    /// A segment with the chunk left on the subflow in `slot`. False if one was in flight there already.
+    /// A segment with the chunk left on the subflow in `slot`. Returns false if one was in flight
+    /// there already.
     pub(super) fn on_sent(&mut self, id: u64, slot: u8, now: Time) -> bool {
         let mut fresh = true;
         self.change(id, slot, |_, view| {
@@ -227,7 +232,8 @@ impl Chunks {
         });
     }
 
-    /// The stream of the subflow in `slot` has been acknowledged beyond the chunk, or has given the chunk up.
+    /// The stream of the subflow in `slot` has been acknowledged beyond the chunk, or the chunk was
+    /// taken back from it.
     pub(super) fn on_unbound(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |entry, view| {
             entry.bound &= !bit(slot);
@@ -236,12 +242,13 @@ impl Chunks {
         });
     }
 
-    /// The subflow in `slot` timed out with the chunk, and keeps only a copy from now on.
+    /// The subflow in `slot` timed out with the chunk and keeps only a copy from now on.
     pub(super) fn leave_copy(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |entry, _| entry.kept |= entry.bound & bit(slot));
     }
 
-    /// Chunks that wait in the stream or the queue of the subflow in `slot`: not sent, or lost there.
+    /// Number of chunks that wait in the stream or the queue of the subflow in `slot`: not sent
+    /// yet, or lost there.
     pub(super) fn waiting_on(&self, slot: u8) -> u64 {
         self.waiting.get(usize::from(slot)).copied().unwrap_or(0)
     }
@@ -251,7 +258,8 @@ impl Chunks {
         self.due.iter().take(OLDEST_SHOWN).any(|id| !self.is_on(*id, slot))
     }
 
-    /// Applies a change to where the chunk is on the subflow in `slot`, then updates its view and the counts.
+    /// Applies `change` to the chunk's state on the subflow in `slot`, then updates its view and
+    /// the counts.
     fn change(&mut self, id: u64, slot: u8, change: impl FnOnce(&mut Entry, &mut BlockView)) {
         let Some((entry, view)) = self.at(id) else { return };
         change(entry, view);
@@ -276,7 +284,7 @@ impl Chunks {
     }
 
     /// Makes the chunk due, unless it has arrived or a subflow in `others` is responsible for it.
-    /// True if it is due now and was not before.
+    /// Returns true if it is newly due.
     pub(super) fn make_due(&mut self, id: u64, others: u16) -> bool {
         let Some((entry, view)) = self.at(id) else { return false };
         if view.received > 0 || view.due > 0 || entry.holders() & others != 0 {
@@ -289,7 +297,7 @@ impl Chunks {
         self.due.insert(id)
     }
 
-    /// Takes the chunk of this ordinal if it is due, and marks it as not due.
+    /// Returns the chunk of this ordinal if it is due, and marks it as not due.
     pub(super) fn take_due(&mut self, id: u64) -> Option<Chunk> {
         let chunk = self.get(id)?;
         let (_, view) = self.at(id)?;
@@ -303,7 +311,7 @@ impl Chunks {
         Some(chunk)
     }
 
-    /// The chunk under this ordinal if it is in flight and the subflow in `slot` does not have it.
+    /// The chunk of this ordinal, if it is in flight and the subflow in `slot` does not have it.
     pub(super) fn take_copy(&self, id: u64, slot: u8) -> Option<Chunk> {
         let view = self.views.get(self.index(id)?)?;
         (view.in_flight > 0 && !self.is_on(id, slot)).then(|| self.get(id))?
@@ -322,8 +330,8 @@ impl Chunks {
 
     /// The oldest due chunk of exactly `len` bytes that the subflow in `slot` does not have.
     pub(super) fn due_of(&self, len: u64, slot: u8) -> Option<u64> {
-        // Only chunks that this subflow has itself are skipped. If the oldest ones are all its own, it is offered
-        // none.
+        // Only the first `OLDEST_SHOWN` are looked at. If this subflow has all of those, it is
+        // offered none.
         let due = self.due_by_len.range((len, 0)..=(len, u64::MAX)).map(|(_, id)| *id);
         due.take(OLDEST_SHOWN).find(|id| !self.is_on(*id, slot))
     }
@@ -359,8 +367,9 @@ impl Chunks {
 
     /// Makes the oldest chunk due if no subflow has it, or if one has reported that it arrived.
     ///
-    /// The receiver acknowledges data with the segment that brings it. So the oldest chunk cannot have
-    /// arrived, whatever a subflow reports: its offset had stood for other data, which did arrive.
+    /// The receiver acknowledges data at once with the segment that brings it. So the oldest chunk
+    /// cannot have arrived, even if a subflow reports so: its offset had carried other data, and
+    /// that data arrived.
     pub(super) fn rescue_oldest(&mut self) -> bool {
         let Some((entry, view)) = self.at(self.first) else { return false };
         let abandoned = entry.bound | entry.queued == 0;
@@ -369,12 +378,12 @@ impl Chunks {
         }
         view.received = 0;
         let made = self.make_due(self.first, 0);
-        // If it is in flight, it can be copied again.
+        // If the chunk is in flight, it can be copied again.
         self.change(self.first, 0, |_, _| {});
         made
     }
 
-    /// Another subflow takes `slot`: clears what the table holds about the one before.
+    /// Another subflow takes `slot`: clears the state of the subflow before.
     pub(super) fn clear_slot(&mut self, slot: u8) {
         for id in self.first..self.first + (self.views.len() - self.start) as u64 {
             self.change(id, slot, |entry, view| {
@@ -389,14 +398,14 @@ impl Chunks {
     }
 }
 
-/// Sets the count of a slot; returns the one before.
+/// Sets the count of a slot; returns the previous count.
 fn set(counts: &mut [u16; MAX_PATHS], slot: u8, count: u16) -> u16 {
     let place = counts.get_mut(usize::from(slot));
     place.map_or(count, |place| core::mem::replace(place, count))
 }
 
-/// Brings the totals of a chunk in line with where it is: in flight before queued, and both only until it
-/// has arrived.
+/// Sets the totals of a chunk from its state in each slot. A chunk counts as in flight or else as
+/// queued, and as neither once it has arrived.
 fn settle(view: &mut BlockView) {
     let any = |counts: &[u16; MAX_PATHS]| counts.iter().any(|count| *count > 0);
     let missing = view.received == 0;

@@ -1,12 +1,14 @@
 //! The states of a connection from the first SYN to the last FIN, and how it closes.
 //!
-//! **Opening.** [`MetaSender::join`] makes a subflow; its SYN leaves when [`Join`](super::Join) and the receiving
-//! side's limit let it. **Closing.** When no more will be written and all data has been acknowledged, every subflow
-//! gets a FIN after its stream (pTCP §4.4, RFC 8684 §3.3.3); places in the stream whose data was taken back are filled
-//! with meaningless bytes. The end of the data takes one data sequence number of its own. Segments with the last bytes
-//! and every FIN carry it, so that the receiver learns it from any subflow. A subflow that has not been established is
-//! dropped, unless no other one is left to signal the end, and one that cannot be reached is given up after
-//! [`CLOSING_TIMEOUTS`](crate::sender::CLOSING_TIMEOUTS) timeouts in a row.
+//! **Opening.** [`MetaSender::join`] adds a subflow; its SYN leaves when [`Join`](super::Join) and
+//! the receiving side's limit permit it. **Closing.** When no more will be written and all data has
+//! been acknowledged, every subflow sends a FIN after its stream (pTCP §4.4, RFC 8684 §3.3.3).
+//! Places in the stream whose data was taken back are filled with meaningless bytes. The end of the
+//! data takes one data sequence number of its own. It is signalled by segments with the last bytes
+//! and by every FIN, so that the receiver learns it from any subflow. A subflow that has not been
+//! established is dropped, unless no other one is left to signal the end. A subflow that cannot be
+//! reached is given up after [`CLOSING_TIMEOUTS`](crate::sender::CLOSING_TIMEOUTS) timeouts in a
+//! row.
 
 use anabranch_types::Time;
 
@@ -15,22 +17,23 @@ use super::sender::MetaSender;
 use super::subflow::{Membership, Subflow};
 use crate::segment::{Flags, Segment};
 
-/// Where a connection stands (pTCP §4.4, figure 4).
+/// The state of a connection (pTCP §4.4, figure 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No subflow has been opened, or none is left of a connection that closes and has delivered everything.
+    /// No subflow has been opened, or the connection has delivered everything and closed all its
+    /// subflows.
     Closed,
-    /// No subflow is established; one opens, or all have been given up and another may join.
+    /// No subflow is established: some open, or all have been given up and another may join.
     Opening,
     /// This many subflows are established; data may flow.
     Established(usize),
-    /// Nothing more will be written, and some subflow has not closed.
+    /// Nothing more will be written, and some subflow has not closed yet.
     Closing,
 }
 
 impl MetaSender {
-    /// Where the connection stands. It ends in [`State::Closing`] and [`State::Closed`] only with
-    /// [`MetaConfig::close`](super::MetaConfig::close).
+    /// The state of the connection. A connection ends in [`State::Closing`] and [`State::Closed`]
+    /// only with [`MetaConfig::close`](super::MetaConfig::close).
     pub fn state(&self) -> State {
         let present = self.subflows.iter().any(|own| own.membership != Membership::Gone);
         if self.closes() {
@@ -67,7 +70,8 @@ impl MetaSender {
         if !self.closes() || !self.is_drained() {
             return;
         }
-        // True if no subflow has told the peer of the end, and none is left that is open and heard.
+        // True if no subflow has signalled the end to the peer, and none is left that is open and
+        // answers.
         let alone = self.peer != Peer::Unknown
             && self.statistics.closed_subflows == 0
             && !self
@@ -76,7 +80,7 @@ impl MetaSender {
                 .any(|own| own.is_open() && own.sender.consecutive_timeouts() == 0);
         for own in &mut self.subflows {
             match own.membership {
-                // Bound data leaves first, so that a FIN stands alone.
+                // Bound data leaves first, so that the FIN travels in a segment of its own.
                 Membership::Joined if own.sender.sent() < own.sender.written() => {}
                 Membership::Joined if alone || own.sender.is_open() => own.sender.close(),
                 // A subflow that is not established is dropped (RFC 9293 §3.10.4, SYN-SENT).
@@ -108,7 +112,7 @@ impl MetaSender {
         Segment { flags, data: self.shared.written, ..segment }
     }
 
-    /// Adds the option, which maps nothing, to a segment that carries none of the data.
+    /// Adds the multipath header without a mapping to a segment that carries no data.
     pub(super) fn mark_header(&self, segment: Segment) -> Segment {
         if self.is_plain() {
             return segment;
@@ -123,8 +127,8 @@ impl MetaSender {
         Segment { flags: segment.flags.with(Flags::MULTIPATH), subflows, ..segment }
     }
 
-    /// Keeps to the limit `most` that the first answer, on the subflow `first`, has named, if any. Subflows beyond it
-    /// that opened together with the first wait from now on.
+    /// Applies the limit `most`, if any, that the first answer, on the subflow `first`, has named.
+    /// Subflows beyond the limit that opened together with the first wait from now on.
     pub(super) fn limit_subflows(&mut self, first: usize, most: Option<u8>) {
         self.most_subflows = most;
         let others = self

@@ -1,20 +1,22 @@
-//! Fallback where options are missing, of a connection or a single subflow (RFC 8684 §3.7, §3.2).
+//! Fallback of a connection or a single subflow when multipath options are missing (RFC 8684 §3.7,
+//! §3.2).
 //!
-//! If the peer does not know the multipath option, or a middlebox removes it, the answer to the first SYN comes
-//! without it. The connection then is plain TCP over that one subflow: its stream is the data, its acknowledgements
-//! are the data acknowledgements, no other subflow joins, and nothing is moved or taken back. If the first answer has
-//! the option and a later subflow's answer does not, only that subflow is given up.
+//! If the peer does not know the multipath option, or a middlebox removes it, the answer to the
+//! first SYN comes without the option. The connection then is plain TCP over that one subflow: its
+//! stream is the data, its acknowledgements are the data acknowledgements, no other subflow joins,
+//! and nothing is moved or taken back. If the first answer has the option and a later subflow's
+//! answer does not, only the later subflow is given up.
 //!
-//! A path may also lose the options later, when its route changes. As long as all data so far has been given to this
-//! subflow, and none has been acknowledged with the option, the connection still becomes plain TCP. After that the
-//! subflow is reset, and the others send again what it carried.
+//! A path may also lose the options later, when its route changes. If all data so far was given to
+//! this subflow and none has been acknowledged with the option, the connection still becomes plain
+//! TCP. Otherwise the subflow is reset, and the others send its data again.
 
 use anabranch_types::Time;
 
 use super::sender::MetaSender;
 use crate::segment::{Flags, Segment};
 
-/// Whether the peer and the path to it support the option.
+/// Whether the peer, and the path to the peer, support the option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Peer {
     /// No SYN has been answered.
@@ -27,7 +29,8 @@ pub(super) enum Peer {
 }
 
 impl MetaSender {
-    /// Looks for the option in the answer to a SYN. False if the subflow has been given up because it is missing.
+    /// Looks for the option in the answer to a SYN. Returns false if the option is missing and the
+    /// subflow has been given up.
     pub(super) fn check_answer(&mut self, now: Time, index: usize, segment: &Segment) -> bool {
         let opening = |subflow: &super::subflow::Subflow| {
             subflow.is_joined() && !subflow.sender.is_open() && segment.flags.has(Flags::SYN)
@@ -51,12 +54,12 @@ impl MetaSender {
         true
     }
 
-    /// Looks for the option in an acknowledgement of data. False if either end has closed the subflow because it is
-    /// missing.
+    /// Looks for the option in an acknowledgement of data. Returns false if the option is missing
+    /// and either end has closed the subflow.
     pub(super) fn check_options(&mut self, now: Time, index: usize, segment: &Segment) -> bool {
         let Some(own) = self.subflows.get(index).filter(|own| own.is_open()) else { return true };
         let acknowledged = own.sender.acknowledged();
-        // A straggler of an earlier subflow acknowledges less.
+        // A late reset of an earlier subflow acknowledges less.
         if segment.flags.has(Flags::RESET) && segment.ack >= acknowledged {
             self.remove(now, index);
             return false;
@@ -74,7 +77,8 @@ impl MetaSender {
         false
     }
 
-    /// Whether the stream of this subflow is all data sent so far, and no data acknowledgement has come.
+    /// Whether this subflow's stream, with its queue, holds all data given out so far, and no data
+    /// has been acknowledged.
     fn is_all_on(&self, index: usize) -> bool {
         let mut subflows = self.subflows.iter().enumerate();
         self.shared.una == 0
@@ -85,7 +89,7 @@ impl MetaSender {
             })
     }
 
-    /// From now on the connection is plain TCP over one subflow. No other has carried data.
+    /// From now on the connection is plain TCP over one subflow. No other subflow has carried data.
     fn fall_back(&mut self, now: Time, index: usize) {
         self.peer = Peer::Plain;
         (0..self.subflows.len())
@@ -98,7 +102,8 @@ impl MetaSender {
         self.peer == Peer::Plain
     }
 
-    /// The data acknowledgement that an acknowledgement on `subflow` carries.
+    /// The data acknowledgement in a segment on `subflow`; on a plain connection, its ordinary
+    /// acknowledgement.
     pub(super) fn data_ack(&self, subflow: usize, segment: &Segment) -> Option<u64> {
         let plain = self.is_plain() && self.has_joined(subflow);
         let known = segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::SYN);

@@ -27,9 +27,10 @@ impl MetaSender {
         Some(index)
     }
 
-    /// Adds a subflow in the place of one that is gone, over the same path: its stream begins beyond the
-    /// old one's, so that stragglers are ignored. False if there is no such subflow, it is not gone, the connection is
-    /// plain TCP, or it closes and all its data has been acknowledged.
+    /// Adds a subflow in the place of one that is gone, over the same path. The new stream begins
+    /// beyond the old one, so that late segments of the old one are ignored. Returns false if there
+    /// is no such subflow, if it is not gone, if the connection is plain TCP, or if the connection
+    /// closes and all its data has been acknowledged.
     pub fn rejoin(&mut self, index: usize, controller: Box<dyn CongestionController>) -> bool {
         let config = self.config.unbounded_subflow();
         let takes = self.takes_subflows();
@@ -40,7 +41,7 @@ impl MetaSender {
         let past = *old.sender.statistics();
         let backup = old.backup;
         let path = PathId(index as u32);
-        // Where nothing was sent there are no stragglers, and a plain connection begins at 0.
+        // If nothing was sent, there are no late segments. A plain connection must begin at 0.
         let offset = if old.sender.written() == 0 { 0 } else { old.sender.written() + 1 };
         *old = Subflow::new(&config, controller, path, offset);
         old.backup = backup;
@@ -54,20 +55,22 @@ impl MetaSender {
         true
     }
 
-    /// A subflow leaves: what it had goes to the others, and what arrives on it is ignored. A plain TCP connection
-    /// has no others, so that its subflow stays and waits for its interface.
+    /// Removes a subflow: its data goes to the others, and segments that arrive on it are ignored.
+    /// A plain TCP connection has no other subflow, so its only one stays and waits for the
+    /// interface to return.
     pub fn leave(&mut self, now: Time, index: usize) {
         if !self.is_plain() {
             self.remove(now, index);
         }
     }
 
-    /// Whether subflows may still join: also while the connection closes, as long as they are needed for its data.
+    /// Whether subflows may still join. They may while the connection closes, until all its data
+    /// has been acknowledged.
     fn takes_subflows(&self) -> bool {
         !self.is_plain() && (!self.closes() || !self.is_drained())
     }
 
-    /// Takes a subflow out of the connection, for whatever reason.
+    /// Removes a subflow from the connection, whatever the reason.
     pub(super) fn remove(&mut self, now: Time, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if subflow.membership == Membership::Gone {
@@ -93,7 +96,7 @@ impl MetaSender {
         self.changed();
     }
 
-    /// Grows the send buffer with the number of subflows, if its size is for each of them.
+    /// Grows the send buffer with the number of subflows, if it is sized per subflow.
     fn widen(&mut self) {
         if self.config.buffers_per_subflow {
             let joined = self.subflows.iter().filter(|own| own.is_joined()).count();
@@ -102,8 +105,8 @@ impl MetaSender {
         }
     }
 
-    /// Lets waiting subflows open: as many as the receiving side agrees to, but under [`Join::AfterFirst`] only one
-    /// until it is established.
+    /// Lets waiting subflows open, as many as the receiving side agrees to. Under
+    /// [`Join::AfterFirst`] only one opens until it is established.
     pub(super) fn admit(&mut self) {
         let established = self.subflows.iter().any(Subflow::is_open);
         let all =

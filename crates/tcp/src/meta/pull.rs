@@ -1,4 +1,5 @@
-//! Pulling: a subflow with window asks for data, and the scheduler says what goes where.
+//! Pulling: a subflow with room in its window asks for data, and the scheduler decides what is sent
+//! where.
 
 use anabranch_policy::scheduler::{Pick, Pull, Work};
 use anabranch_policy::view::{BlockId, Demand, SchedulerView};
@@ -8,7 +9,7 @@ use super::binding::Chunk;
 use super::sender::MetaSender;
 use crate::segment::{Flags, Segment};
 
-/// Most times in a row that a subflow asks for data while nothing may leave yet.
+/// Most times in a row that a subflow asks for data without a segment leaving.
 const MOST_PULLS: usize = 64;
 
 impl MetaSender {
@@ -43,7 +44,8 @@ impl MetaSender {
             .find_map(|index| self.poll_subflow(now, index).map(|segment| (index, segment)))
     }
 
-    /// Segment that a subflow has to send by itself: a retransmission, or data assigned to it.
+    /// The next segment that a subflow has to send without asking the scheduler: a retransmission,
+    /// or data assigned to it.
     fn poll_subflow(&mut self, now: Time, index: usize) -> Option<Segment> {
         let subflow = self.subflows.get_mut(index).filter(|subflow| subflow.is_joined())?;
         let slot = index as u8;
@@ -68,9 +70,10 @@ impl MetaSender {
         Some(self.map(now, index, segment))
     }
 
-    /// Whether a subflow's next retransmission must wait: its data was taken back, and none can take its place. It
-    /// does not wait if the subflow has other data to send again, which must not wait behind it, if there is data of
-    /// another length only, or if the subflow closes: it then carries meaningless bytes.
+    /// Whether a subflow's next retransmission must wait, because its data was taken back and there
+    /// is no other data for its place. It is sent nevertheless, with meaningless bytes if need be,
+    /// if the subflow has other chunks that wait behind it, if there is data but of another length,
+    /// or if the connection closes.
     fn freezes(&mut self, now: Time, index: usize) -> bool {
         let slot = index as u8;
         let closing = self.closes() && self.is_drained();
@@ -89,7 +92,8 @@ impl MetaSender {
         true
     }
 
-    /// Writes the data sequence number into a segment. A segment whose data was taken back gets other data.
+    /// Writes the data sequence number into a segment. A segment whose data was taken back is given
+    /// other data.
     fn map(&mut self, now: Time, index: usize, segment: Segment) -> Segment {
         if segment.flags.has(Flags::SYN) {
             return self.mark_syn(segment);
@@ -111,10 +115,11 @@ impl MetaSender {
         }
         let bound =
             self.subflows.get(index).and_then(|subflow| subflow.bindings.lookup(segment.seq));
-        // Without data to put there, the subflow's stream goes on with meaningless bytes.
+        // If there is no data for this place, the subflow's stream goes on with meaningless bytes.
         let Some((chunk, data)) = bound else { return self.mark_header(segment) };
         if !self.chunks.on_sent(chunk.id, slot, now) {
-            // Sent again without having been declared lost, as the first simulations do: it counts as lost now.
+            // The chunk is sent again without having been declared lost, as in Fall and Floyd's
+            // recovery: it counts as lost now.
             self.resolve(now, index, 0, 1);
         }
         if self.is_plain() {
@@ -125,7 +130,7 @@ impl MetaSender {
         Segment { data, flags: segment.flags.with(Flags::MAPPED).with(ends), ..segment }
     }
 
-    /// Data to fill a run of exactly `len` bytes of a subflow's stream: what is due, else new data.
+    /// Data to fill a run of exactly `len` bytes of a subflow's stream: a due chunk, else new data.
     fn take_for(&mut self, slot: u8, len: u64) -> Option<Chunk> {
         if let Some(chunk) = self.chunks.due_of(len, slot).and_then(|id| self.chunks.take_due(id)) {
             self.statistics.rebound_bytes += len;
@@ -141,8 +146,8 @@ impl MetaSender {
         chunk
     }
 
-    /// Asks the scheduler for a subflow that has window (pTCP's `send`; with nothing assigned, `freeze`). True if
-    /// anything may have been assigned.
+    /// Asks the scheduler for data for a subflow with room in its window (pTCP's `send`; if nothing
+    /// is assigned, `freeze`). Returns true if anything may have been assigned.
     fn pull(&mut self, now: Time, index: usize) -> bool {
         let acted = self.note_limits(now);
         self.refresh_views(now);
@@ -181,7 +186,8 @@ impl MetaSender {
         assigned || acted
     }
 
-    /// Puts what was picked into the queue of its subflow, as far as it exists. False if nothing of it does.
+    /// Puts the picked chunks that exist into the queue of their subflow. Returns false if there
+    /// are none.
     pub(super) fn assign(&mut self, pick: &Pick) -> bool {
         if pick.work == Work::Ahead {
             return !self.is_plain() && self.cut_ahead(pick.count);
@@ -206,7 +212,8 @@ impl MetaSender {
         assigned
     }
 
-    /// Cuts new chunks that are due from then on, as far as there is data. True if there was any.
+    /// Cuts up to `count` new chunks, as far as there is data, and makes them due. Returns true if
+    /// there was any data.
     fn cut_ahead(&mut self, count: u16) -> bool {
         let mut any = false;
         for _ in 0..count {
@@ -223,7 +230,8 @@ impl MetaSender {
         any
     }
 
-    /// The stream of plain TCP is the data: whatever a scheduler names, the oldest chunk leaves next, and no copies.
+    /// The stream of plain TCP is the data, so the oldest chunk leaves next, whichever one a
+    /// scheduler names, and there are no copies.
     fn in_order(&self, work: Work) -> Option<Work> {
         matches!(work, Work::Fresh | Work::Block(_))
             .then(|| self.chunks.oldest_due().map_or(Work::Fresh, |id| Work::Block(BlockId(id))))
@@ -237,7 +245,7 @@ impl MetaSender {
                 let len = self.shared.next_len();
                 return (len > 0).then(|| self.cut(len));
             }
-            // A subflow is not given again what it has to retransmit by itself.
+            // A subflow is not given a chunk that it has to retransmit by itself.
             Work::Block(id) if self.chunks.is_on(id.0, slot) => return None,
             Work::Block(id) => self.chunks.take_due(id.0)?,
             Work::Copy(id) => self.chunks.take_copy(id.0, slot)?,

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::binding::Chunk;
 
-/// Chunks in the order in which they were assigned, each with the time at which it may leave at the earliest.
+/// Chunks in the order in which they were assigned, each with the earliest time at which it may
+/// leave.
 ///
-/// Taking the first chunk that may leave, or the last one, costs constant time plus the logarithm of how many must
-/// wait. A chunk that has waited is put into its place among those that may leave.
+/// Taking the first chunk that may leave, or the last one, takes time logarithmic in the number of
+/// chunks that must wait. A chunk that has waited is put into its place among those that may leave.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     /// Chunks that may leave, by number.
     ready: VecDeque<(u64, Chunk)>,
-    /// Chunks that must wait, by their times, and their times by number.
+    /// Chunks that must wait, by time and number, and their times by number.
     later: BTreeMap<(Time, u64), Chunk>,
     times: BTreeMap<u64, Time>,
     /// Number of the next chunk.
@@ -22,17 +23,17 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Chunks in it.
+    /// Number of chunks in the queue.
     pub(super) fn len(&self) -> usize {
         self.ready.len() + self.later.len()
     }
 
-    /// Bytes in it.
+    /// Bytes in the queue.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Puts a chunk at the end, to leave at `not_before` at the earliest.
+    /// Appends a chunk that may leave at `not_before` at the earliest.
     pub(super) fn push(&mut self, chunk: Chunk, not_before: Time) {
         let number = self.next;
         self.next += 1;
@@ -85,14 +86,15 @@ impl Queue {
         Some(chunk)
     }
 
-    /// Where the last chunk ends, if the chunks are consecutive from `data` on and none has to wait.
+    /// The end of the last chunk, if the chunks are consecutive from `data` on and none has to
+    /// wait.
     pub(super) fn continues(&self, data: u64) -> Option<u64> {
         let mut chunks = self.ready.iter().map(|(_, chunk)| chunk);
         let end = chunks.try_fold(data, |at, chunk| (chunk.data == at).then(|| chunk.end()));
         end.filter(|_| self.later.is_empty())
     }
 
-    /// The ordinals of its chunks.
+    /// The ordinals of the queued chunks.
     #[cfg(test)]
     pub(super) fn ids(&self) -> impl Iterator<Item = u64> + '_ {
         self.ready

@@ -1,4 +1,4 @@
-//! The receiver: segments of several subflows in, one stream out.
+//! The receiver, which puts one stream together from the segments of several subflows.
 
 use anabranch_policy::view::MAX_PATHS;
 use anabranch_types::Time;
@@ -18,15 +18,15 @@ pub struct MetaReceiverStatistics {
     pub out_of_order: u64,
     /// Segments that brought no new data.
     pub duplicates: u64,
-    /// Bytes that came again.
+    /// Bytes that arrived more than once.
     pub duplicate_bytes: u64,
     /// Segments refused because the shared buffer was full.
     pub refused: u64,
-    /// Most bytes that waited for an earlier one.
+    /// Largest number of bytes that waited for earlier ones.
     pub peak_waiting: u64,
 }
 
-/// The receiving half of a data stream over subflows. Used as a [`Receiver`].
+/// The receiving half of a data stream over subflows. Use it like a [`Receiver`].
 #[derive(Clone, Debug)]
 pub struct MetaReceiver {
     config: MetaConfig,
@@ -34,7 +34,7 @@ pub struct MetaReceiver {
     next: u64,
     read: u64,
     waiting: Ranges,
-    /// Where the data ends, once that is known.
+    /// Data sequence number at which the data ends, once it is known.
     end: Option<u64>,
     /// Right end of the shared window as last announced.
     announced: u64,
@@ -44,17 +44,18 @@ pub struct MetaReceiver {
     now: Time,
     /// Subflows whose SYN came without the option, by bit: their streams are the data, as in plain TCP.
     plain: u16,
-    /// Subflows that had the option and have lost it, by bit: their data cannot be placed, and is answered with a reset.
+    /// Subflows that had the option and have lost it, by bit: their data cannot be placed and is
+    /// answered with a reset.
     broken: u16,
     /// Subflows on which a segment has arrived, by bit.
     heard: u16,
-    /// How many subflows the sender would like, by its last SYN.
+    /// How many subflows the sender asks for in its last SYN.
     wanted: u8,
     statistics: MetaReceiverStatistics,
 }
 
 impl MetaReceiver {
-    /// A stream over this many subflows.
+    /// A stream over `subflows` subflows.
     pub fn new(config: &MetaConfig, subflows: usize) -> Self {
         let subflow = config.unbounded_subflow();
         let mss = u64::from(subflow.mss);
@@ -78,8 +79,9 @@ impl MetaReceiver {
     }
 
     /// Takes in a segment that arrived on `subflow`; `marked` if its packet carried Congestion
-    /// Experienced. What the shared buffer has no room for is refused as a whole. A subflow that joins
-    /// late is taken in with its first segment, up to [`MAX_PATHS`] of them.
+    /// Experienced. A segment for which the shared buffer has no room is refused as a whole. A
+    /// subflow that joins late is added with its first segment, up to [`MAX_PATHS`] subflows in
+    /// all.
     pub fn handle_segment(&mut self, now: Time, subflow: usize, segment: &Segment, marked: bool) {
         self.now = now;
         while self.subflows.len() <= subflow && subflow < MAX_PATHS {
@@ -128,8 +130,8 @@ impl MetaReceiver {
         }
     }
 
-    /// A segment says that the data ends after its payload. The first such segment counts, unless data beyond that end
-    /// has arrived already.
+    /// A segment signals that the data ends after its payload. The first such segment counts,
+    /// unless data beyond that end has arrived already.
     fn note_end(&mut self, data: Option<u64>, len: u64) {
         let end = data.map(|data| data.saturating_add(len));
         let arrived = self.waiting.last().map_or(self.next, |(_, end)| end);
@@ -138,8 +140,8 @@ impl MetaReceiver {
         }
     }
 
-    /// Whether all data and the signal of its end have arrived: at the data level, or by the FIN of a plain
-    /// connection.
+    /// Whether all data and the signal of its end have arrived. On a plain connection the FIN is
+    /// the signal.
     pub fn is_finished(&self) -> bool {
         let plain = (0_usize..)
             .zip(&self.subflows)
@@ -152,7 +154,7 @@ impl MetaReceiver {
         self.read.saturating_add(self.buffer())
     }
 
-    /// Most bytes that the receiver holds now.
+    /// Present size of the shared buffer, bytes.
     pub fn buffer(&self) -> u64 {
         match &self.tuner {
             Some(tuner) => tuner.buffer,
@@ -188,7 +190,7 @@ impl MetaReceiver {
         }
     }
 
-    /// Does what is due at `now`; harmless if nothing is.
+    /// Does everything that is due at `now`. It may be called when nothing is due.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         for receiver in &mut self.subflows {
@@ -196,7 +198,7 @@ impl MetaReceiver {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// The next time at which [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn next_timeout(&self) -> Option<Time> {
         self.subflows.iter().filter_map(Receiver::next_timeout).min()
     }
@@ -236,16 +238,18 @@ impl MetaReceiver {
         Segment { flags, window, data, subflows, ..segment }
     }
 
-    /// A SYN has come on a subflow, with the option or without it (RFC 8684 §3.7). A sender gives up a joining
-    /// subflow whose SYN is answered without the option, so that only the first subflow can carry data as plain TCP.
+    /// A SYN has come on a subflow, with the option or without it (RFC 8684 §3.7). A sender gives
+    /// up a joining subflow whose SYN is answered without the option, so only the first subflow can
+    /// carry data as plain TCP.
     fn note_option(&mut self, subflow: usize, present: bool) {
         let own = super::chunks::bit(subflow as u8);
         self.plain = if present { self.plain & !own } else { self.plain | own };
         self.broken &= !own;
     }
 
-    /// Whether new data has come without a mapping on a subflow that had the option, because a middlebox on its path
-    /// now removes options. Stragglers of an earlier subflow are not new.
+    /// Whether new data has come without a mapping on a subflow that had the option, because a
+    /// middlebox on its path now removes options. Late segments of an earlier subflow are not new
+    /// data.
     fn misses_mapping(&self, subflow: usize, segment: &Segment) -> bool {
         let known = self.subflows.get(subflow).map_or(0, Receiver::delivered);
         let has_option =
@@ -275,8 +279,8 @@ impl MetaReceiver {
         self.next - self.read
     }
 
-    /// The application takes up to `bytes`; returns how many it got. Every subflow tells the sender when
-    /// the room has grown by two segments or half the buffer.
+    /// The application takes up to `bytes`; returns how many it got. When the room has grown by two
+    /// segments or half the buffer, every subflow sends a window update.
     pub fn read(&mut self, bytes: u64) -> u64 {
         let taken = bytes.min(self.readable());
         self.read += taken;
@@ -295,7 +299,7 @@ impl MetaReceiver {
         self.next
     }
 
-    /// Bytes that wait for an earlier one.
+    /// Bytes that wait for earlier ones.
     pub fn waiting(&self) -> u64 {
         self.waiting.covered()
     }

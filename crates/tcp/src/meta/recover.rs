@@ -12,14 +12,14 @@ use super::sender::MetaSender;
 impl MetaSender {
     /// Asks the recovery policy about `event`, carries out its answer, and returns it.
     pub(super) fn recover(&mut self, now: Time, event: RecoveryEvent) -> RecoveryAction {
-        // Plain TCP has nowhere to move anything, and its stream stays as it is.
+        // Plain TCP has no other subflow to move data to, and its stream stays as it is.
         if self.is_plain() {
             return RecoveryAction::Nothing;
         }
         self.refresh_views(now);
         let action = self.recovery.on_event(now, event, &self.views);
         match action {
-            // A subflow sends again what it has lost.
+            // A subflow retransmits its losses by itself.
             RecoveryAction::Nothing | RecoveryAction::Repair | RecoveryAction::Resend => {}
             RecoveryAction::Reinject(path) => {
                 self.reinject(path, usize::MAX);
@@ -55,7 +55,8 @@ impl MetaSender {
         self.tell(now, SchedulerEvent::Timeout(path));
     }
 
-    /// The load of a silent subflow has been moved: no new data for it until it is heard.
+    /// The data of a silent subflow has been moved to others: it gets no new data until it is heard
+    /// again.
     fn suspect(&mut self, now: Time, index: usize) {
         let path = PathId(index as u32);
         match self.subflows.get_mut(index) {
@@ -101,8 +102,8 @@ impl MetaSender {
         self.changed();
     }
 
-    /// Makes the first `most` chunks in the stream of a subflow due on others, as far as they have not
-    /// arrived and no usable one has them; the subflow keeps them.
+    /// Makes the first `most` outstanding chunks in a subflow's stream due on others, except those
+    /// that have arrived or that another usable subflow has. The subflow keeps the chunks too.
     fn reinject(&mut self, path: PathId, most: usize) {
         let others = self.usable_slots() & !bit(path.0 as u8);
         let Some(source) = self.index_of(path).and_then(|index| self.subflows.get(index)) else {
@@ -115,9 +116,10 @@ impl MetaSender {
         }
     }
 
-    /// A subflow timed out: another subflow becomes responsible for its first chunk, and it keeps a copy (pTCP §3,
-    /// redundant striping). Copies do not count as being on the way, so that the chunk becomes due again with each
-    /// timeout of the subflow that is responsible for it.
+    /// A subflow timed out: another one becomes responsible for its first chunk, and the subflow
+    /// that timed out keeps a copy (pTCP §3, redundant striping). A subflow with only a copy does
+    /// not keep the chunk from becoming due, so the chunk becomes due again with each timeout of
+    /// the subflow that is responsible for it.
     fn leave_copy(&mut self, path: PathId) {
         let Some(index) = self.index_of(path) else { return };
         let Some(source) = self.subflows.get(index) else { return };
@@ -126,8 +128,8 @@ impl MetaSender {
         }
     }
 
-    /// Takes back what a subflow has beyond its first `cwnd` outstanding bytes (pTCP's `shrunk`). What was sent already
-    /// may still arrive; the receiver drops what comes twice.
+    /// Takes back a subflow's chunks beyond its first `cwnd` outstanding bytes (pTCP's `shrunk`).
+    /// Those that were sent already may still arrive; the receiver drops duplicates.
     fn unbind_beyond(&mut self, path: PathId, cwnd: u64) {
         let Some(index) = self.index_of(path) else { return };
         let others = self.usable_slots();
@@ -144,7 +146,8 @@ impl MetaSender {
         });
     }
 
-    /// Takes back what waits in a subflow's queue beyond its first `cwnd` outstanding bytes.
+    /// Takes back the queued chunks that do not fit into `cwnd` bytes together with the subflow's
+    /// outstanding data.
     fn unqueue_beyond(&mut self, path: PathId, cwnd: u64) {
         let Some(index) = self.index_of(path) else { return };
         let Some(subflow) = self.subflows.get(index) else { return };
@@ -158,7 +161,7 @@ impl MetaSender {
         self.subflows.get(index).is_some_and(|flow| flow.sender.consecutive_timeouts() > 0)
     }
 
-    /// Takes back what waits in a subflow's queue beyond its first `keep` chunks.
+    /// Takes back all chunks in a subflow's queue but the first `keep`.
     pub(super) fn take_back_queue(&mut self, index: usize, keep: usize) {
         let others = self.usable_slots();
         let Some(subflow) = self.subflows.get_mut(index) else { return };
@@ -170,7 +173,7 @@ impl MetaSender {
         }
     }
 
-    /// A subflow takes no part any more: everything that it had must go elsewhere, under every policy.
+    /// A subflow has been removed: all its chunks must go to other subflows, whatever the policy.
     pub(super) fn release_all(&mut self, index: usize) {
         self.take_back_queue(index, 0);
         let others = self.usable_slots();

@@ -24,7 +24,7 @@ use crate::sender::{Sender, SenderEvent, SenderStatistics};
 pub struct MetaSenderStatistics {
     /// Bytes given to a subflow for the first time.
     pub bound_bytes: u64,
-    /// Bytes given to a subflow once more: after a timeout, after they were taken back, or as a copy.
+    /// Bytes given to a subflow again: after a timeout, after they were taken back, or as a copy.
     pub rebound_bytes: u64,
     /// Bytes taken back from shrunk windows.
     pub unbound_bytes: u64,
@@ -36,9 +36,9 @@ pub struct MetaSenderStatistics {
 
 /// The sending half of a data stream over subflows.
 ///
-/// Used as a [`Sender`]: after each `handle_*`, `write` or `finish`, call
+/// Use it like a [`Sender`]: after each `handle_*`, `write` or `finish`, call
 /// [`poll_transmit`](Self::poll_transmit) until it yields nothing, then ask
-/// [`next_timeout`](Self::next_timeout). A subflow's index is its path's identifier and slot.
+/// [`next_timeout`](Self::next_timeout). A subflow's index is also its path's identifier and slot.
 #[derive(Debug)]
 pub struct MetaSender {
     pub(super) config: MetaConfig,
@@ -60,11 +60,12 @@ pub struct MetaSender {
     pub(super) now: Time,
     /// When the scheduler was last woken.
     pub(super) woken: Option<Time>,
-    /// The scheduler knows that the receiver's buffer limits the sender.
+    /// Whether the scheduler knows that the receiver's buffer limits the sender.
     pub(super) receiver_limited: bool,
-    /// The scheduler knows that the application is blocked on the send buffer.
+    /// Whether the scheduler knows that the application is blocked on the send buffer.
     pub(super) sender_limited: bool,
-    /// The subflows that data waits for have been established.
+    /// Whether data may be sent: the subflows that [`Join`](super::Join) makes it wait for are
+    /// established.
     pub(super) may_send: bool,
     /// Counts all changes after which a scheduler may answer differently.
     pub(super) changes: u64,
@@ -80,8 +81,8 @@ pub struct MetaSender {
 }
 
 impl MetaSender {
-    /// A stream over as many subflows as there are controllers in `controls`, its policies as `config`
-    /// names them.
+    /// A stream over as many subflows as there are controllers in `controls`, with the policies
+    /// that `config` names.
     ///
     /// # Errors
     /// When a policy does not exist or an option of one is wrong.
@@ -107,8 +108,8 @@ impl MetaSender {
         Ok(MetaSender::assemble(config, controls?, scheduler, recovery, Some(loss)))
     }
 
-    /// [`new`](Self::new) with policies that were built elsewhere. Only the loss estimator is still named by
-    /// `config`; if it cannot be built, schedulers see no loss.
+    /// [`new`](Self::new) with policies that were built elsewhere. Only the loss estimator is built
+    /// from `config`; if that fails, schedulers see no loss.
     pub fn with_policies(
         config: &MetaConfig,
         controls: Vec<Box<dyn CongestionController>>,
@@ -162,7 +163,7 @@ impl MetaSender {
         sender
     }
 
-    /// The application has `bytes` more to send. Returns how many the shared buffer took.
+    /// The application has `bytes` more to send. Returns how many of them the shared buffer took.
     pub fn write(&mut self, bytes: u64) -> u64 {
         if self.shared.finished {
             return 0;
@@ -176,7 +177,7 @@ impl MetaSender {
         taken
     }
 
-    /// Nothing more will be written.
+    /// Declares that nothing more will be written.
     pub fn finish(&mut self) {
         if !self.shared.finished {
             self.shared.finished = true;
@@ -234,7 +235,7 @@ impl MetaSender {
         }
     }
 
-    /// Processes what an acknowledgement or a timer did to a subflow, and what follows for the stream.
+    /// Processes the effects of an acknowledgement or a timer on a subflow and on the stream.
     fn digest(&mut self, now: Time, index: usize) {
         let path = PathId(index as u32);
         let (acked, lost) = self.take_fates(index);
@@ -251,8 +252,8 @@ impl MetaSender {
         }
     }
 
-    /// Enters the fates of a subflow's segments into the table of chunks. Returns how many were
-    /// acknowledged and how many lost.
+    /// Enters the fates of a subflow's segments into the table of chunks. Returns how many segments
+    /// were acknowledged and how many were lost.
     fn take_fates(&mut self, index: usize) -> (u32, u32) {
         let Some(subflow) = self.subflows.get_mut(index) else { return (0, 0) };
         let (mut acked, mut lost) = (0, 0);
@@ -309,7 +310,7 @@ impl MetaSender {
         }
     }
 
-    /// Does what is due at `now`; harmless if nothing is.
+    /// Does everything that is due at `now`. It may be called when nothing is due.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         for index in 0..self.subflows.len() {
@@ -329,7 +330,7 @@ impl MetaSender {
         self.wake_scheduler(now);
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// The next time at which [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn next_timeout(&self) -> Option<Time> {
         let subflows = self.subflows.iter().filter_map(|subflow| subflow.next_timeout(self.now));
         let others = [self.persist.at, self.wakeup()];
@@ -341,7 +342,8 @@ impl MetaSender {
         self.shared.una
     }
 
-    /// Most bytes written and not acknowledged that the sender keeps now.
+    /// Present size of the send buffer: the most bytes that may be written and not yet
+    /// acknowledged.
     pub fn send_buffer(&self) -> u64 {
         self.shared.send_buffer
     }
@@ -356,12 +358,12 @@ impl MetaSender {
         self.subflows.get(index).map(|subflow| &subflow.sender)
     }
 
-    /// Number of subflows, those that are gone included.
+    /// Number of subflows, including those that are gone.
     pub fn subflows(&self) -> usize {
         self.subflows.len()
     }
 
-    /// Whether a subflow takes part: it opens or is open.
+    /// Whether a subflow takes part, that is, opens or is open.
     pub fn has_joined(&self, index: usize) -> bool {
         self.subflows.get(index).is_some_and(|own| own.membership == Membership::Joined)
     }
@@ -377,7 +379,7 @@ impl MetaSender {
         &self.statistics
     }
 
-    /// Counters of all subflows together, earlier ones in their places included.
+    /// Sums of the counters of all subflows, including earlier subflows in their places.
     pub fn subflow_statistics(&self) -> SenderStatistics {
         let present: SenderStatistics =
             self.subflows.iter().map(|subflow| *subflow.sender.statistics()).sum();

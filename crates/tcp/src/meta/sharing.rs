@@ -1,10 +1,11 @@
 //! Couples subflows that share a bottleneck, and no others.
 //!
-//! Two subflows through one queue would take two flows' share of it (pTCP §6, TCP friendliness). So such subflows are
-//! detected: each one's sending rate swings by a few percent, and a subflow whose forward delay follows another's
-//! swings shares its queue ([`Bottlenecks`]). A forward delay is an acknowledgement's timestamp less the one that it
-//! echoes; only changes of it count, so that clocks need not agree. A coupled congestion controller then reads the
-//! subflow's own snapshot and those of the subflows that share with it, and nothing of the others.
+//! Two subflows through one queue would together take two flows' share of it (pTCP §6, TCP
+//! friendliness). So such subflows are detected: the sending rate of each swings by a few percent,
+//! and if the forward delay of one follows the swings of another, the two share a queue
+//! ([`Bottlenecks`]). A forward delay is an acknowledgement's timestamp minus the timestamp that it
+//! echoes. Only its changes count, so that clocks need not agree. A coupled congestion controller
+//! then reads only the snapshots of its own subflow and of those that share a bottleneck with it.
 
 use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::view::{MAX_PATHS, PathView};
@@ -16,7 +17,7 @@ use super::sender::MetaSender;
 use super::subflow::Subflow;
 use crate::segment::Segment;
 
-/// Forward delays of one subflow, up to the offset of the clocks.
+/// Forward delays of one subflow, plus the unknown offset between the clocks.
 #[derive(Clone, Copy, Debug)]
 struct Forward {
     latest: Duration,
@@ -33,7 +34,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// Nothing is known yet; `rng` gives the seed of the coins.
+    /// State in which nothing is known yet; `rng` tosses the coins of the swings.
     pub(super) fn new(rng: Rng) -> Self {
         let forward = [None; MAX_PATHS];
         Sharing { bottlenecks: Bottlenecks::new(rng), forward, group: Vec::new() }
@@ -65,8 +66,9 @@ impl Sharing {
 }
 
 impl MetaSender {
-    /// Tosses the coins of [`MetaConfig::couple_shared`](super::MetaConfig::couple_shared) with `rng`. Connections
-    /// that may share a bottleneck should have different seeds. To be called before anything is sent.
+    /// Uses `rng` for the random swings of
+    /// [`MetaConfig::couple_shared`](super::MetaConfig::couple_shared). Connections that may share
+    /// a bottleneck should have different seeds. To be called before anything is sent.
     pub fn toss_with(&mut self, rng: Rng) {
         if self.sharing.is_some() {
             self.sharing = Some(Box::new(Sharing::new(rng)));

@@ -12,7 +12,8 @@ use crate::sender::Sender;
 /// Whether a subflow takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Membership {
-    /// The SYN waits until the first subflow is established, or for a place within the receiving side's limit.
+    /// The SYN waits until the first subflow is established or the receiving side's limit admits
+    /// another.
     Waiting,
     /// The subflow opens or is open.
     Joined,
@@ -27,18 +28,19 @@ pub(super) struct Subflow {
     pub(super) membership: Membership,
     /// Whether the policies have been told that the subflow is usable.
     pub(super) up: bool,
-    /// Whether timeouts have moved the subflow's load, and nothing has been heard since.
+    /// Whether the subflow's data was moved after a timeout and nothing has been heard since.
     pub(super) suspect: bool,
-    /// Used only when no other subflow is usable.
+    /// Whether the subflow is used only when no other is usable.
     pub(super) backup: bool,
     pub(super) bindings: Bindings,
     /// Chunks assigned to the subflow that are not in its stream yet.
     pub(super) queue: Queue,
-    /// The count of changes when the subflow last asked for data to send and was given none.
+    /// The sender's count of changes when the subflow last asked for data to send and was given
+    /// none.
     pub(super) frozen_at: Option<u64>,
     /// Time before which the scheduler is not asked for this subflow.
     pub(super) hold_until: Option<Time>,
-    /// The count of changes when the scheduler last had nothing for this subflow.
+    /// The sender's count of changes when the scheduler last had nothing for this subflow.
     pub(super) idle_at: u64,
 }
 
@@ -75,7 +77,7 @@ impl Subflow {
         self.is_joined() && self.sender.is_open()
     }
 
-    /// Whether the subflow is open and heard.
+    /// Whether the subflow is open and not suspect.
     pub(super) fn is_usable(&self) -> bool {
         self.is_open() && !self.suspect
     }
@@ -99,7 +101,8 @@ impl Subflow {
         view
     }
 
-    /// Whether the scheduler may be asked what to send on the subflow, at this count of changes.
+    /// Whether the scheduler may be asked what to send on the subflow, given the sender's count of
+    /// `changes`.
     pub(super) fn may_pull(&self, now: Time, changes: u64) -> bool {
         self.is_joined()
             && self.idle_at != changes
@@ -107,18 +110,18 @@ impl Subflow {
             && self.sender.wants_data(now)
     }
 
-    /// When something has to be done for the subflow after `now`.
+    /// The next time after `now` at which something has to be done for the subflow.
     pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
         if !self.is_joined() {
             return None;
         }
-        // An entry that may leave now waits for the window, not for a time.
+        // A chunk that may leave now waits for the window, not for a time.
         let ripens = self.queue.ripens(now);
         let held = self.hold_until.filter(|until| *until > now);
         [self.sender.next_timeout(), ripens, held].into_iter().flatten().min()
     }
 
-    /// Gives a chunk to the stream.
+    /// Appends a chunk to the stream.
     pub(super) fn bind(&mut self, chunk: Chunk) {
         let offset = self.sender.written();
         self.sender.write(chunk.len);

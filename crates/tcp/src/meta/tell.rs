@@ -25,13 +25,14 @@ impl MetaSender {
         }
     }
 
-    /// Something has changed: snapshots are out of date, and subflows that were left idle ask again (pTCP's `resume`).
+    /// Something has changed: snapshots are out of date, and idle subflows ask for data again
+    /// (pTCP's `resume`).
     pub(super) fn changed(&mut self) {
         self.changes += 1;
         self.views_at = None;
     }
 
-    /// Tells the scheduler of an event and carries out what it answers.
+    /// Tells the scheduler of an event and carries out its answer.
     pub(super) fn tell(&mut self, now: Time, event: SchedulerEvent) {
         self.refresh_views(now);
         let mut actions = core::mem::take(&mut self.actions);
@@ -83,14 +84,14 @@ impl MetaSender {
         }
     }
 
-    /// When the scheduler wants to be woken, if that is after the last time that it was.
+    /// When the scheduler wants to be woken, if that is after its last wakeup.
     pub(super) fn wakeup(&self) -> Option<Time> {
         self.scheduler.wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
     }
 
-    /// A subflow has room: tells the scheduler if a full buffer of the receiver or of the sender keeps it from being
-    /// filled, once for each buffer until chunks can be cut again. Returns whether the scheduler acted, so that
-    /// something may have to leave.
+    /// A subflow has room in its window. If a full buffer at the receiver or the sender keeps it
+    /// from sending, the scheduler is told, once for each buffer until chunks can be cut again.
+    /// Returns whether anything has changed, so that a segment may have to leave.
     pub(super) fn note_limits(&mut self, now: Time) -> bool {
         let before = self.changes;
         if !self.receiver_limited && self.shared.is_shut() {

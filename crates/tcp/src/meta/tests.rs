@@ -17,7 +17,7 @@ use super::*;
 use crate::segment::Segment;
 use crate::testing::Underway;
 
-/// One path: rate, one-way delay, loss; a queue of 50 ms.
+/// One path with its rate, one-way delay and loss. Its queue holds 50 ms.
 #[derive(Clone, Copy)]
 struct Path {
     mbps: u64,
@@ -26,7 +26,7 @@ struct Path {
     busy_until: Time,
     /// Time from which on nothing passes.
     dies: Time,
-    /// A middlebox removes the options of multipath connections.
+    /// Whether a middlebox removes the options of multipath connections.
     strips: bool,
 }
 
@@ -43,7 +43,7 @@ struct Run {
     rng: Rng,
     underway: Underway,
     now: Time,
-    /// How many steps there have been, and after how many the sender is checked.
+    /// How many steps there have been, and every how many steps the sender is checked.
     steps: u64,
     check_every: u64,
 }
@@ -95,7 +95,8 @@ impl Run {
         }
     }
 
-    /// Sends what may leave and processes the next event; false if there is none.
+    /// Sends all segments that may leave, then processes the next event. Returns false if there is
+    /// none.
     fn step(&mut self) -> bool {
         self.drain();
         let timers = [self.sender.next_timeout(), self.receiver.next_timeout()];
@@ -111,7 +112,7 @@ impl Run {
         }
         self.sender.handle_timeout(self.now);
         self.receiver.handle_timeout(self.now);
-        // The check walks everything, so it is made only now and then while much is outstanding.
+        // The check walks the whole table, so it is not made after every step.
         self.steps += 1;
         if self.steps.is_multiple_of(self.check_every) {
             self.sender.check();
@@ -185,7 +186,8 @@ fn redundant_paths_hide_each_others_losses() {
     run.transfer(500_000, u64::MAX);
     assert!(run.sender.statistics().rebound_bytes > 200_000);
     assert!(run.receiver.statistics().duplicates > 200);
-    // Not faster in bulk than sharing the load, but every byte has two chances.
+    // A redundant transfer is not faster than one that shares the load, but must not take three
+    // times as long.
     assert!(seconds("redundant") < 3.0 * seconds("min-rtt"));
 }
 
@@ -232,7 +234,7 @@ fn a_cut_unbinds_what_lies_beyond_the_window() {
     run.transfer(4_000_000, u64::MAX);
     let statistics = run.sender.statistics();
     assert!(statistics.unbound_bytes > 0);
-    // Bound again at most what was unbound, and its copies are a small share of everything.
+    // No more is bound again than was unbound, and duplicates are a small share of all segments.
     assert!(statistics.rebound_bytes <= statistics.unbound_bytes);
     assert!(run.receiver.statistics().duplicates < 1000);
 }

@@ -1,4 +1,5 @@
-//! The shared window: how much may be cut, and what happens when it is closed.
+//! The shared window: how much data may be cut into chunks, and what happens when the window is
+//! shut.
 
 use anabranch_policy::view::{Blocked, FreshView, SymbolId, TrafficClass};
 use anabranch_types::Time;
@@ -8,7 +9,7 @@ use super::subflow::Subflow;
 use crate::segment::Segment;
 use crate::sender::Sender;
 
-/// The window that the receiver shares among the subflows, and the buffer that the sender keeps.
+/// The receiver's window, shared among the subflows, and the sender's buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shared {
     /// First data sequence number not acknowledged, first not cut, first not written.
@@ -17,11 +18,11 @@ pub(super) struct Shared {
     pub(super) written: u64,
     /// End of the receiver's window.
     pub(super) limit: u64,
-    /// Nothing more will be written.
+    /// Whether nothing more will be written.
     pub(super) finished: bool,
-    /// The receiver has acknowledged the end of the data.
+    /// Whether the receiver has acknowledged the end of the data.
     pub(super) ended: bool,
-    /// The last write was more than the buffer took.
+    /// Whether the last write was more than the buffer took.
     pub(super) blocked: bool,
     mss: u64,
     pub(super) send_buffer: u64,
@@ -47,7 +48,7 @@ impl Shared {
         }
     }
 
-    /// Room in the send buffer.
+    /// Free room in the send buffer, bytes.
     pub(super) fn room(&self) -> u64 {
         self.send_buffer.saturating_sub(self.written - self.una)
     }
@@ -57,8 +58,9 @@ impl Shared {
         !self.finished && self.room() == 0
     }
 
-    /// Whether nothing is left that may be sent and the application waits for room in the send buffer: less than half
-    /// as much is free as is outstanding (Linux, `sk_stream_min_wspace`).
+    /// Whether only the send buffer holds the sender up: no chunk can be cut, and the application
+    /// waits for room, because the free room is less than half of the outstanding data (Linux,
+    /// `sk_stream_min_wspace`).
     pub(super) fn is_held_up(&self) -> bool {
         let held = self.blocked && !self.finished && 2 * self.room() < self.written - self.una;
         held && self.symbols() == 0 && !self.is_shut()
@@ -72,21 +74,22 @@ impl Shared {
         self.limit.saturating_sub(self.next)
     }
 
-    /// Bytes that both the data and the window allow to cut.
+    /// Bytes that may be cut: those written, as far as the window admits them.
     pub(super) fn cuttable(&self) -> u64 {
         self.waiting().min(self.usable())
     }
 
-    /// Length of the next chunk, 0 if none may be cut now: a full segment, or less if that is worth a
-    /// segment of its own (silly window avoidance, RFC 1122 §4.2.3.4).
+    /// Length of the next chunk, 0 if none may be cut now: a full segment, or less where silly
+    /// window avoidance permits it (RFC 1122 §4.2.3.4).
     pub(super) fn next_len(&self) -> u64 {
         let len = self.cuttable().min(self.mss);
         if len == self.mss || self.may_be_short(len, self.next > self.una) { len } else { 0 }
     }
 
-    /// Whether a chunk of `len` bytes, less than a segment, may be cut. If the window keeps it short, it must be at
-    /// least half the receive buffer and nothing may be outstanding. If the data keeps it short, it may be cut unless
-    /// something is outstanding and the application, blocked on a full buffer, will fill it.
+    /// Whether a chunk of `len` bytes, less than a segment, may be cut. If the window limits its
+    /// length, the chunk must be at least half the receive buffer and nothing may be outstanding.
+    /// If the data limits its length, the chunk may be cut, except while data is outstanding and
+    /// the send buffer is full: the application will then fill the chunk.
     fn may_be_short(&self, len: u64, outstanding: bool) -> bool {
         if self.waiting() > self.usable() {
             !outstanding && len > 0 && len >= self.mss.min(self.receive_buffer / 2)
@@ -103,12 +106,12 @@ impl Shared {
         full + u64::from(rest > 0 && self.may_be_short(rest, outstanding))
     }
 
-    /// Whether data waits and the receiver's window admits none of it.
+    /// Whether more data waits than the receiver's window admits, and no chunk can be cut.
     pub(super) fn is_shut(&self) -> bool {
         self.waiting() > self.usable() && self.symbols() == 0
     }
 
-    /// View of new data for a scheduler; the next chunk has the number `next`.
+    /// View of new data for a scheduler; the next chunk has the ordinal `next`.
     pub(super) fn fresh(&self, next: SymbolId) -> FreshView {
         let symbols = self.symbols();
         let blocked = (symbols == 0)
@@ -133,7 +136,7 @@ impl Shared {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Persist {
     pub(super) at: Option<Time>,
-    /// Times that it has fired since the window shut.
+    /// Number of times that the timer has fired since the window was shut.
     fired: u32,
     due: bool,
 }
@@ -152,7 +155,8 @@ impl Persist {
 }
 
 impl MetaSender {
-    /// Takes in a data acknowledgement and the window from there on. Returns the ordinals of the chunks released.
+    /// Takes in a data acknowledgement and the window that begins there. Returns the ordinals of
+    /// the chunks released.
     pub(super) fn take_data_ack(
         &mut self,
         acknowledged: u64,
@@ -180,7 +184,8 @@ impl MetaSender {
         self.chunks.release(shared.una)
     }
 
-    /// Probes the shared window if it is shut and nothing is in flight that would open it.
+    /// Probes the shared window if it is shut and no data is outstanding whose acknowledgement
+    /// could open it.
     pub(super) fn watch_window(&mut self, now: Time) -> Option<(usize, Segment)> {
         if !self.shared.is_shut() || self.shared.una < self.shared.next {
             return None;
@@ -203,8 +208,8 @@ impl MetaSender {
         None
     }
 
-    /// The subflow for the next probe of the shared window. Each probe that is not answered goes to another one, since
-    /// the path of the first may be dead.
+    /// The subflow for the next probe of the shared window. After each unanswered probe the next
+    /// one goes to another subflow, since the path of the first may be dead.
     fn probing(&self) -> Option<usize> {
         let mut open: Vec<usize> = (0..self.subflows.len())
             .filter(|index| self.subflows.get(*index).is_some_and(Subflow::is_open))

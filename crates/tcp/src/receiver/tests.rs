@@ -69,7 +69,7 @@ fn delayed_acknowledgements_wait_for_the_second_or_the_timer() {
     assert_eq!(receiver.next_timeout(), Some(ms(102)));
     receiver.handle_timeout(ms(102));
     assert!(receiver.poll_transmit(ms(102)).is_some());
-    // Out of order, and what fills the gap: at once.
+    // A segment out of order, and the one that fills the gap, are acknowledged at once.
     receiver.handle_segment(ms(103), &data(4), false);
     assert!(receiver.poll_transmit(ms(103)).is_some());
     receiver.handle_segment(ms(104), &data(3), false);
@@ -122,7 +122,7 @@ fn timestamps_echo_the_segment_that_moved_the_acknowledgement() {
         let ack = receiver.poll_transmit(ms(at + 5)).expect("acknowledged at once");
         echoes.extend(ack.timestamps.map(|timestamps| timestamps.echo));
     }
-    // RFC 7323 §4.3: what is beyond the last acknowledgement does not change the echo.
+    // RFC 7323 §4.3: a segment beyond the last acknowledgement does not change the echo.
     assert_eq!(echoes, [ms(10), ms(10), ms(10), ms(50)]);
 }
 

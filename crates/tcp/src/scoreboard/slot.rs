@@ -14,15 +14,15 @@ pub(crate) struct Slot {
 }
 
 pub(super) const SACKED: u8 = 1;
-/// Declared lost; stays set when it is retransmitted.
+/// The segment was declared lost. The bit stays set when the segment is retransmitted.
 pub(super) const LOST: u8 = 1 << 1;
 /// A retransmission is in flight.
 pub(super) const RESENT: u8 = 1 << 2;
-/// Was retransmitted at some time.
+/// The segment was retransmitted at some time.
 pub(super) const EVER_RESENT: u8 = 1 << 3;
-/// Ends the stream: takes one more offset.
+/// The segment ends the stream, and its FIN takes one more offset.
 pub(super) const FIN: u8 = 1 << 4;
-/// An explicit notice said it was lost by corruption.
+/// An explicit notice said that the segment was lost by corruption.
 pub(super) const NOTICED: u8 = 1 << 5;
 
 impl Slot {

@@ -37,7 +37,7 @@ fn three_segments_above_make_a_loss() {
     assert_eq!(board.pipe(), 40);
     board.sack(50, 60, &mut delivered);
     assert_eq!((delivered.segments, delivered.bytes), (3, 30));
-    // 50, 40 and 20 are above 0 and 10, but only two above 30.
+    // 20, 40 and 50 are SACKed above 0 and 10, but only two of them above 30.
     assert_eq!(board.judge(3), 2);
     assert_eq!(board.pipe(), 10);
     assert_eq!(board.next_waiting(), Some(0));
@@ -76,7 +76,7 @@ fn a_probe_of_what_was_not_lost_counts_twice_until_it_is() {
     board.track_copies();
     board.resent(0, Time::from_millis(5));
     assert_eq!(board.pipe(), 20);
-    // Both copies are older than something that has arrived.
+    // Both transmissions are older than one that has arrived.
     let newest = (Time::from_millis(9), 100);
     let (lost, _) = board.declare_sent_before(newest, Duration::ZERO, Time::from_millis(20));
     assert_eq!((lost, board.pipe()), (1, 0));
@@ -137,7 +137,7 @@ proptest! {
                 }
                 Operation::Judge => {
                     board.judge(3);
-                    // RFC 6675: lost exactly if three segments above are SACKed.
+                    // RFC 6675: a segment below three SACKed ones is lost.
                     let slots: Vec<Slot> = board.slots.iter().copied().collect();
                     for (index, slot) in slots.iter().enumerate() {
                         let above = slots.iter().skip(index).filter(|s| s.sacked()).count();

@@ -11,12 +11,14 @@ use crate::scoreboard::Delivered;
 use crate::segment::{Flags, Segment};
 
 impl Sender {
-    /// Takes in a segment from the peer. Whatever it claims about bytes never sent is ignored.
+    /// Takes in a segment from the peer. Acknowledgements and SACK blocks of bytes never sent are
+    /// ignored.
     pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
         self.handle_segment_among(now, segment, &[]);
     }
 
-    /// [`handle_segment`](Self::handle_segment) for one of several subflows, whose views coupled controllers read.
+    /// [`handle_segment`](Self::handle_segment) for one of several subflows; coupled controllers
+    /// read the views `siblings`.
     pub fn handle_segment_among(&mut self, now: Time, segment: &Segment, siblings: &[PathView]) {
         if !self.is_acknowledgement(now, segment) {
             return;
@@ -89,7 +91,7 @@ impl Sender {
 
     fn connected(&mut self, now: Time, segment: &Segment) {
         self.state = State::Open;
-        // With a mapping, the window is of the data sequence space, which the meta sender keeps.
+        // With a mapping, the window counts in data sequence space, and the meta sender keeps it.
         let mapped = segment.flags.has(Flags::MAPPED);
         self.limit = if mapped { u64::MAX / 2 } else { self.una.saturating_add(segment.window) };
         self.rto_at = None;
@@ -127,7 +129,7 @@ impl Sender {
     }
 
     fn take_sacks(&mut self, segment: &Segment, delivered: &mut Delivered) {
-        // After a timeout the first simulations start over without a scoreboard.
+        // After a timeout Fall and Floyd's sender ignores SACKs until the losses are repaired.
         let forgetful = self.config.recovery == LossRecovery::FallFloyd;
         if !self.config.recovery.uses_sack() || (forgetful && self.in_timeout_recovery()) {
             return;
@@ -190,7 +192,8 @@ impl Sender {
                 self.credit += self.mss();
             }
         }
-        // RACK judges by time, and counts only until it has seen the path reorder (RFC 8985 §6.2, step 4).
+        // RACK, in `judge`, finds losses by time; it counts SACKed segments only until the path is
+        // seen to reorder (RFC 8985 §6.2, step 4).
         let mut lost = !self.config.rack
             && self.duplicates >= self.config.dup_threshold
             && !self.board.first_was_noticed();
@@ -231,8 +234,9 @@ impl Sender {
         self.settle_recovery(now, &digest);
     }
 
-    /// RFC 6675 §5 asks that the recovery point be reached, RFC 6582 §3.2 that it be passed: the
-    /// three duplicates may come from a timeout's own needless retransmissions.
+    /// Whether another recovery may begin. RFC 6675 §5 requires the recovery point to be reached;
+    /// RFC 6582 §3.2 requires it to be passed, since needless retransmissions after a timeout may
+    /// cause three duplicates.
     fn may_enter_recovery(&self) -> bool {
         match (self.recovery_point, self.config.recovery) {
             (None, _) => true,
@@ -271,7 +275,7 @@ impl Sender {
             self.credit = 0;
             self.rack.on_recovered();
             if self.config.recovery == LossRecovery::FallFloyd {
-                // Only a timeout's recovery point must be passed, not one that was reached.
+                // The point of a finished recovery need not be passed, only that of a timeout.
                 self.recovery_point = None;
             }
             return;
@@ -316,11 +320,13 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement echoes a mark: cut once per window, and say so (RFC 3168 §6.1.2).
+    /// An acknowledgement echoes a mark: the window is cut once per round trip, and CWR is sent
+    /// (RFC 3168 §6.1.2).
     fn on_mark(&mut self, digest: &mut Digest) {
         // An acknowledgement that echoes a mark does not grow the window either.
         digest.no_growth = true;
-        // The acknowledgement that reaches the point is still of segments sent before the answer.
+        // The acknowledgement that reaches the point still covers only segments sent before the
+        // cut.
         let answered = self.mark_point.is_some_and(|point| self.una <= point)
             || !matches!(self.phase, Phase::Ordinary)
             || digest.signal != Signal::None;
@@ -335,7 +341,8 @@ impl Sender {
         self.cwr_due = true;
     }
 
-    /// Even a mark that comes when nothing is outstanding stops the sender only until the timer fires.
+    /// Starts the timer if a mark has stopped the sender with nothing outstanding; sending resumes
+    /// when the timer fires.
     fn limit_hold(&mut self, now: Time) {
         if self.held && self.rto_at.is_none() {
             self.rto_at = Some(now + self.rtt.rto());

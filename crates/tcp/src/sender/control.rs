@@ -9,7 +9,7 @@ use super::{Phase, Sender, SenderEvent};
 use crate::config::LossRecovery;
 use crate::scoreboard::Delivered;
 
-/// Why an acknowledgement asks for a smaller window.
+/// The reason for which an acknowledgement asks for a smaller window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     None,
@@ -32,9 +32,10 @@ pub(super) struct Digest {
 }
 
 impl Sender {
-    /// Hands the acknowledgement to the controller. The sender itself keeps to one cut per window, so the controller
-    /// is told send times that no earlier cut has covered; during fast recovery, and where nothing new was
-    /// acknowledged cumulatively, the window must not grow (RFC 5681 §3.2).
+    /// Hands the acknowledgement to the controller. The sender itself limits cuts to one per
+    /// window: for a loss that is to cut the window, the controller is told a send time that no
+    /// earlier cut covers. During fast recovery, and unless new data was acknowledged cumulatively,
+    /// the window must not grow (RFC 5681 §3.2).
     pub(super) fn tell_ack(&mut self, now: Time, digest: &Digest, siblings: &[PathView]) {
         let before = self.controller.cwnd();
         let delivered = &digest.delivered;
@@ -98,7 +99,7 @@ impl Sender {
     pub(super) fn tell_timeout(&mut self, now: Time, bytes_in_flight: u64) {
         self.inter_loss.on_lost(now, now);
         let before = self.controller.cwnd();
-        // RFC 5681 §3.1 keeps the threshold at repeated timeouts; ns-2 halves it again.
+        // At repeated timeouts RFC 5681 §3.1 keeps the threshold; ns-2 halves it again.
         let consecutive = match self.config.recovery {
             LossRecovery::FallFloyd => 1,
             _ => self.consecutive_timeouts,
@@ -107,7 +108,8 @@ impl Sender {
         self.note_cut(before, Signal::Loss);
     }
 
-    /// `bytes` of payload left: moves the pacer on and tells the controller.
+    /// `bytes` of payload left: tells the controller, and sets when the pacer admits the next
+    /// segment.
     pub(super) fn tell_sent(&mut self, now: Time, bytes: u64) {
         let bytes_in_flight = self.in_flight();
         self.controller.on_sent(&SentEvent { now, bytes, bytes_in_flight });

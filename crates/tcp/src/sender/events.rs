@@ -13,6 +13,6 @@ pub enum SenderEvent {
     CutUndone(u64),
     /// Everything written has been acknowledged.
     Drained,
-    /// Too many timeouts in a row: the connection is dead.
+    /// The connection was given up after too many timeouts in a row.
     GaveUp,
 }

@@ -7,8 +7,8 @@ use super::{Phase, Sender};
 use crate::scoreboard::{Delivered, Scoreboard};
 use crate::segment::Segment;
 
-/// Least wait before a tail probe, beyond twice the smoothed round trip, where one segment is
-/// outstanding and its acknowledgement may be delayed (RFC 8985 §7.2).
+/// Added to the wait of two smoothed round trips before a tail probe if only one segment is
+/// outstanding, because its acknowledgement may be delayed (RFC 8985 §7.2).
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
 
 /// Recoveries after which a reordering window that has grown is reset (RFC 8985 §6.2, step 4).
@@ -22,18 +22,20 @@ pub(super) struct Rack {
     /// Round trip of that segment.
     rtt: Duration,
     min_rtt: Duration,
-    /// A segment sent once was delivered after one sent later: the path reorders.
+    /// Whether the path reorders: a segment sent once was delivered after one sent later.
     reordering: bool,
-    /// Quarters of the least round trip by which the reordering window has grown (RACK.reo_wnd_mult − 1), recoveries until
-    /// it is reset, and the offset whose acknowledgement ends the round trip in which it last grew.
+    /// Quarters of the least round trip by which the reordering window has grown (RACK.reo_wnd_mult
+    /// − 1).
     patience: u8,
+    /// Recoveries until the reordering window is reset.
     persists: u8,
+    /// The offset whose acknowledgement ends the round trip in which the window last grew.
     raised: Option<u64>,
     highest: u64,
     reorder_at: Option<Time>,
     probe_at: Option<Time>,
     probe_due: bool,
-    /// A probe is under way until everything up to here is acknowledged.
+    /// A probe is under way until everything below this offset is acknowledged.
     probed: Option<u64>,
 }
 
@@ -52,7 +54,7 @@ impl Rack {
         self.probed = None;
     }
 
-    /// RFC 8985 §6.2, steps 1 to 3.
+    /// Takes in the newly delivered segments (RFC 8985 §6.2, steps 1 to 3).
     pub(super) fn on_delivered(
         &mut self,
         delivered: &Delivered,
@@ -62,7 +64,8 @@ impl Rack {
         let Some((sent, end)) = delivered.newest_sent else { return };
         let rtt = now.since(sent);
         self.min_rtt = min_rtt.unwrap_or(rtt);
-        // An acknowledgement sooner than any round trip is of the first copy, not of this one.
+        // An acknowledgement that comes sooner than the least round trip answers the first
+        // transmission.
         if delivered.newest_resent && rtt < self.min_rtt {
             return;
         }
@@ -74,7 +77,7 @@ impl Rack {
         self.newest = self.newest.max(Some((sent, end)));
     }
 
-    /// A segment was late and not lost.
+    /// A segment that was taken as lost has arrived late.
     pub(super) fn on_reordering(&mut self) {
         self.reordering = true;
     }
@@ -97,8 +100,8 @@ impl Rack {
         }
     }
 
-    /// RFC 8985 §6.2, steps 4 and 5: declares lost what was sent long enough before something that
-    /// has arrived. Returns how many segments are newly lost.
+    /// Declares lost the segments that were sent long enough before one that has arrived (RFC 8985
+    /// §6.2, steps 4 and 5). Returns how many segments are newly lost.
     pub(super) fn detect(
         &mut self,
         board: &mut Scoreboard,
@@ -107,7 +110,8 @@ impl Rack {
         threshold: u32,
     ) -> u32 {
         self.reorder_at = None;
-        // Without reordering three SACKed segments are proof enough, as before (§6.2, step 4).
+        // Unless the path reorders, `threshold` SACKed segments above a hole are proof of a loss
+        // (§6.2, step 4).
         let mut newly = if self.reordering { 0 } else { board.judge(threshold) };
         let Some(newest) = self.newest else { return newly };
         let window = if self.reordering {
@@ -126,7 +130,8 @@ impl Rack {
 }
 
 impl Sender {
-    /// (Re)arms the tail probe: after two round trips without an acknowledgement (RFC 8985 §7.2).
+    /// Sets the timer of the tail probe, which is sent after two round trips without an
+    /// acknowledgement (RFC 8985 §7.2).
     pub(super) fn arm_tail_probe(&mut self, now: Time) {
         self.rack.probe_at = None;
         let repairing = !matches!(self.phase, Phase::Ordinary) || self.board.any_waiting();
@@ -161,7 +166,8 @@ impl Sender {
         }
     }
 
-    /// The probe: a new segment if the windows allow one, else the last one again (RFC 8985 §7.3).
+    /// The probe, if it is due: a new full segment if there is one and the receiver's window admits
+    /// it, else the last segment again (RFC 8985 §7.3).
     pub(super) fn tail_probe(&mut self, now: Time) -> Option<Segment> {
         if !core::mem::take(&mut self.rack.probe_due) || self.board.is_empty() {
             return None;

@@ -24,12 +24,12 @@ pub(super) struct RateSampler {
     delivered_at: Time,
     first_sent: Time,
     lost: u64,
-    /// Until this much is delivered, samples come from a sender without data.
+    /// Until this many bytes are delivered, samples are limited by the application.
     app_limited_until: u64,
 }
 
 impl RateSampler {
-    /// The slot with absolute index `index` was sent, with `idle` if nothing was in flight.
+    /// The slot with absolute index `index` was sent; `idle` if nothing was in flight before.
     pub(super) fn on_sent(&mut self, index: u64, now: Time, idle: bool) {
         if idle {
             self.first_sent = now;
@@ -55,7 +55,8 @@ impl RateSampler {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
-    /// Bytes delivered so far, above a gap or not; [`RateSample::prior_delivered`] is its value when a segment left.
+    /// Bytes delivered so far, those above a gap included. [`RateSample::prior_delivered`] is this
+    /// number as it was when a segment left.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
     }
@@ -65,7 +66,8 @@ impl RateSampler {
         self.lost += bytes;
     }
 
-    /// `bytes` were newly delivered, the slot `newest` last of them; slots below `first` are gone.
+    /// `bytes` were newly delivered, and `newest` is the slot among them that was sent last. Slots
+    /// below `first` are gone.
     pub(super) fn on_delivered(
         &mut self,
         now: Time,

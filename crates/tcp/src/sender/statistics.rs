@@ -23,7 +23,8 @@ pub struct SenderStatistics {
     pub duplicate_acks: u64,
     /// Zero-window probes sent.
     pub window_probes: u64,
-    /// Time in which a shut window kept the sender waiting with nothing in flight; only waits that have ended.
+    /// Time in which a shut window kept the sender waiting with nothing in flight. Only waits that
+    /// have ended are counted.
     pub persist_time: Duration,
     /// Tail loss probes sent (RFC 8985).
     pub tail_probes: u64,

@@ -24,7 +24,7 @@ fn plain() -> Config {
     Config { mss: MSS as u32, timestamps: false, handshake: false, ..Config::default() }
 }
 
-/// Sends what may leave and returns the offsets in segments.
+/// Sends all segments that may leave and returns their offsets in segments.
 fn drain(sender: &mut Sender, now: Time) -> Vec<u64> {
     core::iter::from_fn(|| sender.poll_transmit(now)).map(|segment| segment.seq / MSS).collect()
 }
@@ -41,7 +41,7 @@ fn sack(upto: u64, blocks: &[(u64, u64)]) -> Segment {
     segment
 }
 
-/// A window of ten segments in flight, in congestion avoidance or not as the controller is.
+/// A sender with ten segments in flight under Reno.
 fn ten_in_flight(config: &Config) -> Sender {
     ten_in_flight_under("reno:initial=10", config)
 }
@@ -78,14 +78,15 @@ fn slow_start_doubles() {
 #[test]
 fn sack_recovery_keeps_the_pipe_at_the_threshold() {
     let mut sender = ten_in_flight(&plain());
-    // Segment 0 and 4 are lost. Limited transmit: one new segment for each of two duplicates.
+    // Segments 0 and 4 are lost. Limited transmit releases one new segment for each of the first
+    // two duplicates.
     sender.handle_segment(ms(100), &sack(0, &[(1, 2)]));
     assert_eq!(drain(&mut sender, ms(100)), [10]);
     sender.handle_segment(ms(101), &sack(0, &[(1, 3)]));
     assert_eq!(drain(&mut sender, ms(101)), [11]);
     sender.handle_segment(ms(102), &sack(0, &[(1, 4)]));
     assert!(sender.in_recovery());
-    // Pipe: twelve sent, three SACKed, one lost: 8 > 5. The first retransmission leaves anyway.
+    // Pipe: twelve sent, three SACKed, one lost, so 8 > 5. The first retransmission leaves anyway.
     assert_eq!(drain(&mut sender, ms(102)), [0]);
     assert_eq!((sender.in_flight(), sender.cwnd()), (9 * MSS, 5 * MSS));
     for (i, end) in [6, 7, 8].into_iter().enumerate() {
@@ -110,7 +111,7 @@ fn sack_recovery_keeps_the_pipe_at_the_threshold() {
 fn newreno_resends_one_hole_for_each_partial_acknowledgement() {
     let config = Config { recovery: LossRecovery::NewReno, ..plain() };
     let mut sender = ten_in_flight(&config);
-    // 0 and 3 are lost: eight duplicates.
+    // Segments 0 and 3 are lost: there are eight duplicates.
     sender.handle_segment(ms(100), &ack(0));
     assert_eq!(drain(&mut sender, ms(100)), [10]);
     sender.handle_segment(ms(101), &ack(0));
@@ -118,15 +119,16 @@ fn newreno_resends_one_hole_for_each_partial_acknowledgement() {
     sender.handle_segment(ms(102), &ack(0));
     assert_eq!(drain(&mut sender, ms(102)), [0]);
     assert_eq!(sender.cwnd(), 5 * MSS);
-    // ssthresh 5, inflated by one for each duplicate; new data flows once 12 outstanding fit.
+    // The window of 5 is inflated by one for each duplicate. New data flows once the 12 outstanding
+    // segments fit.
     let mut sent = Vec::new();
     for i in 0..5 {
         sender.handle_segment(ms(103 + i), &ack(0));
         sent.push(drain(&mut sender, ms(103 + i)).len());
     }
     assert_eq!(sent, [0, 0, 0, 0, 1]);
-    // A partial acknowledgement: 3 is the next hole. The window of 13 deflates by three and grows by
-    // one, against ten outstanding: a new segment may follow (RFC 6582 §3.2, step 3).
+    // A partial acknowledgement: 3 is the next hole. The window of 13 deflates by three and grows
+    // by one. With ten outstanding, a new segment may follow (RFC 6582 §3.2, step 3).
     sender.handle_segment(ms(200), &ack(3));
     assert_eq!(drain(&mut sender, ms(200)), [3, 13]);
     assert!(sender.in_recovery());
@@ -149,7 +151,7 @@ fn a_timeout_goes_back_and_keeps_what_was_sacked() {
     sender.handle_segment(at + Duration::from_millis(100), &ack(2));
     assert_eq!(drain(&mut sender, at + Duration::from_millis(100)), [2, 3]);
     assert_eq!(sender.statistics().timeouts, 1);
-    // No second cut for what is still missing of the same window.
+    // The losses that remain in the same window cause no second cut.
     assert_eq!(sender.ssthresh(), 5 * MSS);
 }
 
@@ -195,7 +197,8 @@ fn marks_cut_once_per_window_and_say_so_once() {
     assert!(segment.flags.has(Flags::CWR.with(Flags::ECT)));
     let segment = sender.poll_transmit(ms(103));
     assert!(segment.is_none_or(|segment| !segment.flags.has(Flags::CWR)));
-    // The last acknowledgement of what was sent before the cut does not count, the next one does.
+    // A mark on the last acknowledgement of data sent before the cut does not count; the next one
+    // does.
     sender.handle_segment(ms(200), &marked(10));
     assert_eq!(sender.statistics().ecn_responses, 1);
     sender.handle_segment(ms(201), &marked(11));
@@ -220,7 +223,7 @@ fn a_shut_window_is_probed_with_doubling_intervals() {
     let upto = drain(&mut sender, Time::ZERO).len() as u64;
     sender.write(10 * MSS);
     sender.handle_segment(ms(100), &Segment { window: 0, ..ack(upto) });
-    // The first window, announced in advance, stays valid until it is used up: shut it from here.
+    // The first, large window stays valid until it is used up, so the test shuts it here.
     sender.limit = sender.next;
     assert_eq!(drain(&mut sender, ms(100)), []);
     let mut at = Vec::new();
@@ -256,7 +259,7 @@ fn the_persist_timer_may_have_intervals_of_its_own() {
         sender.handle_segment(due, &Segment { window: 0, ..ack(2) });
         at.push(due.as_nanos() / 1_000_000);
     }
-    // 5, 10, 20, 40, 60 and 60 s one after the other, from 0.1 s on.
+    // From 0.1 s on the intervals are 5, 10, 20, 40, 60 and 60 s.
     assert_eq!(at, [5_100, 15_100, 35_100, 75_100, 135_100, 195_100]);
     assert_eq!(sender.persist_time(ms(200_100)), Duration::from_secs(200));
     sender.handle_segment(ms(201_100), &Segment { window: 2 * MSS, ..ack(2) });
@@ -354,7 +357,7 @@ fn a_tail_probe_replaces_the_timeout() {
     assert_eq!(sender.statistics().timeouts, 0);
 }
 
-/// Segment 0 of ten is lost.
+/// A sender in recovery: segment 0 of ten is lost.
 fn after_a_loss(config: &Config, control: &str) -> Sender {
     let mut sender = sender(config, control);
     sender.write(1000 * MSS);
@@ -375,7 +378,7 @@ fn rate_reduction_leaves_the_window_to_a_controller_that_governs_recovery() {
     assert_eq!(bbr.cwnd(), bbr.controller.cwnd());
 }
 
-/// Records the total that it is told was delivered.
+/// A controller that records the total delivered as it is told.
 #[derive(Debug)]
 struct Deliveries(std::sync::Arc<std::sync::atomic::AtomicU64>);
 
@@ -397,8 +400,8 @@ impl congestion::CongestionController for Deliveries {
     }
 }
 
-/// Controllers count rounds by the total delivered, now and when a segment left. If the total left out what is above a
-/// gap, every acknowledgement that meets a gap would begin a round.
+/// Controllers count rounds by the total delivered now and when a segment left. If the total left
+/// out data above a gap, every acknowledgement during a gap would begin a round.
 #[test]
 fn what_was_delivered_above_a_gap_counts_for_rounds() {
     let told = std::sync::Arc::default();

@@ -8,7 +8,7 @@ use super::{Phase, Sender, SenderEvent, State};
 use crate::config::LossRecovery;
 
 impl Sender {
-    /// Does what is due at `now`; harmless if nothing is.
+    /// Does everything that is due at `now`. It may be called when nothing is due.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.state == State::Failed {
             return;
@@ -50,7 +50,8 @@ impl Sender {
         let flight = match self.config.recovery {
             // ns-2 halves the window, however much of it was in use, to whole segments.
             LossRecovery::FallFloyd => self.cwnd() / (2 * self.mss()) * (2 * self.mss()),
-            // The part of the window that a recovery has already taken does not come back.
+            // The flight counts only up to the window, so that a cut that recovery has made is not
+            // taken back.
             _ => self.outstanding().min(self.cwnd().max(self.mss())),
         };
         self.board.declare_all(self.config.recovery == LossRecovery::FallFloyd);
@@ -65,8 +66,8 @@ impl Sender {
         self.next_send = self.next_send.min(now);
     }
 
-    /// The timer fired although nothing is outstanding: the window had kept the sender from sending.
-    /// The sender restarts at one segment, and the threshold stays.
+    /// The timer fired with nothing outstanding: a mark or a window below one segment had stopped
+    /// the sender. Such a window restarts at one segment, and the threshold stays.
     fn restart(&mut self, now: Time) {
         self.rto_at = None;
         if self.is_starved() {

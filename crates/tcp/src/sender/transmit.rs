@@ -45,7 +45,7 @@ impl Sender {
     pub(crate) fn probe(&mut self, now: Time) -> Segment {
         self.statistics.window_probes += 1;
         let segment = blank(now, self.peer_timestamp, self.config.timestamps);
-        // An offset that has been acknowledged, so that the peer only answers.
+        // The offset has been acknowledged already, so the peer only answers.
         Segment { seq: self.una.saturating_sub(1), flags: Flags::PROBE, ..segment }
     }
 
@@ -61,8 +61,8 @@ impl Sender {
         Some(self.resend_slot(now, index))
     }
 
-    /// The first offset of the retransmission that [`poll_transmit`](Self::poll_transmit) would yield, if it would yield
-    /// one. Changes nothing.
+    /// The first offset of the retransmission that [`poll_transmit`](Self::poll_transmit) would
+    /// yield now, if any. Does not change what is sent.
     pub(crate) fn next_retransmission(&mut self, now: Time) -> Option<u64> {
         if !self.is_open() || self.held || self.next_send > now || !self.board.any_waiting() {
             return None;
@@ -74,8 +74,8 @@ impl Sender {
         (first || self.admits(len)).then_some(start)
     }
 
-    /// There is nothing to send in the place of the next retransmission. The timer keeps running for what is in flight;
-    /// with nothing in flight it is stopped, since there is nothing whose loss it could show.
+    /// There is no data to send in the place of the next retransmission. The retransmission timer
+    /// keeps running as long as anything is in flight, and is stopped otherwise.
     pub(crate) fn freeze(&mut self) {
         self.note_out_of_data();
         self.starve();
@@ -84,14 +84,15 @@ impl Sender {
         }
     }
 
-    /// Whether the congestion window admits this many bytes more; one segment always, except where a
-    /// window below one stops the sender, as it does in ns-2.
+    /// Whether the congestion window admits this many bytes more. With nothing in flight one
+    /// segment is always admitted, unless a window below one segment stops the sender, as in ns-2.
     fn admits(&self, len: u64) -> bool {
         let in_flight = self.in_flight();
         (in_flight == 0 && !self.is_starved()) || in_flight + len <= self.cwnd()
     }
 
-    /// The next segment to retransmit: one declared lost or, in the first simulations, any hole, once each recovery.
+    /// The next segment to retransmit: one declared lost or, in a recovery as Fall and Floyd
+    /// simulated it, the next hole. Each hole is filled once per recovery.
     fn next_to_resend(&mut self) -> Option<usize> {
         let declared = self.board.next_waiting();
         let sequential = self.config.recovery == LossRecovery::FallFloyd
@@ -119,7 +120,8 @@ impl Sender {
                 prr.on_sent(u64::from(len));
             }
         }
-        // Fall and Floyd's pipe at entry counts the segment that the first retransmission replaces.
+        // Fall and Floyd's pipe at the start of recovery counts the segment that the first
+        // retransmission replaces.
         if !opening {
             self.arrivals_pipe += u64::from(len);
         }
@@ -132,7 +134,7 @@ impl Sender {
         self.emit(now, start, len, if fin { flags.with(Flags::FIN) } else { flags }, index, idle)
     }
 
-    /// The next new segment, if there is data, and both windows admit it.
+    /// The next new segment, if there is data and both windows admit it.
     fn send_new(&mut self, now: Time) -> Option<Segment> {
         let unsent = self.written - self.next.min(self.written);
         let fin_left = self.finished && !self.fin_sent;
@@ -207,15 +209,16 @@ impl Sender {
     }
 
     fn note_out_of_data(&mut self) {
-        // The data sent last may have filled the window nevertheless.
+        // The segment sent last may have filled the window.
         self.cwnd_limited = !self.can_use_cwnd();
         if self.path.is_none() {
             self.starve();
         }
     }
 
-    /// There is nothing to send although the window admits it: the rate measured now is the application's. A subflow
-    /// gets data only when it asks, so only the connection that it belongs to can tell.
+    /// There is nothing to send although the window admits more, so the rate measured now is that
+    /// of the application. A subflow gets data only when it asks, so only its connection can detect
+    /// this.
     pub(crate) fn starve(&mut self) {
         let in_flight = self.board.pipe();
         if in_flight < self.cwnd()
@@ -225,8 +228,9 @@ impl Sender {
         }
     }
 
-    /// Whether to wait for a larger window, as the receiver's admits less than a full segment of what waits (RFC 9293
-    /// §3.8.6.2.1). Starts the persist timer if nothing is in flight.
+    /// Whether to wait for a larger window, given that the receiver's window admits less than a
+    /// full segment of the waiting data (RFC 9293 §3.8.6.2.1). Starts the persist timer if nothing
+    /// is in flight.
     fn hold_for_window(&mut self, now: Time, len: u64) -> bool {
         if self.next > self.una {
             return true;
@@ -238,7 +242,8 @@ impl Sender {
         true
     }
 
-    /// Whether a short segment waits, because a full send buffer alone keeps the application from filling it.
+    /// Whether a short segment waits because only the full send buffer keeps the application from
+    /// filling it.
     fn hold_for_data(&self, len: u64) -> bool {
         let outstanding = self.next > self.una;
         len > 0 && outstanding && !self.finished && self.writable() == 0

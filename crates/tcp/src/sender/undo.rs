@@ -8,11 +8,11 @@ use crate::segment::Segment;
 /// The retransmissions since the last cut, and what shows that they were spurious.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
-    /// There was a cut, which has not been undone.
+    /// Whether there was a cut that has not been undone.
     possible: bool,
     /// When the first retransmission left.
     first_resent: Option<Time>,
-    /// Retransmissions, and duplicates that the receiver reported.
+    /// Number of retransmissions, and of duplicates that the receiver reported.
     resent: u32,
     duplicates: u32,
 }
@@ -37,8 +37,8 @@ impl Undo {
         self.resent > 0 && self.duplicates >= self.resent
     }
 
-    /// Whether the acknowledgement echoes the timestamp of a segment that left before the first retransmission (RFC
-    /// 3522 §3.2): then the original filled the hole.
+    /// Whether the acknowledgement echoes the timestamp of a segment that left before the first
+    /// retransmission. If so, the original filled the hole (RFC 3522 §3.2).
     fn answers_original(&self, segment: &Segment) -> bool {
         let echo = segment.timestamps.map_or(Time::MAX, |timestamps| timestamps.echo);
         self.first_resent.is_some_and(|resent| echo < resent)
@@ -46,8 +46,9 @@ impl Undo {
 }
 
 impl Sender {
-    /// Undoes the last cut if this acknowledgement shows that its retransmissions were spurious: by duplicates at any time,
-    /// and by its timestamp while losses are being repaired (`repairing`), if it moves the cumulative acknowledgement
+    /// Undoes the last cut if this acknowledgement shows that the retransmissions after it were
+    /// spurious. Reported duplicates show that at any time. The echoed timestamp shows it while
+    /// losses are being repaired (`repairing`) and only if the cumulative acknowledgement moves
     /// (`progress`).
     pub(super) fn undo_spurious_cut(&mut self, segment: &Segment, repairing: bool, progress: bool) {
         let undo = &self.undo;

@@ -9,8 +9,9 @@ use super::{Estimate, RateSource};
 #[derive(Debug)]
 pub(super) struct Estimator {
     config: Estimate,
-    /// How many intervals had passed at the last estimate, and when that was.
+    /// How many intervals had passed at the last estimate.
     round: Option<u64>,
+    /// When acknowledged bytes were last measured.
     last: Time,
     /// Bytes that each socket's peer had acknowledged at the last estimate.
     acknowledged: Vec<u64>,
@@ -64,8 +65,9 @@ impl Estimator {
         }
     }
 
-    /// Bytes acknowledged since the last estimate, over the time since. A socket that delivered nothing counts with one
-    /// packet: with none it would never have another turn, and never be measured again.
+    /// Bytes acknowledged since the last estimate, divided by the time since then. A socket that
+    /// delivered nothing counts with one packet: at a rate of zero it would have no further turn
+    /// and never be measured again.
     fn acknowledged(&mut self, now: Time, sockets: &[Socket]) -> Vec<Bitrate> {
         let time = now.since(self.last);
         self.last = now;

@@ -12,15 +12,15 @@ use crate::segment::Segment;
 
 /// The receiving application: reads the sockets and delivers their packets in sequence.
 ///
-/// The application reads from each socket as long as its resequencing buffer has room. When that is full, it peeks at
-/// the first packet of each socket and reads it only if it is the next in sequence (pTCP, §2). Used as a [`Receiver`]
-/// whose data is read at once.
+/// The application reads from each socket as long as its resequencing buffer has room. When the
+/// buffer is full, the application peeks at the first packet of each socket and reads only the next
+/// in sequence (pTCP, §2). Use it like a [`Receiver`] whose data is read at once.
 #[derive(Debug)]
 pub struct StripingReceiver {
     sockets: Vec<Socket>,
     /// The next sequence number, bytes.
     next: u64,
-    /// Packets beyond it, their lengths by sequence number, and the bytes that they take up.
+    /// Packets beyond the next one: their lengths by sequence number, and their bytes in total.
     held: BTreeMap<u64, u64>,
     held_bytes: u64,
     buffer: u64,
@@ -33,8 +33,8 @@ pub struct StripingReceiver {
 struct Socket {
     receiver: Receiver,
     mss: u64,
-    /// Sequence numbers of packets that have arrived and were not read, from the first unread on, and how many were
-    /// read before.
+    /// Sequence numbers of the packets that have arrived, from the first unread place on, and how
+    /// many packets were read before.
     packets: VecDeque<Option<u64>>,
     read: u64,
     /// Most packets that the receive buffer holds.
@@ -77,7 +77,8 @@ impl Socket {
 }
 
 impl StripingReceiver {
-    /// An application with the striping of `config` over `paths` sockets, all connected as `connection` describes.
+    /// An application as `config` describes it, with `paths` sockets, each a connection as
+    /// `connection` describes it.
     pub fn new(config: &StripingConfig, connection: &Config, paths: usize) -> Self {
         let socket = |path| Socket::new(config.socket(connection, path));
         StripingReceiver {
@@ -147,14 +148,14 @@ impl StripingReceiver {
         }
     }
 
-    /// Does what is due at `now`; harmless if nothing is.
+    /// Does everything that is due at `now`. It may be called when nothing is due.
     pub fn handle_timeout(&mut self, now: Time) {
         for socket in &mut self.sockets {
             socket.receiver.handle_timeout(now);
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// The next time at which [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn next_timeout(&self) -> Option<Time> {
         self.sockets.iter().filter_map(|socket| socket.receiver.next_timeout()).min()
     }
@@ -175,7 +176,7 @@ impl StripingReceiver {
         self.out_of_order
     }
 
-    /// Bytes that arrived at a socket that had them already.
+    /// Bytes of packets that arrived at a socket more than once.
     pub fn duplicate_bytes(&self) -> u64 {
         self.sockets.iter().map(|socket| socket.receiver.statistics().duplicate_bytes).sum()
     }

@@ -13,12 +13,12 @@ use crate::config::Config;
 use crate::segment::Segment;
 use crate::sender::Sender;
 
-/// Most bytes that wait in the application for a socket.
+/// Most bytes that wait in the application for room in a socket.
 const MOST_WAITING: u64 = 1 << 60;
 
 /// The sending application: its data goes to the sockets packet by packet, as their send buffers have room.
 ///
-/// Used as a [`Sender`]: after each `handle_*`, `write` or `finish`, call
+/// Use it like a [`Sender`]: after each `handle_*`, `write` or `finish`, call
 /// [`poll_transmit`](Self::poll_transmit) until it yields nothing, then ask
 /// [`next_timeout`](Self::next_timeout). A socket's index is its path.
 #[derive(Debug)]
@@ -27,12 +27,12 @@ pub struct StripingSender {
     turn: Turn,
     /// Bytes of a full packet.
     mss: u64,
-    /// The sequence number of the next packet, bytes from the stream's first one, and how many bytes wait from
-    /// there on.
+    /// The sequence number of the next packet, in bytes from the start of the stream, and how many
+    /// bytes wait from there on.
     next: u64,
     waiting: u64,
     finished: bool,
-    /// Something has happened that may let a packet be written.
+    /// Whether something has happened since the last attempt that may let a packet be written.
     changed: bool,
 }
 
@@ -44,8 +44,9 @@ enum Turn {
 }
 
 impl StripingSender {
-    /// An application as `striping` describes it, with a socket for each of `controllers`, which is a connection as
-    /// `connection` describes it. Controllers count bytes of payload, as for [`Sender::new`].
+    /// An application as `striping` describes it. There is a socket for each of `controllers`, and
+    /// each socket is a connection as `connection` describes it. Controllers count bytes of
+    /// payload, as for [`Sender::new`].
     pub fn new(
         striping: &StripingConfig,
         connection: &Config,
@@ -75,8 +76,8 @@ impl StripingSender {
         }
     }
 
-    /// The application has `bytes` more to send; what no socket has room for waits in the application. Returns how
-    /// many bytes it took on.
+    /// The application has `bytes` more to send; those for which no socket has room wait in the
+    /// application. Returns how many bytes the application took.
     pub fn write(&mut self, bytes: u64) -> u64 {
         if self.finished {
             return 0;
@@ -87,7 +88,7 @@ impl StripingSender {
         taken
     }
 
-    /// Nothing more will be written.
+    /// Declares that nothing more will be written.
     pub fn finish(&mut self) {
         self.changed |= !self.finished;
         self.finished = true;
@@ -101,14 +102,14 @@ impl StripingSender {
         }
     }
 
-    /// Does what is due at `now`; harmless if nothing is.
+    /// Does everything that is due at `now`. It may be called when nothing is due.
     pub fn handle_timeout(&mut self, now: Time) {
         for socket in &mut self.sockets {
             socket.sender.handle_timeout(now);
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// The next time at which [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn next_timeout(&self) -> Option<Time> {
         self.sockets.iter().filter_map(|socket| socket.sender.next_timeout()).min()
     }
@@ -128,7 +129,8 @@ impl StripingSender {
         None
     }
 
-    /// Writes packets as long as the socket whose turn it is has room. Begins once every socket is connected.
+    /// Writes packets as long as the next socket in turn has room. Nothing is written before every
+    /// socket is connected.
     fn stripe(&mut self, now: Time) {
         if !self.sockets.iter().all(|socket| socket.sender.is_open()) {
             return;
@@ -151,7 +153,7 @@ impl StripingSender {
         }
     }
 
-    /// Length of the next packet: an MSS, or at the end what there is.
+    /// Length of the next packet: an MSS, or less at the end of the stream.
     fn next_len(&self) -> Option<u64> {
         match self.waiting >= self.mss {
             true => Some(self.mss),
@@ -159,7 +161,7 @@ impl StripingSender {
         }
     }
 
-    /// The path that takes the next packet, of `len` bytes, now.
+    /// The path that takes the next packet, of `len` bytes, if its socket has room now.
     fn choose(&mut self, len: u64) -> Option<usize> {
         let (count, sockets) = (self.sockets.len(), &mut self.sockets);
         let mut has_room =
@@ -174,12 +176,12 @@ impl StripingSender {
         }
     }
 
-    /// Everything below this sequence number has been delivered to the peer's sockets, bytes.
+    /// Everything below this sequence number, in bytes, has been delivered to the peer's sockets.
     pub fn acknowledged(&self) -> u64 {
         self.sockets.iter().filter_map(Socket::oldest).min().unwrap_or(self.next)
     }
 
-    /// First sequence number that has never been sent, bytes.
+    /// First sequence number, in bytes, that has never been sent.
     pub fn sent(&self) -> u64 {
         self.sockets.iter().filter_map(Socket::oldest_unsent).min().unwrap_or(self.next)
     }

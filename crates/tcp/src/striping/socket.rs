@@ -7,14 +7,16 @@ use anabranch_types::Time;
 use crate::segment::{Flags, Segment};
 use crate::sender::Sender;
 
-/// A connection, and the packets written to it that it has not delivered.
+/// A connection, and the packets that were written to it and are not delivered yet.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) sender: Sender,
-    /// Application sequence numbers of the packets, oldest first, and how many were delivered before them.
+    /// Application sequence numbers of these packets, oldest first, and how many packets were
+    /// delivered before them.
     packets: VecDeque<u64>,
     delivered: u64,
-    /// Free bytes at which the socket is written to again once it was full, and whether it was full.
+    /// Free bytes at which a socket that was full is written to again, and whether the socket was
+    /// full.
     low_water: u64,
     is_full: bool,
 }
@@ -37,8 +39,8 @@ impl Socket {
         !self.is_full
     }
 
-    /// Writes the packet `sequence` of `len` bytes, for which there is room. Only the last of all is shorter than
-    /// the MSS.
+    /// Writes the packet `sequence` of `len` bytes, for which there is room. Only the last packet
+    /// of the stream may be shorter than the MSS.
     pub(super) fn write(&mut self, sequence: u64, len: u64) {
         self.sender.write(len);
         self.packets.push_back(sequence);
@@ -73,7 +75,7 @@ impl Socket {
         })
     }
 
-    /// Sequence number of the oldest packet that has not been delivered whole.
+    /// Sequence number of the oldest packet that has not been delivered completely.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.packets.front().copied()
     }

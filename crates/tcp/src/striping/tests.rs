@@ -10,7 +10,8 @@ use crate::config::{PersistTimer, WindowUpdates};
 use crate::segment::{Flags, Segment};
 use crate::testing::Underway;
 
-/// One path: rate, one-way delay, loss of data and of acknowledgements; a queue of 50 packets.
+/// One path with its rate, one-way delay, and loss of data and of acknowledgements. Its queue holds
+/// 50 packets.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     kbps: u64,
@@ -18,7 +19,7 @@ struct Path {
     loss: f64,
     ack_loss: f64,
     busy_until: Time,
-    /// Nothing passes from the first time to the second, either way.
+    /// Nothing passes in either direction from the first time to the second.
     dark: (Time, Time),
 }
 
@@ -97,7 +98,8 @@ impl Run {
         }
     }
 
-    /// Sends what may leave and processes the next event; false if there is none.
+    /// Sends all segments that may leave, then processes the next event. Returns false if there is
+    /// none.
     fn step(&mut self) -> bool {
         self.drain();
         let timers = [self.sender.next_timeout(), self.receiver.next_timeout()];
@@ -135,7 +137,8 @@ impl Run {
         panic!("stuck at {} of {bytes}", self.sender.acknowledged());
     }
 
-    /// Rate of delivery from `from` on until `to` while there is always more to send, Mb/s.
+    /// Rate of delivery between `from` and `to`, Mb/s, while the application always has more to
+    /// send.
     fn goodput(&mut self, from: Time, to: Time) -> f64 {
         self.sender.write(1 << 50);
         self.run_until(from);
@@ -150,7 +153,7 @@ impl Run {
     }
 }
 
-/// Connections of the paper: 64 KB on each side, its persist timer.
+/// A connection of the paper: buffers of 64 KB on each side, and the paper's persist timer.
 fn connection() -> Config {
     let (initial, most) = (Duration::from_secs(5), Duration::from_secs(60));
     let persist = Some(PersistTimer { initial, most });
@@ -168,7 +171,7 @@ fn smart(source: RateSource) -> StripingConfig {
     StripingConfig::new(Striping::ByRate(Estimate { interval, source, within_buffers: false }))
 }
 
-/// The smart application, told these rates once and for all.
+/// The smart application, which is told these rates at the start.
 fn told(kbps: &[u64]) -> StripingConfig {
     let rates = kbps.iter().map(|rate| Bitrate::from_bps(rate * 1000)).collect();
     smart(RateSource::Told(Arc::new(vec![rates])))
@@ -178,7 +181,7 @@ fn s(seconds: u64) -> Time {
     Time::from_secs(seconds)
 }
 
-/// Pipes of figure 7, the second `ratio` times as fast as the first.
+/// The two paths of the paper's figure 7; the second is `ratio` times as fast as the first.
 fn pipes(ratio: u64) -> [Path; 2] {
     [path(500, 200), path(500 * ratio, 50)]
 }
@@ -225,7 +228,8 @@ fn a_dark_path_stalls_the_smart_application() {
     run.goodput(s(10), s(24));
     run.sent[1] = (run.now, Duration::ZERO);
     run.goodput(s(30), s(70));
-    // From a little after the outage began until it ended and the timer fired.
+    // The pause begins shortly after the outage begins. It lasts until the outage is over and the
+    // timer has fired.
     let pause = run.sent[1].1.as_secs_f64();
     assert!((24.0..40.0).contains(&pause), "{pause}");
 }
@@ -242,7 +246,7 @@ fn a_window_update_that_is_lost_costs_a_persist_interval() {
     let (clean, (time, probes)) = goodput(WindowUpdates::Opening, 0.0);
     assert_eq!(probes, 0);
     assert!(time > 2.0, "it waited for windows for {time} s");
-    // Where each step of the window is announced, the next one makes the loss good.
+    // If each step of the window is announced, the next update makes up for a lost one.
     let (repeated, _) = goodput(WindowUpdates::Each, 0.3);
     let (single, (_, probes)) = goodput(WindowUpdates::Opening, 0.3);
     assert!(repeated > 0.9 * clean, "{repeated} after {clean}");
@@ -255,13 +259,14 @@ fn windows_tell_the_rates_but_what_was_acknowledged_only_tells_what_was_given() 
         |source| Run::new(&smart(source), &connection(), &pipes(6), 1).goodput(s(60), s(160));
     let (windows, acknowledged) = (goodput(RateSource::Window), goodput(RateSource::Acknowledged));
     assert!(windows > 2.6, "{windows} of 3.5 Mb/s");
-    // The application begins with equal shares, and confirms them.
+    // The application begins with equal shares, and its measurements confirm them.
     assert!((0.9..1.1).contains(&acknowledged), "{acknowledged}");
 }
 
 #[test]
 fn a_rate_may_count_only_as_far_as_the_buffers_let_it_be_used() {
-    // Half of 2 Mb/s: 65 kB over 520 ms. What goes to the other path keeps to that ratio.
+    // The first path can use half of its 2 Mb/s: 65 kB in 520 ms. The second gets packets in the
+    // ratio of the rates.
     let paths = [path(2000, 260), path(2000, 50)];
     let goodput = |within_buffers| {
         let told = told(&[2000, 2000]);
@@ -328,11 +333,12 @@ fn a_full_resequencing_buffer_is_passed_by_what_is_next_in_sequence() {
         let unread = |path| receiver.socket(path).expect("it exists").readable();
         (receiver.delivered(), receiver.peak_held(), unread(0), unread(1))
     };
-    // The first socket's packets lie beyond a gap: two are read, the third stays.
+    // The first socket's packets lie beyond a gap: two are read, and the third stays in the socket.
     assert_eq!(arrives(0, 0, 2000), (0, 1000, 0, 0));
     assert_eq!(arrives(0, 1000, 3000), (0, 2000, 0, 0));
     assert_eq!(arrives(0, 2000, 5000), (0, 2000, 1000, 0));
-    // The second socket's first packet is the next in sequence, the one after it then too, and frees the buffer.
+    // The second socket's first packet is the next in sequence. Its second one arrives last, is
+    // then the next in sequence, and frees the buffer.
     assert_eq!(arrives(1, 0, 0), (1000, 2000, 1000, 0));
     assert_eq!(arrives(1, 2000, 4000), (1000, 2000, 1000, 0));
     assert_eq!(arrives(1, 1000, 1000), (6000, 2000, 0, 0));

@@ -2,7 +2,7 @@
 
 use anabranch_types::Bitrate;
 
-/// Sockets one after the other, each until it is full.
+/// Writes to one socket after the other, to each until it is full.
 #[derive(Debug, Default)]
 pub(super) struct UntilFull {
     /// The socket written to last.
@@ -10,7 +10,8 @@ pub(super) struct UntilFull {
 }
 
 impl UntilFull {
-    /// The socket for the next packet, of `count`: the current one while it has room, else the next that has.
+    /// The socket, of `count`, for the next packet: the current one while it has room, else the
+    /// next one that has room.
     pub(super) fn choose(
         &mut self,
         count: usize,
@@ -23,23 +24,24 @@ impl UntilFull {
     }
 }
 
-/// Weighted round robin: each path gets its next packet when it would, at its rate, be through with the packets
-/// before.
+/// Weighted round robin: each path gets its next packet when it would have sent, at its rate, the
+/// packets before.
 #[derive(Debug)]
 pub(super) struct ByRate {
     rates: Vec<Bitrate>,
-    /// When each path is through with what it was given, ns of a virtual clock that restarts with new rates.
+    /// When each path has sent the packets given to it, in ns of a virtual clock that restarts with
+    /// new rates.
     through: Vec<u128>,
 }
 
 impl ByRate {
-    /// This many paths of equal rates.
+    /// `paths` paths with equal rates.
     pub(super) fn new(paths: usize) -> Self {
         ByRate { rates: vec![Bitrate::from_bps(1); paths], through: vec![0; paths] }
     }
 
-    /// Sets the rates, and begins the round anew if they have changed. A path of rate zero has no turn; where all are
-    /// zero, the rates stay.
+    /// Sets the rates, and starts the round again if they have changed. A path with rate zero gets
+    /// no packets. If all rates are zero, the old ones stay.
     pub(super) fn set_rates(&mut self, rates: impl Iterator<Item = Bitrate>) {
         let rates: Vec<Bitrate> = rates.take(self.rates.len()).collect();
         if rates.len() < self.rates.len() || rates.iter().all(|rate| *rate == Bitrate::ZERO) {
@@ -51,7 +53,7 @@ impl ByRate {
         }
     }
 
-    /// The path for the next packet, of `len` bytes: the one that would be through with it first.
+    /// The path for the next packet, of `len` bytes: the one that would have sent it first.
     pub(super) fn choose(&self, len: u64) -> Option<usize> {
         let paths = self.rates.iter().zip(&self.through).enumerate();
         let due =
@@ -67,7 +69,7 @@ impl ByRate {
     }
 }
 
-/// How long `len` bytes take, ns; `None` at a rate of zero.
+/// Time to send `len` bytes, ns; `None` at a rate of zero.
 fn time(len: u64, rate: Bitrate) -> Option<u128> {
     (u128::from(len) * 8_000_000_000).checked_div(u128::from(rate.as_bps()))
 }
@@ -97,7 +99,7 @@ mod tests {
         assert_eq!(turns(&mut order, 10), [5, 5]);
         order.set_rates(kbps(&[500, 3000]));
         assert_eq!(turns(&mut order, 700), [100, 600]);
-        // Never far from the ratio: six of seven in a row.
+        // Short runs keep the ratio too: six of seven packets.
         assert_eq!(turns(&mut order, 7), [1, 6]);
     }
 

@@ -1,4 +1,4 @@
-//! One connection over one bottleneck, in virtual time, small enough to read at a glance.
+//! A minimal simulation, in virtual time, of one connection over one bottleneck.
 
 use anabranch_policy::congestion;
 use anabranch_tcp::{Config, Receiver, Segment, Sender};
@@ -6,14 +6,15 @@ use anabranch_types::{Rng, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A drop-tail bottleneck followed by random loss; acknowledgements travel freely.
+/// A drop-tail bottleneck followed by random loss. Acknowledgements pass no bottleneck.
 #[derive(Clone, Debug)]
 pub struct Path {
     pub bits_per_second: u64,
     pub delay: Duration,
     pub queue: usize,
     pub loss: f64,
-    /// Loss of acknowledgements, chance that a segment arrives late, chance that it arrives twice.
+    /// Chance that an acknowledgement is lost, that a segment arrives late, and that it arrives
+    /// twice.
     pub ack_loss: f64,
     pub late: f64,
     pub twice: f64,
@@ -105,7 +106,8 @@ impl Run {
         }
     }
 
-    /// Runs until `end` or until nothing is left to do; `each` is called after every event.
+    /// Runs until `end` or until there is no further event. Calls `each` at the start and after
+    /// every event.
     pub fn until(&mut self, end: Time, mut each: impl FnMut(&mut Run)) {
         loop {
             self.drain();

@@ -27,19 +27,19 @@ pub struct Shape {
 /// Measurements of one block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
-    /// Seconds of making the planned repairs.
+    /// Seconds spent making the planned repairs.
     pub encode: f64,
     /// Seconds that the receiver spent.
     pub decode: f64,
     /// Seconds that the receiver spent on the last symbol.
     pub last: f64,
-    /// Seconds of copying the block.
+    /// Seconds spent copying the block.
     pub copy: f64,
     /// Symbols received until the block was recovered, beyond the number of sources.
     pub beyond: u32,
-    /// Bytes of symbols that were kept.
+    /// Bytes of symbols that the receiver kept.
     pub held: u64,
-    /// Symbols that were decoded to other bytes than were sent.
+    /// Symbols whose decoded bytes differ from those sent.
     pub wrong: u64,
 }
 
@@ -121,7 +121,7 @@ impl Receiver<'_> {
     }
 }
 
-/// Seconds of some work.
+/// Does `work` and returns how many seconds it took, and its result.
 #[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
 fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let start = Instant::now();
@@ -214,7 +214,7 @@ impl Trial {
         seconds
     }
 
-    /// Another block; `None` if the code has not enough repairs.
+    /// Measures another block; `None` if the code cannot make enough repairs.
     pub fn block(&mut self) -> Option<Sample> {
         let copy = self.copy();
         let (encode, planned) = self.planned()?;

@@ -28,9 +28,9 @@ pub struct Row {
     pub decode_mb_per_s: f64,
     /// Decoding speed over the speed of copying the block, median.
     pub decode_per_copy: f64,
-    /// Symbols that arrived beyond the sources: mean.
+    /// Mean number of symbols that arrived beyond the number of source symbols.
     pub beyond_mean: f64,
-    /// Symbols that arrived beyond the sources: most.
+    /// Largest number of symbols that arrived beyond the number of source symbols.
     pub beyond_most: u32,
     /// Microseconds that the receiver spends on the last symbol, median.
     pub last_us: f64,
@@ -39,7 +39,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Sums the blocks up.
+    /// Summarises the measurements of all blocks.
     pub fn new(code: String, shape: Shape, samples: &[Sample]) -> Self {
         let bytes = (usize::from(shape.sources) * shape.symbol) as f64;
         let middle = |of: &dyn Fn(&Sample) -> f64| median(samples.iter().map(of).collect());
@@ -69,7 +69,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The figures for people.
+/// The figures as a text table.
 pub fn table(rows: &[Row], symbol: u16) -> String {
     let mut text = format!(
         "Blocks of F symbols of {symbol} bytes; speeds in megabytes of the block a second\n"

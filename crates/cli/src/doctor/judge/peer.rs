@@ -65,7 +65,7 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
         Outcome::Failed(why) => {
             Some(Finding::problem("answer", name, format!("no socket could be opened on it: {why}")))
         }
-        // Where nobody answers, the link is not to blame.
+        // If no other link gets an answer either, this link is not to blame.
         Outcome::Silent if !others => Some(Finding::note("answer", name, "no answer over it")),
         Outcome::Silent => Some(
             Finding::problem("answer", name, "no answer over it, although other links get one")
@@ -177,7 +177,7 @@ fn loss(name: &str, way: &str, lost: u64, sent: u64, share: f64) -> Finding {
     }
 }
 
-/// The fate of congestion marks; nothing if too few were sent.
+/// Finding about ECN marks; `None` if too few were sent.
 fn marks(name: &str, measured: &Measured) -> Option<Finding> {
     let sent = measured.ecn_sent;
     if sent < ENOUGH_MARKS {
@@ -198,7 +198,7 @@ fn marks(name: &str, measured: &Measured) -> Option<Finding> {
     })
 }
 
-/// How long the packets are that the link carries.
+/// Finding about the longest packets that the link carries.
 fn size(name: &str, measured: &Measured) -> Finding {
     let Measured { mtu, mtu_limit, .. } = measured;
     if *mtu >= ETHERNET {
@@ -245,7 +245,7 @@ fn filled(name: &str, measured: &Measured, load: &Load) -> Finding {
              other traffic suffers"
         ));
     }
-    // More than the link loses anyway, and not because a buffer is full.
+    // The loss exceeds that of the idle link, and no full buffer explains it.
     if load.loss >= POLICED + 2.0 * measured.loss() && queue < NO_QUEUE_MS {
         return Finding::problem(
             "load",

@@ -10,7 +10,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// A link with everything in order, by its own default route.
+/// A link on which everything is in order, with its own default route.
 fn interface(name: &str, source: &str) -> Interface {
     let way = Way {
         source: ip(source),
@@ -272,7 +272,7 @@ fn a_link_that_carries_less_than_ethernet_is_noted() {
     let finding = on_link(Measured { mtu: 1420, ..measured() });
     assert_eq!((finding.severity, finding.check), (Severity::Note, "mtu"));
     assert!(finding.what.contains("1420"), "{finding:?}");
-    // Where the peer accepts no longer packets, the link is not to blame.
+    // If the peer does not accept longer packets, the link is not to blame.
     let limited = Measured { mtu: 1420, mtu_limit: 1420, ..measured() };
     assert_eq!(wrong(&with_paths(vec![path("wlan0", limited), path("wwan0", measured())])), []);
 }

@@ -23,7 +23,7 @@ pub(super) struct Record {
     /// Packets acknowledged and lost so far, without those that may have met a full buffer.
     acked: u64,
     lost: u64,
-    /// Samples of these two: time since the start, packets acknowledged, packets lost.
+    /// Samples of these two counts: time since the start, packets acknowledged, packets lost.
     pub(super) fates: Vec<(Duration, u64, u64)>,
 }
 
@@ -46,8 +46,8 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a sample of the packets acknowledged and lost, at most one in each [`STEP`]. `spurious` losses of the
-    /// connection were no losses.
+    /// Adds a sample of the packets acknowledged and lost, at most one in each [`STEP`]. `spurious`
+    /// is the connection's number of spurious losses, which do not count as lost.
     pub(in crate::doctor) fn note_fates(&self, spurious: u64) {
         let mut record = self.lock();
         let Some(start) = record.start else { return };

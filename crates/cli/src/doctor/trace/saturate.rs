@@ -46,7 +46,7 @@ const HOLD: u32 = 8;
 /// Growth of the window per round trip while the queue is below half of its goal, and below a quarter.
 const GROWTH: f64 = 1.25;
 const FAST_GROWTH: f64 = 1.5;
-/// Pacing rate as a multiple of the rate of the last round trip; the window is what limits.
+/// Pacing rate as a multiple of the rate of the last round trip, so that only the window limits.
 const PACE: f64 = 2.0;
 /// Longest duration of the start, in which the window doubles every round trip.
 const START: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ const UNKNOWN: Duration = Duration::from_secs(1);
 /// Window while the queue runs empty, packets, and the largest window, bytes.
 const FEW: u64 = 4;
 const MOST: f64 = 1e9;
-/// The queue is kept empty for so many round trips, and at least so long.
+/// The queue is kept empty for this many round trips, and at least this long.
 const LOOK: f64 = 2.5;
 const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 
@@ -63,11 +63,12 @@ const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 enum Phase {
     Start,
     Full,
-    /// The queue runs empty; once hardly anything is in flight, until the given time.
+    /// The queue is running empty. The time is set once hardly anything is in flight; the phase
+    /// ends then.
     Empty(Option<Time>),
 }
 
-/// See the module's documentation.
+/// The controller that the module's documentation describes.
 #[derive(Debug)]
 pub(in crate::doctor) struct Saturate {
     recorder: Recorder,
@@ -97,7 +98,7 @@ struct Round {
     acked: u64,
     lost: u64,
     lost_packets: u32,
-    /// The shortest round-trip time in it.
+    /// The shortest round-trip time measured in this round trip.
     trip: Option<Duration>,
 }
 
@@ -119,7 +120,7 @@ impl Saturate {
         }
     }
 
-    /// The window that makes three quarters of the queue to keep.
+    /// The window at which the queueing delay is three quarters of its goal.
     fn target(&self) -> f64 {
         let time = self.base.as_secs_f64() + 0.75 * self.goal.as_secs_f64();
         self.rate * time
@@ -155,7 +156,8 @@ impl Saturate {
     /// Adjusts the window after a round trip, so that the queue stays near its goal.
     fn adjust(&mut self, queue: Duration, overflows: bool, slower: bool) {
         if overflows || queue > self.goal || self.hold > 0 {
-            // The rate of a round trip in which the window grew is below that of its end.
+            // If the window grew in this round trip, the measured rate is below the rate at its
+            // end.
             let least = if slower { 0.0 } else { SHRINK * self.window };
             self.window = self.target().max(least);
             self.hold = self.hold.saturating_sub(1);
@@ -198,7 +200,7 @@ impl Saturate {
 
 impl CongestionController for Saturate {
     fn on_ack(&mut self, event: &AckEvent, _: &[PathView]) {
-        // Where the queue is longer than wanted, a full buffer may have dropped what was lost.
+        // If the queue is longer than wanted, a full buffer may have caused the losses.
         let crowded = event.rtt.latest > self.base + self.goal;
         let mut record = self.recorder.lock();
         record.acked(event, crowded);

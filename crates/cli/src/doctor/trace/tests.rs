@@ -144,7 +144,7 @@ fn a_full_link_is_emptied_now_and_then() {
     let record = recorder.lock();
     let trips = record.trips.iter().map(|(_, trip)| trip.as_millis());
     assert!(trips.clone().all(|trip| (20..=21).contains(&trip)), "{:?}", trips.collect::<Vec<_>>());
-    // All that is not blind is full.
+    // In every interval that is not blind, the link is full.
     let full = record.whole().iter().filter(|step| !step.blind);
     assert!(full.clone().count() > 80 && full.clone().all(|step| step.bytes >= 118_000));
     assert_eq!(record.trips[0].0, Duration::ZERO);

@@ -1,4 +1,5 @@
-//! One recording for each thing that a sender waits for: a connection over an emulated link, with one side that dawdles.
+//! One recording for each thing that a sender waits for: a connection over an emulated link, with
+//! one slow side.
 
 use std::time::Duration;
 
@@ -106,7 +107,7 @@ fn a_slow_reader_is_named() {
     assert!(kind == "slow-reader" && share > 0.5, "{kind}, {share}");
 }
 
-/// 100 kB for each round trip of 160 ms, of a link that holds 2 MB.
+/// The receiver grants 100 kB per round trip of 160 ms; the link could carry 2 MB in that time.
 #[test]
 fn a_grant_that_is_small_for_the_path_is_named() {
     let case = Case { delay: "80ms", grant: 100_000, pieces: 30, ..USUAL };

@@ -1,4 +1,5 @@
-//! Secrets are erased before the memory that held them is given back: whatever is freed is searched for them.
+//! Secrets are erased before the memory that held them is freed: all memory that is freed is
+//! searched for them.
 //!
 //! Intermediate keys are recorded where they are made ([`learn`]), so that none is missed here. What is on the stack is
 //! seen only by the test that copies it to the heap.

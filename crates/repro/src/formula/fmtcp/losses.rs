@@ -12,12 +12,13 @@ use core::time::Duration;
 
 use crate::outcome::Outcome;
 
-/// States drawn of each kind.
+/// Number of states drawn of each kind.
 const STATES: usize = 20_000;
-/// When the paths are asked.
+/// The time at which the paths are asked.
 const NOW: Time = Time::from_millis(60_000);
 
-/// `fmtcp-thm2`: in random states a block has lost symbols on the first path; each worse path is asked what it sends.
+/// `fmtcp-thm2`: in random states, a block has lost symbols on the first path, and each worse path
+/// is asked what it sends.
 pub fn destinations() -> Outcome {
     let mut outcome = Outcome::new();
     let mut random = Rng::substream(1, "fmtcp-thm2");
@@ -49,7 +50,8 @@ pub fn destinations() -> Outcome {
     outcome
 }
 
-/// Two to eight paths at random. The first has room for all that the block needs, or none; others may have some.
+/// Two to eight random paths. The window of the first has room for all symbols that the block
+/// needs, or for none; the others have some room.
 fn paths(has_window: bool, random: &mut Rng) -> Vec<PathView> {
     let path = |id: u32, random: &mut Rng| {
         let mut path = PathView::unknown(PathId(id));
@@ -73,7 +75,7 @@ fn paths(has_window: bool, random: &mut Rng) -> Vec<PathView> {
     (0..2 + random.below(7) as u32).map(|id| path(id, random)).collect()
 }
 
-/// Whether the path is given what the oldest block has lost.
+/// Whether the path `asking` is given symbols that replace those lost from the oldest block.
 fn takes_the_loss(paths: &[PathView], asking: PathId, random: &mut Rng) -> bool {
     let lost = 1 + random.below(5) as u16;
     let sources = 10 + random.below(20) as u16;

@@ -12,8 +12,8 @@ use crate::trace::Symbol;
 /// An event's name and its data.
 pub(super) type Event = (&'static str, Value);
 
-/// The path that an observation is about, and its events; `acknowledged` is what a received packet acknowledges for the
-/// first time.
+/// The path that an observation is about, and its events; `acknowledged` lists the packets that a
+/// received packet acknowledges for the first time.
 pub(super) fn of(
     observation: &Observation,
     acknowledged: &[Acknowledged],
@@ -56,7 +56,7 @@ pub(super) fn of(
     (path.map(|path| path.0.into()), vec![event])
 }
 
-/// A packet's number and length, and its frames where they are known.
+/// A packet's number and length, and its frames if they are known.
 fn packet(number: u64, bytes: u32, frames: Option<Vec<Value>>) -> Value {
     let header = json!({ "packet_type": "1RTT", "packet_number": number });
     let mut data = json!({ "header": header, "raw": { "length": bytes } });
@@ -66,8 +66,8 @@ fn packet(number: u64, bytes: u32, frames: Option<Vec<Value>>) -> Value {
     data
 }
 
-/// The frames of a packet that came on `path`. An acknowledgement of another path's packets has another name, because
-/// their numbers are not those of this path.
+/// The frames of a packet that came on `path`. Acknowledgements of packets of other paths have
+/// another frame type, since packet numbers count on each path.
 fn received(path: PathId, frames: FrameKinds, acknowledged: &[Acknowledged]) -> Vec<Value> {
     let here: Vec<Value> = acknowledged.iter().filter(|of| of.path == path).map(range).collect();
     let elsewhere = elsewhere(path, acknowledged);
@@ -89,7 +89,7 @@ fn received(path: PathId, frames: FrameKinds, acknowledged: &[Acknowledged]) -> 
     all
 }
 
-/// The ranges that a packet which came on `path` acknowledges of other paths' packets, path by path.
+/// The ranges of other paths' packets that a packet on `path` acknowledges, path by path.
 fn elsewhere(path: PathId, acknowledged: &[Acknowledged]) -> Vec<(PathId, Vec<Value>)> {
     let others: Vec<&Acknowledged> = acknowledged.iter().filter(|of| of.path != path).collect();
     let by_path = others.chunk_by(|a, b| a.path == b.path);
@@ -101,9 +101,9 @@ fn range(of: &Acknowledged) -> Value {
     json!([of.first, of.last])
 }
 
-/// Events for the other paths whose packets are acknowledged by a packet that came on `path`: for each of them the data
-/// of a `packet_received` without number and length. Viewers take each path for a connection of its own and look
-/// for its acknowledgements among its events.
+/// Events for the other paths whose packets a packet on `path` acknowledges: for each of these
+/// paths, the data of a `packet_received` without number and length. Viewers take each path for a
+/// connection of its own and look for its acknowledgements among its events.
 pub(super) fn told_elsewhere(path: PathId, acknowledged: &[Acknowledged]) -> Vec<(u64, Value)> {
     let told = elsewhere(path, acknowledged).into_iter().map(|(other, ranges)| {
         let data = json!({
@@ -116,7 +116,7 @@ pub(super) fn told_elsewhere(path: PathId, acknowledged: &[Acknowledged]) -> Vec
     told.collect()
 }
 
-/// Decisions, in the namespace of this protocol where QUIC has no such event.
+/// The event of a decision, in the namespace of this protocol.
 fn decision(observation: &Observation) -> Option<(Option<PathId>, Event)> {
     Some(match *observation {
         Observation::Scheduled { path, what, symbol, reason } => {
@@ -153,7 +153,7 @@ fn decision(observation: &Observation) -> Option<(Option<PathId>, Event)> {
     })
 }
 
-/// Changes of a path.
+/// The event of a change of a path.
 fn change(observation: &Observation) -> Option<(Option<PathId>, Event)> {
     Some(match *observation {
         Observation::PathMtu { path, bytes, reason } => {
@@ -180,12 +180,12 @@ fn change(observation: &Observation) -> Option<(Option<PathId>, Event)> {
     })
 }
 
-/// Milliseconds.
+/// A duration in milliseconds.
 fn millis(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e6
 }
 
-/// Milliseconds since the beginning.
+/// A time in milliseconds since the beginning.
 fn moment(time: Time) -> f64 {
     time.as_nanos() as f64 / 1e6
 }

@@ -3,9 +3,10 @@
 use super::*;
 
 impl Chunks {
-    /// Fails unless the table describes exactly the data from `una` to `next`, agrees with `holds`, which says whether
-    /// the subflow in a slot has a chunk (in its stream, in its queue), and no chunk is forgotten: each has arrived, is
-    /// due, or has a subflow that is responsible for it.
+    /// Fails unless three conditions hold. The table describes exactly the data from `una` to
+    /// `next`. It agrees with `holds`, which says whether the subflow in a slot has a chunk (in its
+    /// stream, in its queue). No chunk is forgotten: each has arrived, is due, or has a subflow
+    /// that is responsible for it.
     pub(in crate::meta) fn check(
         &self,
         (una, next): (u64, u64),

@@ -16,8 +16,8 @@ fn controller() -> Box<dyn anabranch_policy::CongestionController> {
     congestion::build(&policy("reno:initial=2"), 1000).expect("a controller")
 }
 
-/// The SYNs of this many steps, and the answers to them: for each the subflow, how many subflows it names, and
-/// whether that number is a limit.
+/// The SYNs in flight during `steps` steps, and the answers to them. Each entry has the subflow,
+/// the number of subflows named, and whether that number is a limit.
 fn syns(run: &mut Run, steps: usize) -> [Vec<(usize, u8, bool)>; 2] {
     let mut seen = [Vec::new(), Vec::new()];
     for _ in 0..steps {
@@ -33,7 +33,8 @@ fn syns(run: &mut Run, steps: usize) -> [Vec<(usize, u8, bool)>; 2] {
     seen
 }
 
-/// The states through which a run passes until nothing happens any more, each once, with when it came.
+/// The states through which a run passes until there is no further event, each with the time at
+/// which it began.
 fn states(run: &mut Run, mut each: impl FnMut(&mut Run)) -> Vec<(State, Time)> {
     run.check_every = 1;
     let mut seen = vec![(run.sender.state(), run.now)];
@@ -61,7 +62,8 @@ fn a_connection_goes_through_the_states_of_figure_4() {
     assert_eq!(run.sender.state(), State::Opening);
     run.sender.write(300_000);
     run.sender.finish();
-    // A connection that the application has closed says so at once, whichever pipes are still to be opened.
+    // A connection is closing as soon as the application has closed it, even if pipes have yet to
+    // open.
     assert_eq!(run.sender.state(), State::Closing);
 
     let mut run =
@@ -75,7 +77,8 @@ fn a_connection_goes_through_the_states_of_figure_4() {
     let names: Vec<_> = seen.iter().map(|(state, _)| *state).collect();
     let [one, two, three] = [1, 2, 3].map(State::Established);
     assert_eq!(names, [State::Opening, one, two, three, State::Closing, State::Closed]);
-    // The second and the third SYN leave when the first is answered, after 40 ms; each is answered a round trip later.
+    // The second and the third SYN leave when the first is answered, after 40 ms. Each is answered
+    // a round trip later.
     let at: Vec<_> = seen.iter().map(|(_, at)| at.as_secs_f64()).collect();
     assert!((at[1] - 0.04).abs() < 0.001 && (at[2] - 0.12).abs() < 0.001, "{at:?}");
     assert!((at[3] - 0.16).abs() < 0.001, "{at:?}");
@@ -148,7 +151,8 @@ fn a_pipe_that_never_opened_is_dropped() {
 
 #[test]
 fn whichever_pipe_is_heard_tells_where_the_data_ends() {
-    // The application closes after everything has been acknowledged, so only FINs can tell.
+    // The application closes after everything has been acknowledged, so only FINs can signal the
+    // end.
     for deaf in 0..2 {
         let mut run = Run::new(&closing("round-robin"), &[path(5, 20, 0.0); 2], 1);
         run.sender.write(10 * MSS);
@@ -160,7 +164,7 @@ fn whichever_pipe_is_heard_tells_where_the_data_ends() {
         assert!(run.receiver.is_finished() && run.sender.is_end_acknowledged(), "{deaf}");
         assert_eq!(run.sender.state(), State::Closing, "the other has not answered");
     }
-    // If the application closes before that, the last bytes carry the end.
+    // If the application closes before that, the segment with the last bytes signals the end.
     let mut run = Run::new(&closing("blind"), &[path(5, 20, 0.0)], 1);
     run.sender.write(2 * MSS);
     run.sender.finish();
@@ -219,7 +223,7 @@ fn an_answering_side_without_a_limit_names_as_many_pipes_as_it_was_asked_for() {
     let [_, answers] = syns(&mut run, 200);
     assert!(answers.iter().all(|(_, agreed, limited)| *agreed == 3 && !limited), "{answers:?}");
     assert!(!answers.is_empty());
-    // The number is no limit: a further pipe joins.
+    // The number is not a limit: a further pipe joins.
     run.paths.push(path(5, 20, 0.0));
     assert_eq!(run.sender.join(controller()), Some(3));
     run.run_until(run.now + Duration::from_secs(1));

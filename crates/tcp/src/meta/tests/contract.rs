@@ -22,7 +22,7 @@ fn open(receive_buffer: u64) -> MetaConfig {
     MetaConfig { subflow, receive_buffer, ..config }
 }
 
-/// The data that leaves now, as (subflow, chunk).
+/// Sends all data that may leave now and returns it as (subflow, chunk).
 pub(super) fn leave(sender: &mut MetaSender, now: Time) -> Vec<(usize, u64)> {
     core::iter::from_fn(|| sender.poll_transmit(now))
         .filter(|(_, segment)| segment.len > 0)
@@ -51,7 +51,8 @@ fn work_for_another_path_waits_in_its_queue() {
     });
     let mut sender = sender(&open(1 << 20), 2, script);
     sender.write(12 * MSS);
-    // Path 0 gives six to path 1, four of which its window admits; the rest of path 1's pulls, and so on.
+    // Each pull assigns six segments to the other path. Path 1's window admits only four of its
+    // six.
     let sent = leave(&mut sender, ms(0));
     assert_eq!(sent.iter().filter(|(path, _)| *path == 1).count(), 4);
     let on_one: Vec<u64> = sent.iter().filter(|(path, _)| *path == 1).map(|(_, n)| *n).collect();
@@ -118,7 +119,7 @@ fn an_idle_path_asks_again_once_something_has_changed() {
     let seen = pulls.clone();
     let script = Script::new(move |path, _, picks| {
         *seen.lock().expect("unpoisoned") += 1;
-        // Picks of a block that does not exist count as nothing.
+        // A pick of a block that does not exist assigns nothing.
         picks.push(pick(Work::Block(BlockId(9)), path.0));
         Pull::Send("nonsense")
     });
@@ -157,7 +158,8 @@ fn a_wakeup_is_told_once_and_never_stops_time() {
 #[test]
 fn assignments_ahead_of_the_window_can_be_taken_back() {
     let script = Script::new(greedy).acting(|event, view| match event {
-        // Ten ahead for path 1 at the first acknowledgement, all but two of them back at the second.
+        // Ten chunks are assigned ahead to path 1 at the first acknowledgement; all but two are
+        // taken back at the second.
         SchedulerEvent::Acked(PathId(0)) if view.paths[1].bytes_queued == 0 => {
             vec![SchedulerAction::Assign(Pick { count: 10, ..pick(Work::Fresh, 1) })]
         }
@@ -227,11 +229,11 @@ fn a_full_receiver_is_told_once_before_the_path_that_finds_out_asks() {
     assert_eq!(count(&heard, SchedulerEvent::ReceiverLimited), 1);
     assert_eq!(sender.subflow(0).map(Sender::cwnd), Some(2 * MSS), "penalised");
     assert_eq!(count(&heard, SchedulerEvent::CwndReduced(PathId(0), 2 * MSS)), 0);
-    // Path 1 finds the window shut still: the same episode.
+    // Path 1 finds the window still shut, so the scheduler is not told again.
     sender.handle_segment(ms(40), 1, &ack(2, 0, 6));
     assert_eq!(leave(&mut sender, ms(40)), []);
     assert_eq!(count(&heard, SchedulerEvent::ReceiverLimited), 1);
-    // The window opens and shuts again.
+    // The window opens and shuts again, so the scheduler is told again.
     sender.handle_segment(ms(50), 1, &ack(3, 1, 6));
     assert_eq!(leave(&mut sender, ms(50))[0], (1, 6));
     assert_eq!(count(&heard, SchedulerEvent::ReceiverLimited), 2);
@@ -254,11 +256,11 @@ fn a_full_send_buffer_is_told_once_and_whether_there_is_room_again() {
     assert_eq!(sender.write(100 * MSS), MSS);
     assert_eq!(leave(&mut sender, ms(1)), [(1, 5), (1, 0)], "a copy of the oldest on path 1");
     assert_eq!(told(true), 1);
-    // Path 1 finds the buffer full still: the same episode.
+    // Path 1 finds the buffer still full, so the scheduler is not told again.
     sender.handle_segment(ms(40), 1, &ack(2, 0, 100));
     assert_eq!(leave(&mut sender, ms(40)), []);
     assert_eq!((told(true), told(false)), (1, 0));
-    // Room, which the application takes, and the next episode.
+    // The buffer gets room, the application fills it, and the scheduler is told again.
     sender.handle_segment(ms(50), 0, &ack(1, 1, 100));
     assert_eq!(sender.write(100 * MSS), MSS);
     assert_eq!(leave(&mut sender, ms(50)), [(0, 6), (1, 1)]);
@@ -267,7 +269,8 @@ fn a_full_send_buffer_is_told_once_and_whether_there_is_room_again() {
 
 #[test]
 fn room_that_the_application_has_yet_to_use_is_told() {
-    // Of a send buffer of four, this much has been acknowledged; whether the scheduler hears of room in it.
+    // How many of the four segments in the send buffer are acknowledged, and how often the
+    // scheduler is told that there is room.
     for (acknowledged, expected) in [(1, 1), (2, 0)] {
         let script = Script::new(greedy);
         let heard = script.heard.clone();
@@ -291,7 +294,7 @@ fn events_come_in_their_order() {
     let mut sender = sender(&open(1 << 20), 2, script);
     sender.write(8 * MSS);
     leave(&mut sender, ms(0));
-    // Three segments above the first have come.
+    // Three segments above the first have arrived.
     let mut lost = ack(0, 0, 1000);
     lost.sack.push(0, MSS, 4 * MSS);
     sender.handle_segment(ms(40), 0, &lost);
@@ -327,7 +330,8 @@ fn a_silent_subflow_is_suspect_until_it_is_heard() {
     let mut sender = sender(&config, 2, script);
     sender.write(8 * MSS);
     assert_eq!(leave(&mut sender, ms(0)).len(), 8);
-    // Path 1 answers, path 0 does not: the chunks of path 0 go again on path 1, and the first on path 0 itself.
+    // Path 1 answers and path 0 does not. So path 1 sends the chunks of path 0 again, and path 0
+    // retransmits its first one.
     sender.handle_segment(ms(40), 1, &ack(4, 0, 1000));
     let timeout = sender.next_timeout().expect("a retransmission timer");
     sender.handle_timeout(timeout);
@@ -350,7 +354,8 @@ fn what_a_subflow_retransmits_itself_is_not_offered_to_it() {
     sender.handle_segment(ms(40), 1, &ack(4, 0, 1000));
     let refilled = leave(&mut sender, ms(40));
     assert!(refilled.iter().all(|(path, chunk)| *path == 1 && *chunk >= 8));
-    // Path 0 times out while path 1 is full: only path 0 takes what is due, at its own pace.
+    // Path 0 times out while path 1 is full, so path 0 itself sends its chunks again, at its own
+    // pace.
     let timeout = sender.next_timeout().expect("a retransmission timer");
     sender.handle_timeout(timeout);
     let after = |n| timeout + Duration::from_millis(n);
@@ -374,7 +379,7 @@ fn what_a_subflow_retransmits_itself_is_not_offered_to_it() {
 fn a_chunk_whose_offset_had_stood_for_another_is_sent_again() {
     let mut copies = 0;
     let script = Script::new(move |path, view, picks| {
-        // Path 1 takes one chunk that is due, and no more.
+        // Path 1 takes only one due chunk.
         if path == PathId(1) && (copies > 0 || !view.blocks.iter().any(|w| w.has_work())) {
             return Pull::Idle("enough");
         }
@@ -385,14 +390,14 @@ fn a_chunk_whose_offset_had_stood_for_another_is_sent_again() {
     let mut sender = sender(&MetaConfig { recovery, ..open(1 << 20) }, 2, script);
     sender.write(4 * MSS);
     assert_eq!(leave(&mut sender, ms(0)), [(0, 0), (0, 1), (0, 2), (0, 3)]);
-    // The timeout was spurious, but now only chunk 0 is left to path 0.
+    // The timeout is spurious, but it leaves only chunk 0 bound to path 0.
     let timeout = sender.next_timeout().expect("a retransmission timer");
     sender.handle_timeout(timeout);
     let after = |n| timeout + Duration::from_millis(n);
     assert_eq!(leave(&mut sender, after(0)), [(0, 0), (1, 1)]);
     sender.handle_segment(after(10), 0, &ack(1, 1, 1000));
     assert_eq!(leave(&mut sender, after(10)), [(0, 2), (0, 3)], "at the offsets of 1 and 2");
-    // The data first sent at those offsets has come; the data that replaced it is lost.
+    // The data first sent at those offsets has arrived, but the data that replaced it is lost.
     sender.handle_segment(after(20), 0, &ack(3, 3, 1000));
     assert_eq!(leave(&mut sender, after(20)), [(0, 3)]);
 }
@@ -409,7 +414,7 @@ fn silly_segments_are_not_sent() {
     assert_eq!(leave(&mut sender, ms(40)), []);
     sender.handle_segment(ms(41), 0, &opened(2000, 2500));
     assert_eq!(leave(&mut sender, ms(41)), [(0, 2), (0, 3)]);
-    // All that is left may be short.
+    // The last segment of the data may be short.
     sender.write(300);
     sender.finish();
     let mut lens = Vec::new();

@@ -70,7 +70,8 @@ fn a_connection_whose_first_subflow_left_before_it_was_open_falls_back_from_the_
     assert_eq!(run.receiver.delivered(), 100_000);
 }
 
-/// Lets a transfer of 2 MB run on these paths until `at`, when the options begin to be removed on path `index`.
+/// Runs a transfer of 2 MB over these paths until `at`. From then on options are removed on path
+/// `index`.
 fn loses_options(config: &MetaConfig, paths: &[Path], index: usize, at: Time) -> Run {
     let mut run = Run::new(config, paths, 1);
     run.sender.write(2_000_000);
@@ -98,7 +99,7 @@ fn a_subflow_that_loses_its_options_is_reset_and_the_others_carry_on() {
 
 #[test]
 fn data_that_loses_its_options_before_any_was_acknowledged_makes_a_connection_plain() {
-    // The first SYN is answered after 20 ms; data and the second SYN leave when the answer has come.
+    // The first SYN arrives after 20 ms. Data and the second SYN leave when its answer has come.
     for scheduler in ["min-rtt", "late", "redundant"] {
         let paths = [path(5, 20, 0.02), path(5, 100, 0.0)];
         let mut run = loses_options(&config(scheduler), &paths, 0, Time::from_millis(20));
@@ -110,8 +111,8 @@ fn data_that_loses_its_options_before_any_was_acknowledged_makes_a_connection_pl
 
 #[test]
 fn options_that_go_between_the_first_data_and_its_acknowledgement_end_the_connection() {
-    // The sender falls back to plain TCP; the receiver has data with options already and cannot place data without
-    // them.
+    // The sender falls back to plain TCP. The receiver has received data with options already and
+    // cannot place data without them.
     let paths = [path(5, 20, 0.0), path(5, 100, 0.0)];
     let mut run = loses_options(&config("min-rtt"), &paths, 0, Time::from_millis(40));
     while run.step() {}
@@ -177,7 +178,8 @@ fn a_backup_is_used_only_when_no_other_works() {
     }
 }
 
-/// A transfer with an initial receive buffer of 16 kB; seconds, and both buffers at the end.
+/// A transfer of 10 MB whose receive buffer is `most` bytes or grows to `most`. Returns the seconds
+/// it took and the final sizes of the receive and the send buffer.
 fn tuned(autotune: Option<u64>, most: u64) -> (f64, u64, u64) {
     let config =
         MetaConfig { autotune, receive_buffer: most, send_buffer: 1 << 22, ..config("linux") };
@@ -188,7 +190,7 @@ fn tuned(autotune: Option<u64>, most: u64) -> (f64, u64, u64) {
 
 #[test]
 fn buffers_grow_with_the_transfer() {
-    // Both paths hold 850 kB in a round trip, their queues 500 kB more.
+    // The two paths hold 850 kB in a round trip, and their queues 500 kB more.
     let (fixed, buffer, _) = tuned(None, 16_000);
     assert_eq!(buffer, 16_000);
     let (grown, receive, send) = tuned(Some(16_000), 1 << 22);

@@ -46,7 +46,7 @@ fn data_waits_for_all_subflows_if_it_is_to() {
     run.run_until(Time::from_millis(250));
     assert!(run.sent_on(0) > 0 && run.sent_on(1) > 0);
 
-    // A subflow that cannot open does not hold up the others for ever.
+    // A subflow that cannot open holds up the others only until it gives up.
     let mut gives_up = before_data.clone();
     gives_up.subflow.timers.give_up_after = Some(2);
     let mut paths = [path(5, 20, 0.0), path(5, 20, 0.0)];
@@ -95,10 +95,10 @@ fn the_persist_timer_of_the_shared_window_may_have_intervals_of_its_own() {
         run.sender.statistics().window_probes
     };
     let [initial, most] = [5, 10].map(Duration::from_secs);
-    // The window shuts after 0.2 s, so the timer fires at 5.2, 15.2, 25.2, 35.2 and 45.2 s. The run ends with the first
-    // event after 36 s, which is the last of these.
+    // The window shuts after 0.2 s, so the timer fires at 5.2, 15.2, 25.2, 35.2 and 45.2 s. The run
+    // ends with the first event after 36 s, which is the firing at 45.2 s.
     assert_eq!(probes(Some(PersistTimer { initial, most })), 5);
-    // The first interval is the retransmission timeout, of some 0.2 s.
+    // Here the first interval is the retransmission timeout, about 0.2 s.
     assert!(probes(None) >= 7);
 }
 
@@ -112,7 +112,8 @@ fn probes_of_the_shared_window_find_the_path_that_works() {
     run.run_until(Time::from_millis(1000));
     assert_eq!(run.receiver.readable(), 20_000, "the shared window is shut");
     run.paths[0].dies = Time::from_millis(1000);
-    // The room is too little to be announced, so the sender learns of it from the answer to a probe.
+    // Too little is read for a window update, so the sender learns of the room from the answer to a
+    // probe.
     let mss = u64::from(config.subflow.mss);
     run.receiver.read(mss + mss / 2);
     run.run_until(Time::from_millis(5000));
@@ -128,7 +129,7 @@ fn what_a_subflow_had_goes_elsewhere_when_it_leaves() {
     run.run_until(Time::from_millis(900));
     assert!(run.sender.subflow(1).expect("it exists").in_flight() >= 3000);
     run.sender.leave(run.now, 1);
-    // Segments that the subflow had in flight are lost with it.
+    // Segments that the subflow had in flight are lost.
     run.underway.events.retain(|_, (_, index, _)| *index == 0);
     run.run_until(Time::from_millis(3000));
     assert_eq!(run.receiver.delivered(), 1_000_000);
@@ -156,7 +157,7 @@ fn a_subflow_that_comes_back_is_not_confused_by_stragglers() {
 #[test]
 fn a_dead_subflow_strands_nothing_that_waits_for_it() {
     use anabranch_policy::scheduler::{Pick, SchedulerAction, Work};
-    // Forty chunks ahead for a path that then dies.
+    // Forty chunks are assigned ahead to a path that then dies.
     let script = Script::new(greedy).acting(|event, _| match event {
         SchedulerEvent::PathUp(PathId(1)) => {
             let path = PathId(1);

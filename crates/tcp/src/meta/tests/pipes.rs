@@ -1,12 +1,13 @@
-//! Requirements of pTCP on its pipes: which data each carries, and what happens to it when a window shrinks, a timer
-//! fires or nothing is left to send.
+//! pTCP's requirements on its pipes: which data each pipe carries, and what happens to that data
+//! when a window shrinks, a timer fires or nothing is left to send.
 
 use super::contract::{MSS, ack, leave, ms};
 use super::*;
 use crate::segment::Flags;
 use crate::sender::Sender;
 
-/// Pipes that are open from the start, with windows of `initial` segments and rebinding as pTCP has it.
+/// Pipes that are open from the start, with windows of `initial` segments and pTCP's rebinding.
+/// `receive_buffer` counts segments.
 fn pipes(count: usize, initial: u64, receive_buffer: u64) -> MetaSender {
     let base = config("blind");
     let config = MetaConfig {
@@ -19,7 +20,7 @@ fn pipes(count: usize, initial: u64, receive_buffer: u64) -> MetaSender {
     MetaSender::new(&config, &vec![control; count]).expect("policies")
 }
 
-/// Three segments from the second on have come: the first is lost.
+/// An acknowledgement that SACKs the second to the fourth segment: the first is lost.
 fn lost_first(subflow_una: u64, data_una: u64) -> Segment {
     let mut segment = ack(subflow_una, data_una, 1000);
     let from = subflow_una + 1;
@@ -27,7 +28,7 @@ fn lost_first(subflow_una: u64, data_una: u64) -> Segment {
     segment
 }
 
-/// The next time at which the retransmission timer of a pipe fires.
+/// Lets the retransmission timer of a pipe fire and returns the time.
 fn expire(sender: &mut MetaSender, index: usize) -> Time {
     let at = sender.subflow(index).and_then(Sender::next_timeout).expect("a timer");
     sender.handle_timeout(at);
@@ -41,7 +42,7 @@ fn data_is_bound_only_when_a_window_has_room_for_it() {
     sender.write(100 * MSS);
     assert_eq!(leave(&mut sender, ms(0)).len(), 8);
     assert_eq!(sender.statistics().bound_bytes, 8 * MSS, "92 segments belong to nobody");
-    // Whichever pipe is acknowledged first takes what is next, whatever the other might have taken.
+    // The pipe that is acknowledged first takes the next data, whatever the other might have taken.
     sender.handle_segment(ms(40), 1, &ack(2, 0, 1000));
     let next: Vec<_> = leave(&mut sender, ms(40));
     assert_eq!(next, [(1, 8), (1, 9), (1, 10), (1, 11)], "slow start: two for each");
@@ -53,7 +54,7 @@ fn a_window_cut_by_half_gives_back_what_lies_beyond_it() {
     let mut sender = pipes(2, 8, 1000);
     sender.write(100 * MSS);
     assert_eq!(leave(&mut sender, ms(0)).len(), 16);
-    // Pipe 0 has 0 to 7. Four remain its own, of which 1, 2 and 3 have come; 4 to 7 are given back.
+    // Pipe 0 has 0 to 7. It keeps four, of which 1, 2 and 3 have arrived; 4 to 7 are given back.
     sender.handle_segment(ms(40), 0, &lost_first(0, 0));
     assert_eq!(sender.statistics().unbound_bytes, 4 * MSS);
     sender.check();
@@ -74,7 +75,7 @@ fn an_unbound_place_in_a_stream_carries_other_data_when_it_goes_again() {
     leave(&mut sender, ms(40));
     sender.handle_segment(ms(50), 1, &ack(4, 0, 1000));
     assert_eq!(leave(&mut sender, ms(50)).len(), 8, "4 to 7 and four new ones");
-    // Offset 4 of pipe 0 turns out to be lost as well: new data goes there.
+    // The segment at offset 4 of pipe 0 is lost as well: new data takes its place.
     let mut lost = ack(0, 0, 1000);
     lost.sack.push(0, MSS, 4 * MSS);
     lost.sack.push(0, 5 * MSS, 8 * MSS);
@@ -115,10 +116,10 @@ fn a_copy_moves_on_when_whoever_has_it_times_out_too() {
     // Pipe 0 times out: the next pipe that asks takes the copy.
     let first = expire(&mut sender, 0);
     assert_eq!(leave(&mut sender, first), [(0, 0), (1, 0)]);
-    // Pipe 1 times out with the segment: neither pipe 1 nor pipe 0, whose copy does not count, takes it; pipe 2 does.
+    // Pipe 1 times out with the segment. Pipes 0 and 1 have it already, so pipe 2 takes it.
     let second = expire(&mut sender, 1);
     assert_eq!(leave(&mut sender, second), [(1, 0), (2, 0)]);
-    // Pipes 0 and 2 time out at once: each has a copy, and the one that is heard first brings it.
+    // Pipes 0 and 2 time out at the same time, and each retransmits its copy.
     let third = expire(&mut sender, 2);
     assert_eq!(leave(&mut sender, third), [(0, 0), (2, 0)]);
     assert_eq!(sender.statistics().rebound_bytes, 2 * MSS);
@@ -128,8 +129,8 @@ fn a_copy_moves_on_when_whoever_has_it_times_out_too() {
     sender.check();
 }
 
-/// State that a frozen pipe must keep: everything that its connection consists of, as text, except for how full its
-/// window was.
+/// The state that a frozen pipe must keep, as text: progress, windows, timers and counters of its
+/// connection.
 fn state(sender: &MetaSender, index: usize) -> String {
     let own = sender.subflow(index).expect("a pipe");
     let figures = (own.sent(), own.written(), own.cwnd(), own.in_flight(), own.rto());
@@ -139,7 +140,7 @@ fn state(sender: &MetaSender, index: usize) -> String {
 #[test]
 fn a_pipe_without_data_waits_and_nothing_has_happened_to_it() {
     for (written, window) in [(3, 1000), (100, 3)] {
-        // Either the data ends after three segments, or the receiver's window.
+        // Either the data or the receiver's window ends after three segments.
         let mut sender = pipes(2, 2, window);
         sender.write(written * MSS);
         assert_eq!(leave(&mut sender, ms(0)), [(0, 0), (0, 1), (1, 2)]);
@@ -170,7 +171,8 @@ fn a_retransmission_whose_data_is_gone_waits_and_its_timer_with_it() {
     sender.handle_segment(ms(40), 1, &ack(4, 0, 1000));
     let fired = expire(&mut sender, 0);
     leave(&mut sender, fired);
-    // Pipe 1 brings everything, and pipe 0 the first: its offsets 1 to 3 stand for nothing, and nothing waits.
+    // Pipe 0 delivers its first segment and pipe 1 everything else. Offsets 1 to 3 of pipe 0 carry
+    // nothing, and no data waits.
     let later = |n| fired + Duration::from_millis(n);
     sender.handle_segment(later(30), 0, &ack(1, 1, 1000));
     assert_eq!(leave(&mut sender, later(30)), []);
@@ -199,7 +201,7 @@ fn what_must_go_again_does_not_wait_behind_what_is_frozen() {
     let mut sender = pipes(2, 16, 1000);
     sender.write(32 * MSS);
     assert_eq!(leave(&mut sender, ms(0)).len(), 32);
-    // Pipe 0 keeps 0 to 7 after a cut; pipe 1 brings 8 to 15.
+    // After a cut pipe 0 keeps 0 to 7; pipe 1 takes over 8 to 15.
     sender.handle_segment(ms(40), 0, &lost_first(0, 0));
     leave(&mut sender, ms(40));
     sender.handle_segment(ms(41), 1, &ack(16, 0, 1000));
@@ -218,7 +220,7 @@ fn what_must_go_again_does_not_wait_behind_what_is_frozen() {
     sender.handle_segment(ms(43), 0, &arrived(12));
     assert_eq!(leave(&mut sender, ms(43)), []);
     assert!(sender.is_frozen(0));
-    // Now what stands at 16 is lost too.
+    // Now the segment at offset 16 is lost too.
     sender.handle_loss_notice(ms(44), 0, 16 * MSS);
     let sent: Vec<_> = core::iter::from_fn(|| sender.poll_transmit(ms(44))).collect();
     let seqs: Vec<_> = sent.iter().map(|(_, segment)| segment.seq / MSS).collect();
@@ -238,7 +240,7 @@ fn pipes_that_contend_for_a_small_window_never_overrun_it() {
                 read_at_once: false,
                 ..config("blind")
             };
-            // Each pipe's congestion window alone outgrows the buffer.
+            // The congestion window of each single pipe grows beyond the buffer.
             let paths: Vec<_> = (0..count).map(|i| path(8, 10 + 7 * i, 0.002)).collect();
             let mut run = Run::new(&config, &paths, count);
             run.check_every = 1;
@@ -269,7 +271,7 @@ fn what_came_twice_is_counted_at_the_receiver() {
     sender.handle_segment(ms(40), 0, &lost_first(0, 0));
     carry(&mut sender, ms(40));
     sender.handle_segment(ms(41), 1, &ack(8, 0, 1000));
-    // Four segments were taken back although they had come: all of them arrive once more.
+    // Four segments were taken back although they had arrived: all of them arrive again.
     let statistics = carry(&mut sender, ms(41));
     assert_eq!(sender.statistics().unbound_bytes, 4 * MSS);
     assert_eq!((statistics.duplicate_bytes, statistics.duplicates), (4 * MSS, 4));

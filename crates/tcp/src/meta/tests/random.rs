@@ -12,7 +12,7 @@ use super::*;
 use crate::segment::Flags;
 use crate::sender::Sender;
 
-/// Answers at random, sensibly half of the time.
+/// A scheduler that answers at random, but sensibly half of the time.
 #[derive(Debug)]
 struct Erratic {
     rng: Rng,
@@ -89,18 +89,19 @@ enum Fate {
     Rejoins,
     /// Another subflow joins, over a path like this one's.
     Joins,
-    /// The subflow's path loses this many percent from now on.
+    /// The subflow's path loses this percentage of segments from now on.
     Loses(u8),
-    /// Everything on its way over the path is lost.
+    /// Every segment in flight on the path is lost.
     Swallows,
-    /// A mark cuts its window.
+    /// A mark cuts the subflow's window.
     Cut,
-    /// A notice reports the data this many segments beyond its acknowledgement as damaged.
+    /// A notice reports as damaged the segment that lies this many segments beyond the acknowledged
+    /// ones.
     Damaged(u8),
-    /// The subflow's path passes nothing, or everything again.
+    /// The subflow's path passes nothing from now on (`true`), or works again (`false`).
     Dies(bool),
     Backup(bool),
-    /// The subflow's path removes options from now on, or does so no more.
+    /// The subflow's path removes options from now on (`true`), or no longer does (`false`).
     Strips(bool),
 }
 
@@ -179,7 +180,8 @@ fn suffer(run: &mut Run, index: usize, fate: Fate) {
 
 const BYTES: u64 = 120_345;
 
-/// Whether a plain TCP connection was reset: its ends disagreed on whether options were lost before any data came.
+/// Whether a plain TCP connection was reset, because its ends disagreed on whether options were
+/// lost before any data had arrived.
 fn is_reset(run: &Run) -> bool {
     let mut subflows = 0..run.sender.subflows();
     run.sender.is_plain()
@@ -187,8 +189,8 @@ fn is_reset(run: &Run) -> bool {
         && !subflows.any(|own| run.sender.has_joined(own))
 }
 
-/// Checks what must hold in the end. Where subflows were cut off while the connection closed, there may be none left to
-/// signal the end of the data.
+/// Checks what must hold in the end. If subflows were cut off while the connection closed
+/// (`cut_off`), there may be none left to signal the end of the data.
 fn check(run: &Run, cut_off: bool) {
     run.sender.check();
     if is_reset(run) {
@@ -210,7 +212,7 @@ fn check(run: &Run, cut_off: bool) {
 }
 
 proptest! {
-    // A fixed seed gives equal cases in every run.
+    // A fixed seed gives the same cases in every run.
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(4), ..ProptestConfig::default() })]
 
     #[test]
@@ -279,9 +281,9 @@ proptest! {
     }
 }
 
-/// Sends everything while `fates` happen to the subflows, then closes the connection while `late` happen. After
-/// `fates` and after `late` every path works again, so that the connection can finish. Returns whether a subflow may
-/// have left, or its path have been dead, when all data had been written.
+/// Sends everything while `fates` happen to the subflows, then closes the connection while `late`
+/// happen. After `fates` and after `late` every path works again, so that the connection can
+/// finish. Returns whether a subflow may have been gone or its path dead when all data was written.
 fn live(run: &mut Run, fates: Vec<(usize, usize, Fate)>, late: Vec<(usize, usize, Fate)>) -> bool {
     let mut left = BYTES;
     let mut go = |run: &mut Run, steps| {

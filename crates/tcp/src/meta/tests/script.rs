@@ -29,7 +29,7 @@ impl core::fmt::Debug for Script {
 }
 
 impl Script {
-    /// Listens, and answers pulls by `on_pull`.
+    /// A scheduler that records events and answers pulls by `on_pull`.
     pub(super) fn new(
         on_pull: impl FnMut(PathId, &SchedulerView<'_>, &mut Vec<Pick>) -> Pull + Send + 'static,
     ) -> Self {
@@ -41,7 +41,7 @@ impl Script {
         }
     }
 
-    /// Acts upon events by `on_event`.
+    /// Makes the scheduler answer events by `on_event`.
     pub(super) fn acting(
         mut self,
         on_event: impl FnMut(SchedulerEvent, &SchedulerView<'_>) -> Vec<SchedulerAction>
@@ -73,12 +73,12 @@ impl Scheduler for Script {
     }
 }
 
-/// One symbol of `work` on a path, at once.
+/// One symbol of `work` on a path, to leave at once.
 pub(super) fn pick(work: Work, path: u32) -> Pick {
     Pick { work, count: 1, path: PathId(path), not_before: Time::ZERO }
 }
 
-/// Due work first, then new data; on the path that asks.
+/// Picks due work first, then new data, for the path that asks.
 pub(super) fn greedy(path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
     let due = view.blocks.iter().find(|block| block.has_work());
     let work = due.map(|block| Work::Block(block.id));

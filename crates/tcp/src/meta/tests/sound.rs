@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::*;
 
 impl MetaSender {
-    /// Fails unless every byte of the send buffer is where the books say: not cut yet, due, bound to a subflow or
-    /// waiting in its queue, or arrived; and no more has been cut than the receiver's window admits.
+    /// Fails unless every byte of the send buffer is accounted for: not cut yet, due, bound to a
+    /// subflow, waiting in a queue, or arrived. Also fails if more has been cut than the receiver's
+    /// window admits.
     pub(in crate::meta) fn check(&self) {
         let streams: Vec<BTreeSet<u64>> = self
             .subflows

@@ -1,4 +1,4 @@
-//! Segments that were late and not lost.
+//! Segments that were late but not lost.
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn duplicates_take_the_cut_back_once_all_that_was_sent_again_is_one() {
 #[test]
 fn what_waited_to_be_sent_again_is_in_flight_once_more() {
     let mut sender = ten_in_flight(&linux());
-    // Segments 0 to 5 are behind four others.
+    // Segments 0 to 5 are missing while 6 to 9 have arrived.
     sender.handle_segment(ms(100), &answer(Time::ZERO, sack(0, &[(6, 10)])));
     assert_eq!(sender.poll_transmit(ms(100)).map(|segment| segment.seq), Some(0));
     assert!(sender.board.any_waiting());
@@ -85,7 +85,7 @@ fn a_timeout_that_came_too_soon_is_taken_back() {
     assert_eq!(drain(&mut sender, at + Duration::from_millis(1)), [10], "nothing is sent again");
 }
 
-/// Once a path is known to reorder, three duplicates are no proof of a loss.
+/// Once a path is known to reorder, three duplicates do not prove a loss.
 #[test]
 fn duplicates_begin_no_recovery_on_a_path_that_reorders() {
     let mut sender = after_a_late_segment(&linux(), "reno:initial=10");
@@ -102,7 +102,8 @@ fn duplicates_begin_no_recovery_on_a_path_that_reorders() {
     assert!(sender.in_recovery(), "it did not come in time");
 }
 
-/// Each round trip with a duplicate makes RACK wait a quarter of a round trip longer for late segments.
+/// After each round trip with a reported duplicate, RACK waits a quarter of a round trip longer for
+/// late segments.
 #[test]
 fn duplicates_make_rack_wait_longer() {
     let lost_after = |duplicates: u64| {

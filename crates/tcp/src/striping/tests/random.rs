@@ -18,7 +18,7 @@ fn any_path() -> impl Strategy<Value = Path> {
     )
 }
 
-/// Bytes of a buffer, from less than a packet to more than there is to send.
+/// Bytes of a buffer, from less than a packet to more than the whole transfer.
 fn buffer() -> impl Strategy<Value = u64> {
     prop_oneof![1..5000_u64, 1..70_000_u64, Just(1 << 20)]
 }
@@ -71,7 +71,7 @@ proptest! {
         prop_assert_eq!(run.sender.acknowledged(), bytes);
         prop_assert_eq!(run.sender.sent(), bytes);
         prop_assert!(run.receiver.peak_held() <= resequencing_buffer);
-        // Each byte went through one socket, and was read.
+        // Each byte went through exactly one socket and was read from it.
         let sockets = || (0..paths.len()).filter_map(|path| run.receiver.socket(path));
         prop_assert_eq!(sockets().map(|socket| socket.delivered()).sum::<u64>(), bytes);
         prop_assert_eq!(sockets().map(|socket| socket.readable()).sum::<u64>(), 0);
