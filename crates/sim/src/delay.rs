@@ -1,4 +1,5 @@
-//! Propagation delays: scheduled, stepping, recorded and jittered ones, and packets released in clumps.
+//! Propagation delays of links: scheduled, stepping, recorded and jittered delays, and the release
+//! of packets in clumps.
 
 mod clumps;
 mod jitter;

@@ -1,8 +1,8 @@
 //! The built-in agents: endpoints of transport connections, and sources of load.
 //!
 //! Every transport has one sending and one receiving end. Scenarios, tests and the comparison with
-//! reference data all use the same ones; a [`Flow`] reads the two ends of a connection alike,
-//! whatever the transport is.
+//! reference data all use the same endpoints. A [`Flow`] gives access to both ends of a connection
+//! in the same way for every transport.
 
 mod core;
 mod flow;
@@ -15,7 +15,7 @@ mod tcp;
 mod testing;
 mod udp;
 
-pub use self::core::{CoreConfig, CoreFlow, CoreReceiver, CoreSender};
+pub use self::core::{CoreConfig, CoreFlow, CoreReceiver, CoreSender, Stripe};
 pub use flow::{
     CodingCounters, Completion, Counters, Flow, FlowFailure, Instant, MessageLog, PathChange,
     ShutWindow,

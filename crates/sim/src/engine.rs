@@ -1,9 +1,10 @@
 //! The engine: agents that exchange packets over a network of links, in virtual time.
 //!
-//! Events are handled in the order of (time, sequence): among those due at one instant, the one scheduled first comes
-//! first. An event is the arrival of a packet at the end of a link, or an agent's timer. There is no global state: an
-//! engine holds its topology, its packets and its agents, and shares nothing with other engines. The same seed gives
-//! the same run on every machine, as [`Engine::digest`] shows.
+//! Events are handled in the order of (time, sequence): of two events that are due at the same
+//! time, the one that was scheduled first comes first. An event is the arrival of a packet at the
+//! end of a link, or an agent's timer. There is no global state: an engine owns its topology, its
+//! packets and its agents, and shares nothing with other engines. The same seed gives the same run
+//! on every machine, as [`Engine::digest`] shows.
 //!
 //! ```
 //! use anabranch_sim::endpoint::{Sink, Udp, UdpConfig};
@@ -59,7 +60,7 @@ pub(crate) use wheel::{Entry, Wheel};
 
 use network::Outcome;
 
-/// An agent of an [`Engine`].
+/// Number of an agent within an [`Engine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub u32);
 
@@ -84,8 +85,8 @@ struct AgentSlot {
 }
 
 impl Engine {
-    /// The network of `topology` at the epoch, empty. Random draws of its links are substreams of
-    /// `seed`, named after the links.
+    /// An engine over the network of `topology`, at time zero and without packets. The random draws
+    /// of its links are substreams of `seed` named after the links.
     ///
     /// # Errors
     /// If two links have the same name, or a link's configuration is invalid.
@@ -97,8 +98,8 @@ impl Engine {
         Ok(Engine { topology, network, agents: Vec::new(), events: 0 })
     }
 
-    /// Adds an agent; its [`handle_timer`](Agent::handle_timer) is called at `start`, and none of its timers
-    /// fires before.
+    /// Adds an agent. Its [`handle_timer`](Agent::handle_timer) is called at `start`, and no timer
+    /// of the agent fires earlier.
     pub fn add_agent(&mut self, agent: Box<dyn Agent>, start: Time) -> AgentId {
         let id = AgentId(self.agents.len() as u32);
         self.network.links.add_agent();
@@ -107,8 +108,9 @@ impl Engine {
         id
     }
 
-    /// Joins two agents by a path: a port at `a`, whose packets take the route `forward`, and one at
-    /// `b`, whose packets take `backward`. Both are told by [`attach`](Agent::attach).
+    /// Connects two agents by a path: packets from the new port at `a` take the route `forward`,
+    /// and packets from the new port at `b` take `backward`. Both agents are told by
+    /// [`attach`](Agent::attach).
     ///
     /// # Errors
     /// When an agent or a route does not exist.
@@ -135,8 +137,8 @@ impl Engine {
         Ok((ports[0], ports[1]))
     }
 
-    /// Handles every event that is due by `until`, which then is the current time. A time in the past does
-    /// nothing.
+    /// Handles every event that is due by `until`, and then sets the current time to `until`. A
+    /// time in the past has no effect.
     pub fn run_until(&mut self, until: Time) {
         self.run(until, None);
     }
@@ -151,7 +153,7 @@ impl Engine {
         self.network.now
     }
 
-    /// Time of the next event, if nothing is changed from outside.
+    /// Time of the next event, unless the caller changes an agent before; `None` if there is none.
     pub fn next_event(&mut self) -> Option<Time> {
         self.network.next_event()
     }
@@ -185,8 +187,8 @@ impl Engine {
         agent.downcast_mut()
     }
 
-    /// Makes the engine call an agent's `handle_timer` at the current time as soon as it runs again. Needed after the
-    /// agent was changed from outside.
+    /// Makes the engine call an agent's `handle_timer` at the current time as soon as the engine
+    /// runs again. This is necessary after a change to the agent from outside.
     pub fn wake(&mut self, agent: AgentId) {
         if let Some(seat) = self.agents.get_mut(agent.0 as usize) {
             seat.started = false;
@@ -194,7 +196,8 @@ impl Engine {
         }
     }
 
-    /// The route of packets from a port, and the port they go to.
+    /// The route of packets from a port, and the port at the other end; `None` if the port does not
+    /// exist.
     pub fn port(&self, port: PortId) -> Option<(RouteId, PortId)> {
         self.network.port(port).map(|port| (port.route, port.peer))
     }
@@ -205,7 +208,7 @@ impl Engine {
         self.network.digest.get()
     }
 
-    /// How often a packet has arrived at the far end of a link.
+    /// Number of arrivals of packets at the far end of a link, over all links.
     pub fn packet_hops(&self) -> u64 {
         self.network.packet_hops
     }
@@ -215,7 +218,7 @@ impl Engine {
         self.events
     }
 
-    /// Packets in the network.
+    /// Number of packets in the network.
     pub fn packets_in_flight(&self) -> usize {
         self.network.packets.len()
     }
@@ -312,7 +315,7 @@ impl Engine {
         }
     }
 
-    /// The place of an agent in the wheel: behind all links.
+    /// The number of an agent among the event sources of the wheel. Agents follow all links.
     fn source(&self, agent: AgentId) -> u32 {
         self.network.links.len() as u32 + agent.0
     }

@@ -17,17 +17,18 @@ pub mod stats;
 pub mod traffic;
 pub mod wireless;
 
-// The code of the how-to page is compiled and run with the documentation tests.
+// The code examples of this how-to page are compiled and run with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/howto/try-a-policy.md")]
 mod try_a_policy {}
 
-// The code of the page runs over both engines, which the policy crate does not know.
+// The examples of this page run over both engines, which the policy crate cannot use, so they are
+// tested here.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/howto/add-a-scheduler.md")]
 mod add_a_scheduler {}
 
-// The code of the page on scenarios is tested in the same way.
+// The examples of the pages below are tested in the same way.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/scenarios.md")]
 mod scenarios_page {}

@@ -52,11 +52,12 @@ use pipe::{Flying, Pipe};
 use policer::Bucket;
 use transmitter::Transmitter;
 
-/// One direction of a link, without I/O and without a clock.
+/// One direction of a link. It does no I/O and has no clock; the caller passes the time.
 ///
-/// `T` is the caller's handle for a packet; every handle given to [`enqueue`](Self::enqueue) comes
-/// back exactly once, delivered or dropped. Times must not decrease from call to call; an earlier time
-/// counts as the latest seen. After the rings have grown to the traffic, nothing allocates.
+/// `T` is the caller's handle for a packet. Every handle given to [`enqueue`](Self::enqueue) comes
+/// back exactly once, with a delivery or a drop. Times should not decrease from call to call; an
+/// earlier time counts as the latest time seen. Once the buffers have grown to the size that the
+/// traffic needs, nothing allocates.
 #[derive(Clone, Debug)]
 pub struct Link<T> {
     config: LinkConfig,
@@ -73,9 +74,9 @@ pub struct Link<T> {
     dropped: VecDeque<Dropped<T>>,
     counters: LinkCounters,
     capacity: Capacity,
-    /// How long the packet dequeued last had waited.
+    /// How long the most recently dequeued packet waited.
     waited: Duration,
-    /// The smallest MTU at any time: packets up to this size always fit.
+    /// The smallest MTU at any time. Packets up to this size always fit.
     least_mtu: u32,
 }
 
@@ -84,31 +85,31 @@ pub struct Link<T> {
 pub enum LinkOutput<T> {
     /// A packet has arrived at the far end.
     Delivered(Delivery<T>),
-    /// A packet that had been let in will not arrive.
+    /// A packet that had been accepted will not arrive.
     Dropped(Dropped<T>),
 }
 
-/// A packet at the far end.
+/// A packet that has arrived at the far end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<T> {
-    /// When the packet arrived; at most the time the link was advanced to.
+    /// When the packet arrived; not later than the time that the link was advanced to.
     pub time: Time,
     /// The caller's handle.
     pub token: T,
-    /// Bytes on the wire.
+    /// Size on the wire, bytes.
     pub size: u32,
-    /// The codepoint after any marking.
+    /// The ECN codepoint after any marking.
     pub ecn: Ecn,
 }
 
 /// A packet that will not arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped<T> {
-    /// When the drop became certain; for random loss, when the packet would have arrived.
+    /// When the packet was dropped; for random loss, when it would have arrived.
     pub time: Time,
     /// The caller's handle.
     pub token: T,
-    /// The reason.
+    /// The reason for the drop.
     pub cause: DropCause,
 }
 
@@ -117,17 +118,17 @@ pub struct Dropped<T> {
 pub enum DropCause {
     /// The buffer was full.
     QueueFull,
-    /// RED dropped the packet early, or CoDel late.
+    /// RED dropped the packet before the buffer was full, or CoDel when the packet left the queue.
     QueueEarly,
-    /// The link was dark.
+    /// The link was in a blackout.
     Blackout,
-    /// The packet was lost at random after using the bottleneck.
+    /// The packet was lost at random after it was serialised.
     Random,
     /// The packet was longer than the link's MTU.
     TooLong,
     /// The packet came faster than the policer allows.
     Policed,
-    /// The packet was a pure acknowledgement, made redundant by later ones.
+    /// The packet was a pure acknowledgement that a later one made redundant.
     Thinned,
     /// The packet was damaged and failed its receiver's checksum.
     Damaged,
@@ -139,10 +140,10 @@ fn stream(name: &str) -> String {
 }
 
 impl<T> Link<T> {
-    /// A link as `config` describes it, idle at the epoch.
+    /// A link as `config` describes it, idle at time zero.
     ///
-    /// Random draws of the link are the substreams of `seed` called `link.<name>.…`, so links of different
-    /// names never disturb each other; two of the same name lose the same packets.
+    /// Random draws of the link are the substreams of `seed` called `link.<name>.…`, so links of
+    /// different names draw independently, and two links of the same name lose the same packets.
     ///
     /// # Errors
     /// When a field of `config` is out of its range.
@@ -175,11 +176,11 @@ impl<T> Link<T> {
 
     /// Offers a packet of `size` bytes at `now`.
     ///
-    /// [`next_event`](Self::next_event) may be earlier afterwards.
+    /// Afterwards, [`next_event`](Self::next_event) may be earlier than before.
     ///
     /// # Errors
-    /// Hands the token back at once when the queue or the policer refuses the packet, it is too long, or the
-    /// link is dark.
+    /// Returns the token at once when the queue or the policer refuses the packet, the packet is
+    /// longer than the MTU, or the link is in a blackout.
     pub fn enqueue(&mut self, now: Time, size: u32, ecn: Ecn, token: T) -> Result<(), Dropped<T>> {
         let now = self.run(now);
         self.counters.packets_in += 1;
@@ -214,7 +215,7 @@ impl<T> Link<T> {
         Ok(())
     }
 
-    /// Moves the link to `now` and hands over everything that has come out by then, in the order of
+    /// Advances the link to `now` and passes all outputs until then to `sink`, in the order of
     /// time.
     pub fn advance(&mut self, now: Time, mut sink: impl FnMut(LinkOutput<T>)) {
         let now = self.run(now);
@@ -240,12 +241,12 @@ impl<T> Link<T> {
         }
     }
 
-    /// The earliest time at which [`advance`](Self::advance) may have something to hand over, or
-    /// `None` while the link is empty. Advancing to this time may yield nothing yet, but then the next
-    /// answer is later.
+    /// The earliest time at which [`advance`](Self::advance) may have an output, or `None` while
+    /// the link is empty. If advancing to this time gives no output, `next_event` then returns a
+    /// later time.
     pub fn next_event(&self) -> Option<Time> {
-        // The packet in service arrives no earlier than its end of service plus the least delay. If the packet behind
-        // it may be dropped on departure, that is decided at that end of service.
+        // The packet in service arrives no earlier than its end of service plus the least delay. If
+        // the packet behind it may be dropped on departure, this is decided at the end of service.
         let in_service = self.transmitter.finish().map(|finish| {
             let drops = self.queue.drops_on_departure() && !self.queue.is_empty();
             if drops { finish } else { self.delays.earliest(finish) }
@@ -260,14 +261,15 @@ impl<T> Link<T> {
         self.loss.probability(now)
     }
 
-    /// Bits that could have been delivered since the epoch: ∫ rate·(1 − loss state) dt over
-    /// `[0, now)`, whatever traffic there was; the rate is at most the policer's. Computed up to `now` on each call.
+    /// Bits that could have been delivered since time zero, whatever the traffic: ∫ rate·(1 − loss
+    /// state) dt over `[0, now)`. Where there is a policer, the rate is at most the policer's.
     pub fn capacity_bits(&mut self, now: Time) -> f64 {
         self.capacity.until(now)
     }
 
-    /// Bits deliverable in `[from, to)`, in the past or in the future: the difference of two
-    /// [`capacity_bits`](Self::capacity_bits), computed by walking the loss process from the epoch.
+    /// Bits that can be delivered in `[from, to)`, in the past or in the future: the difference of
+    /// two [`capacity_bits`](Self::capacity_bits). Every call computes the loss process from time
+    /// zero on.
     pub fn capacity_integral(&self, from: Time, to: Time) -> f64 {
         match Self::medium(&self.config, self.seed, &self.stream) {
             Ok((rate, loss)) if from < to => {
@@ -284,12 +286,12 @@ impl<T> Link<T> {
         &self.counters
     }
 
-    /// The description the link was made from.
+    /// The configuration that the link was made from.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
 
-    /// The rate in force; zero in a blackout.
+    /// The current rate; zero in a blackout.
     pub fn rate(&self) -> Bitrate {
         self.rate.current()
     }
@@ -299,17 +301,17 @@ impl<T> Link<T> {
         &self.queue
     }
 
-    /// How long the packet that the transmitter took last had waited; zero before the first.
+    /// How long the most recently dequeued packet waited; zero before the first packet.
     pub fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// Packets inside: waiting, being serialised or propagating.
+    /// Packets inside the link: waiting, being serialised or propagating.
     pub fn packets_inside(&self) -> usize {
         self.queue.len() + usize::from(!self.transmitter.is_idle()) + self.pipe.len()
     }
 
-    /// The rate process, at the epoch, of a link called `name` with this configuration.
+    /// The rate process, at time zero, of a link called `name` with this configuration.
     ///
     /// # Errors
     /// When the fluctuation of its rate is out of range.
@@ -321,7 +323,7 @@ impl<T> Link<T> {
         config.rate_process(seed, &format!("{}.rate", stream(name)))
     }
 
-    /// The rate and the loss process of `config` at the epoch.
+    /// The rate process and the loss process of `config` at time zero.
     fn medium(
         config: &LinkConfig,
         seed: u64,
@@ -332,10 +334,11 @@ impl<T> Link<T> {
         Ok((config.rate_process(seed, &format!("{stream}.rate"))?, loss))
     }
 
-    /// Brings transmitter and rate to `now`, or to the latest time seen if that is later; returns it.
+    /// Advances the transmitter and the rate to `now`, or to the latest time seen if that is later.
+    /// Returns this time.
     ///
     /// Ends of service and changes of rate are handled in the order of time. A packet whose service
-    /// ends at the instant of a change has left in time; the next one starts at the new rate.
+    /// ends at the instant of a change is sent completely; the next packet starts at the new rate.
     fn run(&mut self, now: Time) -> Time {
         self.now = self.now.max(now);
         loop {
@@ -371,7 +374,8 @@ impl<T> Link<T> {
         self.now
     }
 
-    /// Takes the next packet from the queue at `now`, dropping those that have waited too long.
+    /// Takes the next packet from the queue at `now`. Packets that the queue drops on departure are
+    /// put into `dropped`.
     fn depart(&mut self, now: Time) -> Option<Packet<T>> {
         loop {
             let packet = match self.queue.depart(now)? {
@@ -400,7 +404,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Takes the served packet off the transmitter, decides its loss and sends it on its way.
+    /// Takes the serialised packet from the transmitter, decides whether it is lost, and lets it
+    /// propagate.
     fn complete(&mut self) {
         let Some((packet, finish)) = self.transmitter.complete() else { return };
         self.counters.packets_serialised += 1;
@@ -411,7 +416,7 @@ impl<T> Link<T> {
         self.pipe.push(packet, arrival, lost);
     }
 
-    /// Drops what waits and what is being serialised.
+    /// Drops the packet being serialised and all waiting packets.
     fn drop_all(&mut self, time: Time) {
         while let Some(packet) = self.transmitter.abort(time).or_else(|| self.queue.pop()) {
             self.counters.dropped_blackout += 1;

@@ -1,8 +1,9 @@
 //! Loss processes: which packets a link loses at random, and its loss probability at each instant.
 //!
-//! A process decides each packet's fate once, when the packet has been serialised. Times passed to one
-//! process must not decrease. Processes with a state that changes over time have two random streams, one
-//! for the state and one for the packets, so that the state does not depend on the traffic.
+//! A process decides once for each packet, when the packet has been serialised. Times passed to one
+//! process must not decrease. Processes with a state that changes over time have two random
+//! streams, one for the state and one for the packets, so that the state does not depend on the
+//! traffic.
 
 mod aggregate;
 mod bernoulli;
@@ -37,41 +38,43 @@ pub trait LossModel {
     /// The probability with which a packet at `now` would be lost.
     fn probability(&mut self, now: Time) -> Probability;
 
-    /// The loss to charge against capacity from `now` until [`next_change`](Self::next_change).
+    /// The loss to subtract from the capacity from `now` until [`next_change`](Self::next_change).
     ///
-    /// This is [`probability`](Self::probability) where time moves the state. Where packets move it
-    /// (Gilbert–Elliott) no time average exists without traffic, so it is the stationary mean.
+    /// This is [`probability`](Self::probability) if the process's state changes with time. If the
+    /// state changes with each packet (Gilbert–Elliott), no average over time exists without
+    /// traffic, so this is the stationary mean.
     fn capacity_loss(&mut self, now: Time) -> Probability {
         self.probability(now)
     }
 
-    /// When time alone next changes the probability; `Time::MAX` for never.
+    /// When the probability next changes by the passage of time; `Time::MAX` for never.
     fn next_change(&self) -> Time;
 }
 
 /// One of the built-in loss processes, dispatched without a virtual call.
 #[derive(Clone, Debug)]
 pub enum LossProcess {
-    /// Nothing is lost and nothing is drawn.
+    /// No packet is lost, and no random number is drawn.
     None,
     /// Independent losses.
     Bernoulli(Bernoulli),
-    /// Two states that move with every packet.
+    /// Two states with a possible change after every packet.
     GilbertElliott(GilbertElliott),
-    /// Any number of states that move with time.
+    /// Any number of states that change with time.
     Markov(Markov),
     /// Independent losses whose probability changes at known times.
     Scheduled(Scheduled),
-    /// Losses shared along a chain of links.
+    /// Losses that are correlated along a chain of links.
     Correlated(Correlated),
-    /// Losses shared by a correlation matrix.
+    /// Losses of several links with a given correlation matrix.
     Joint(Joint),
     /// Losses replayed from a trace.
     Replay(Replay),
 }
 
 impl LossProcess {
-    /// The process `config` describes, drawing from substreams of `seed` that start with `stream`.
+    /// The process that `config` describes. It draws from the substreams of `seed` whose names
+    /// start with `stream`.
     ///
     /// # Errors
     /// When `config` is not well formed; see [`LossConfig`].
@@ -99,7 +102,7 @@ impl LossProcess {
     }
 }
 
-/// Calls `$method` on whichever process `$self` holds.
+/// Evaluates `$call` with the process that `$self` holds, or `$none` if there is no loss.
 macro_rules! dispatch {
     ($self:expr, $none:expr, $model:ident => $call:expr) => {
         match $self {

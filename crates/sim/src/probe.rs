@@ -1,4 +1,4 @@
-//! Probes: what a run can record, and figures computed from several runs.
+//! The metrics that a run can record, and statistics of several values.
 
 mod compare;
 mod metrics;

@@ -1,4 +1,5 @@
-//! The queue before a link's transmitter: which packets are accepted, marked or dropped.
+//! The queue in front of a link's transmitter. It decides which packets are accepted, marked or
+//! dropped.
 //!
 //! The packet being serialised is not in the queue, as in ns-2 and ns-3.
 
@@ -21,12 +22,12 @@ pub use config::{
 };
 pub use red::{Red, RedVerdict};
 
-/// A packet that waits.
+/// A waiting packet.
 #[derive(Clone, Debug)]
 pub struct Packet<T> {
     /// The caller's handle.
     pub token: T,
-    /// Bytes on the wire.
+    /// Size on the wire, bytes.
     pub size: u32,
     /// The ECN codepoint of the packet, after any marking so far.
     pub ecn: Ecn,
@@ -34,25 +35,25 @@ pub struct Packet<T> {
     pub arrived: Time,
 }
 
-/// Why a packet was not let in.
+/// Why a packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The buffer had no room.
+    /// The buffer was full.
     Full,
-    /// RED dropped the packet.
+    /// RED dropped the packet before the buffer was full.
     Early,
 }
 
-/// The fate of an admitted packet.
+/// How a packet was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The packet waits as it came.
+    /// The packet waits unchanged.
     Unchanged,
-    /// The packet waits, newly marked as having met congestion.
+    /// The packet waits, and the queue has marked it CE.
     Marked,
 }
 
-/// How long a transmitter has been idle, and what it could have sent meanwhile.
+/// How long a transmitter has been idle, and its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
     /// Time since the transmitter's last packet left.
@@ -66,9 +67,9 @@ pub struct Idle {
 pub enum Departure<T> {
     /// The packet is sent.
     Sent(Packet<T>),
-    /// The packet is sent, newly marked as having met congestion.
+    /// The packet is sent, and the queue has marked it CE.
     Marked(Packet<T>),
-    /// The packet was dropped on departure; ask again.
+    /// The packet was dropped on departure. The transmitter should ask again.
     Dropped(Packet<T>),
 }
 
@@ -89,14 +90,15 @@ enum Manager {
     Codel(Codel),
 }
 
-/// Initial capacity, so that short queues never grow their ring.
+/// Initial capacity in packets, so that short queues need no reallocation.
 const INITIAL_CAPACITY: usize = 64;
 
 impl<T> Queue<T> {
-    /// An empty queue. `limit` is the resolved limit; `random` serves RED's draws.
+    /// An empty queue. `limit` is the actual limit, with defaults filled in. RED draws from
+    /// `random`.
     ///
     /// # Errors
-    /// When `config` has parameters out of range.
+    /// When a parameter of `config` is out of its range.
     pub fn new(
         config: &QueueConfig,
         limit: QueueLimit,
@@ -111,10 +113,10 @@ impl<T> Queue<T> {
         Ok(Queue { limit, manager, waiting: VecDeque::with_capacity(INITIAL_CAPACITY), bytes: 0 })
     }
 
-    /// Lets `packet` in, or hands it back with the reason.
+    /// Admits `packet`, or returns it with the reason for the refusal.
     ///
-    /// `idle` says for how long the transmitter has had nothing to do, `None` if it is busy. A packet
-    /// larger than the whole buffer is let into an empty queue.
+    /// `idle` says how long the transmitter has been idle; it is `None` if the transmitter is busy.
+    /// An empty queue admits even a packet larger than the whole buffer.
     pub fn offer(
         &mut self,
         mut packet: Packet<T>,
@@ -198,7 +200,7 @@ impl<T> Queue<T> {
         self.bytes
     }
 
-    /// The limit in force.
+    /// The limit of the queue.
     pub fn limit(&self) -> QueueLimit {
         self.limit
     }

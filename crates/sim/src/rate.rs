@@ -1,6 +1,7 @@
 //! Values that change with time: schedules of any value, a link's blackouts, and its rate.
 
 mod blackout;
+mod contention;
 pub(crate) mod draws;
 mod process;
 mod random;
@@ -12,6 +13,7 @@ mod trace;
 mod tests;
 
 pub use blackout::{Blackout, darken};
+pub use contention::{ContendedCourse, ContendedRate};
 pub use process::{Fluctuation, RateError, RateProcess};
 pub use random::{RandomCourse, RandomRate};
 pub use schedule::{Cursor, Schedule, ScheduleError};

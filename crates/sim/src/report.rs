@@ -1,8 +1,8 @@
-//! The report of a run: plain values that any writer can store.
+//! The report of a run, in plain values that can be stored in any format.
 //!
-//! A *subject* is what a figure is about: a flow group (`bulk`), one flow of it (`bulk.3`), one of its
-//! paths (`bulk.3/lte`), a link (`link.bottleneck`), or everything (`all`). A *metric* carries its unit
-//! at the end of its name (`goodput_mbps`, `packet_delay_mean_s`).
+//! The *subject* of a figure is a flow group (`bulk`), one flow of a group (`bulk.3`), one path of
+//! a flow (`bulk.3/lte`), a link (`link.bottleneck`), or all flows (`all`). A *metric* carries its
+//! unit at the end of its name (`goodput_mbps`, `packet_delay_mean_s`).
 
 use core::time::Duration;
 
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::endpoint::{FlowFailure, MessageLog};
 use crate::link::LinkCounters;
 
-/// Everything measured in one run: one point of the sweep, one seed.
+/// All measurements of one run, that is, of one point of the sweep with one seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The sweep's keys and this run's values, in the order of the axes; empty without a sweep.
     pub point: Vec<(String, String)>,
-    /// The seed of every random draw.
+    /// The seed of all random draws.
     pub seed: u64,
     /// Single figures, in a fixed order.
     pub scalars: Vec<Scalar>,
@@ -26,7 +26,7 @@ pub struct RunReport {
     pub series: Vec<Series>,
     /// Figures with many values: delays of packets, completion times.
     pub samples: Vec<Samples>,
-    /// Digest of every packet event: equal runs have equal digests.
+    /// Digest of all packet events. Equal runs have equal digests.
     pub digest: u64,
     /// Packets that arrived at the far end of a link, counted once per link.
     pub packet_hops: u64,
@@ -34,10 +34,10 @@ pub struct RunReport {
     pub events: u64,
     /// Virtual time simulated, s.
     pub virtual_seconds: f64,
-    /// Every flow by itself; not kept with results.
+    /// The report of every flow; not stored with results.
     #[serde(skip)]
     pub flows: Vec<FlowReport>,
-    /// Every link by itself; not kept with results.
+    /// The report of every link; not stored with results.
     #[serde(skip)]
     pub links: Vec<LinkReport>,
 }
@@ -49,27 +49,28 @@ pub struct FlowReport {
     pub subject: String,
     /// When the flow began.
     pub start: Time,
-    /// Application bytes delivered in order, each checked where the transport carries bytes.
+    /// Application bytes delivered in order. If the transport carries real bytes, the receiver has
+    /// checked each of them.
     pub bytes: u64,
     /// Time of the last delivery.
     pub last: Time,
     /// Longest time without a delivery, from the warm-up's end to the last delivery.
     pub longest_gap: Duration,
-    /// Whether everything that the flow would ever send was delivered; never true for an endless flow.
+    /// Whether all data of the flow was delivered; never true for an endless flow.
     pub done: bool,
     /// Why the flow failed, if it did.
     pub failure: Option<FlowFailure>,
     /// Messages of the flow.
     pub messages: MessageLog,
-    /// The connection's figures at the sender, of flows between core endpoints.
+    /// The connection's statistics at the sender, for flows between core endpoints.
     pub sender: Option<ConnectionStats>,
-    /// The connection's figures at the receiver, of flows between core endpoints.
+    /// The connection's statistics at the receiver, for flows between core endpoints.
     pub receiver: Option<ConnectionStats>,
 }
 
 impl FlowReport {
-    /// The delay that a share `quantile` of the messages sent does not exceed; those that have not
-    /// arrived count as infinite.
+    /// The `quantile` (from 0 to 1) of the delays of the messages sent. Messages that have not
+    /// arrived count as infinitely late, so the result may be `Duration::MAX`.
     pub fn message_delay(&self, quantile: f64) -> Duration {
         let mut delays: Vec<Duration> = self.messages.arrived.iter().map(|(_, d)| *d).collect();
         delays.sort_unstable();
@@ -83,12 +84,12 @@ impl FlowReport {
 pub struct LinkReport {
     /// Name of the link; the opposite direction of `a` is `a.reverse`.
     pub name: String,
-    /// Counters of the link, from the epoch on.
+    /// Counters of the link, from time zero on.
     pub counters: LinkCounters,
     /// Whether the link carries a flow's data, not only acknowledgements.
     pub carries_data: bool,
-    /// Bits that the link could have delivered from the first flow's start to the last delivery: the
-    /// integral of rate times (1 - loss).
+    /// Bits that the link could have delivered from the first flow's start to the last delivery:
+    /// the integral of rate times (1 − loss).
     pub capacity_bits: f64,
 }
 
@@ -110,14 +111,15 @@ pub struct Series {
     pub subject: String,
     /// Name of the metric, such as `goodput_mbps`.
     pub metric: String,
-    /// Seconds of virtual time, rising; for a rate, the end of the interval that it is measured over.
+    /// Times of the values in virtual seconds, rising. For a rate, this is the end of the interval
+    /// over which it is measured.
     pub times: Vec<f64>,
     /// The values, one for each time.
     pub values: Vec<f64>,
 }
 
 impl Series {
-    /// Without points yet.
+    /// A series without points.
     pub(crate) fn new(subject: impl Into<String>, metric: impl Into<String>) -> Self {
         let (times, values) = (Vec::new(), Vec::new());
         Series { subject: subject.into(), metric: metric.into(), times, values }
@@ -147,7 +149,7 @@ impl RunReport {
         self.flows.iter().map(|flow| flow.bytes).sum()
     }
 
-    /// From the first flow's start to the last delivery.
+    /// The time from the first flow's start to the last delivery.
     pub fn elapsed(&self) -> Duration {
         let first = self.flows.iter().map(|flow| flow.start).min().unwrap_or_default();
         let last = self.flows.iter().map(|flow| flow.last).max().unwrap_or_default();
@@ -159,20 +161,20 @@ impl RunReport {
         self.bytes() as f64 * 8e-6 / self.elapsed().as_secs_f64().max(1e-9)
     }
 
-    /// Application bits delivered over what the links that carry data could have delivered. Meaningful only
-    /// where each path has links of its own.
+    /// Application bits delivered, divided by the bits that the links with data could have
+    /// delivered. This is meaningful only if each path has links of its own.
     pub fn efficiency(&self) -> f64 {
         let links = self.links.iter().filter(|link| link.carries_data);
         let capacity: f64 = links.map(|link| link.capacity_bits).sum();
         if capacity > 0.0 { self.bytes() as f64 * 8.0 / capacity } else { 0.0 }
     }
 
-    /// Packets offered to links.
+    /// Packets offered to links, over all links.
     pub fn packets(&self) -> u64 {
         self.links.iter().map(|link| link.counters.packets_in).sum()
     }
 
-    /// The link called `name`.
+    /// The report of the link called `name`; `None` if there is none.
     pub fn link(&self, name: &str) -> Option<&LinkReport> {
         self.links.iter().find(|link| link.name == name)
     }

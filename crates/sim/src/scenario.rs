@@ -1,8 +1,8 @@
 //! Scenarios: experiments as TOML files.
 //!
-//! A file says what the network is, who sends what over it, what is recorded, which keys take several
-//! values, and what the results must keep to. `docs/scenarios.md` explains the format by example and
-//! lists every key.
+//! A file describes the network, the flows and loads over it, what is recorded, which keys take
+//! several values, and what the results must show. `docs/scenarios.md` explains the format by
+//! example and lists every key.
 
 mod builder;
 mod claims;
@@ -71,7 +71,7 @@ use reader::{Context, Files, Section};
 use sources::{Reading, Sources};
 use tree::{Node, Table, Value};
 
-/// An experiment, read and found free of mistakes at every point of its sweep.
+/// An experiment that was read and has no mistakes at any point of its sweep.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     sources: Sources,
@@ -94,7 +94,7 @@ pub struct Scenario {
     wanted: Vec<(String, &'static str)>,
 }
 
-/// Parts of a scenario that hold for every point.
+/// Parts of a scenario that are the same at every point.
 #[derive(Clone, Debug, Default)]
 struct Header {
     name: String,
@@ -118,10 +118,11 @@ impl Scenario {
         Scenario::load(text, file_name, &[], &mut none)
     }
 
-    /// Reads a scenario, with `KEY=VALUE` assignments on top of it; `read` reads the files it names.
+    /// Reads a scenario and applies `KEY=VALUE` assignments to it. `read` reads the files that the
+    /// scenario names.
     ///
     /// # Errors
-    /// Every mistake found, in the order of the file, those of assignments last.
+    /// Every mistake found, in the order of the file; mistakes in assignments come last.
     pub fn load(
         text: &str,
         file_name: &str,
@@ -143,7 +144,7 @@ impl Scenario {
     /// lists are addressed by name, by number from 0, or by `*` for all.
     ///
     /// # Errors
-    /// Every mistake that the assignment causes; the scenario stays as it was.
+    /// Every mistake that the assignment causes. The scenario is then unchanged.
     pub fn set(&mut self, assignment: &str) -> Result<(), Vec<ScenarioError>> {
         let mut assignments = self.assignments.clone();
         assignments.push(assignment.to_owned());
@@ -231,17 +232,18 @@ impl Scenario {
         &self.header.seeds
     }
 
-    /// The text of the scenario's file.
+    /// The text of the scenario file.
     pub fn source(&self) -> &str {
         self.sources.text()
     }
 
-    /// The assignments on top of the text.
+    /// The assignments that were applied to the text.
     pub fn assignments(&self) -> &[String] {
         &self.assignments
     }
 
-    /// The changes on top of the text, in words: `--quick` if the scenario is shortened, and the assignments.
+    /// All changes that were applied to the text: `--quick` if the scenario is shortened, and the
+    /// assignments.
     pub fn settings(&self) -> Vec<String> {
         let quick = self.is_quick.then(|| Self::QUICK.to_owned());
         quick.into_iter().chain(self.assignments.iter().cloned()).collect()
@@ -252,18 +254,18 @@ impl Scenario {
         &self.attached
     }
 
-    /// Every combination of the sweeps' values, at least one point.
+    /// All points of the sweep: every combination of its values, at least one point.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// CPU time that a run at `point` may take, s: estimated from rates and sizes, to tell long runs from short ones
-    /// before any has run.
+    /// CPU time that a run at `point` may take, s. It is estimated from rates and sizes, to tell
+    /// long runs from short ones before any has run.
     pub fn cost(&self, point: &Point) -> f64 {
         self.costs.get(point.index).copied().unwrap_or_default()
     }
 
-    /// Everything that runs at `point`.
+    /// The plan of the runs at `point`.
     ///
     /// # Errors
     /// When the point is not one of this scenario's.
@@ -288,12 +290,12 @@ impl Scenario {
         schema::json_schema()
     }
 
-    /// Tables of every key and every figure, in Markdown, as the documentation shows them.
+    /// Tables of all keys and all metrics in Markdown, for the documentation.
     pub fn reference() -> String {
         reference::markdown()
     }
 
-    /// Reads the header, every point and the claims; returns the mistakes.
+    /// Reads the header, every point and the claims. Returns the mistakes.
     fn check(&mut self, reading: &Reading<'_, '_>) -> Vec<Flaw> {
         let flaws = RefCell::new(Vec::new());
         let (root, policies) = (self.root.clone(), self.policies.clone());
@@ -323,7 +325,7 @@ impl Scenario {
                 known.add(&plan, found);
             }
             if broken {
-                // Other points most likely have the same mistakes.
+                // Other points probably have the same mistakes.
                 break;
             }
         }
@@ -349,7 +351,7 @@ fn open<'a>(root: &'a Table, bindings: Bindings, context: Context<'a>) -> Sectio
     Section::open(root, keys::SCENARIO, Place::default(), String::new(), bindings, context)
 }
 
-/// `[vars]`: what `{NAME}` stands for everywhere.
+/// Reads `[vars]`, the values that replace `{NAME}` everywhere.
 fn variables(root: &Table, point: &Point, flaws: &RefCell<Vec<Flaw>>) -> Bindings {
     let mut bindings = Bindings::default();
     if let Some(name) = point.label(variant::AXIS) {
@@ -389,7 +391,7 @@ fn header(file: &Section<'_>) -> Header {
     }
 }
 
-/// Most seeds that can be asked for.
+/// Maximum number of seeds.
 const MAX_SEEDS: u64 = 10_000;
 
 fn seeds(file: &Section<'_>) -> Vec<u64> {
@@ -416,7 +418,7 @@ fn seeds(file: &Section<'_>) -> Vec<u64> {
     })
 }
 
-/// Everything at one point, and the subjects its results can be about.
+/// Reads the plan of one point, and the subjects of its results.
 fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
     let duration = file.time("duration");
     if duration.is_some_and(|duration| duration.is_zero()) {

@@ -1,8 +1,10 @@
-//! Traffic of applications: what they send, and when. The same values serve every transport.
+//! The traffic of applications: the data that they send, and when. All transports use the same
+//! types.
 //!
-//! A [`Source`] opens transfers and says how many bytes of each may be written by now; the agent that
-//! owns it writes them as its transport has room, and reports transfers that are complete. Each
-//! transfer is a connection of its own over TCP, and a stream of its own over `anabranch_core`.
+//! A [`Source`] requests transfers and says how many bytes may be written so far. The agent that
+//! owns the source writes them when its transport has room, and reports complete transfers to the
+//! source. Each transfer has a connection of its own over TCP, and a stream of its own over
+//! `anabranch_core`.
 
 #[cfg(test)]
 mod tests;
@@ -18,43 +20,44 @@ use anabranch_types::{Bitrate, Rng, Time};
 pub enum Traffic {
     /// One transfer without end.
     Bulk,
-    /// Transfers of one size, each as soon as the one before it is complete.
+    /// Transfers of one size. Each begins as soon as the one before is complete.
     Transfers {
-        /// Bytes of each; at least 1.
+        /// Bytes of each transfer; at least 1.
         size: u64,
         /// Number of transfers.
         repeat: u64,
     },
-    /// Transfers of one size that begin at random, whether the ones before are complete or not: the
-    /// times between two beginnings are exponentially distributed, the first counts from the start.
+    /// Transfers of one size that begin at random times, whether earlier ones are complete or not.
+    /// The times between two beginnings are exponentially distributed; the first is counted from
+    /// the start of the application.
     Poisson {
-        /// Bytes of each; at least 1.
+        /// Bytes of each transfer; at least 1.
         size: u64,
         /// Mean time between two beginnings.
         interval: Duration,
     },
-    /// One transfer without end whose source alternates between bursts and pauses, beginning with a burst.
+    /// One transfer without end, in which bursts and pauses alternate, beginning with a burst.
     OnOff {
-        /// Mean length of a burst, exponentially distributed.
+        /// Mean of the exponentially distributed length of a burst.
         on: Duration,
-        /// Mean length of a pause, exponentially distributed.
+        /// Mean of the exponentially distributed length of a pause.
         off: Duration,
         /// Rate offered in a burst; `None` for as much as the connection takes.
         rate: Option<Bitrate>,
     },
-    /// Messages of one size at fixed intervals, and nothing else.
+    /// Only messages of one size at fixed intervals.
     Messages(Messages),
-    /// Nothing.
+    /// No traffic.
     Silent,
 }
 
-/// Messages of one size at fixed intervals. `anabranch_core` carries each as a datagram frame, which may
-/// be lost; over TCP they follow each other in a stream.
+/// Messages of one size at fixed intervals. `anabranch_core` sends each message in a DATAGRAM
+/// frame, which may be lost. Over TCP, the messages follow each other in one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Messages {
     /// Time between two messages; above zero.
     pub interval: Duration,
-    /// Bytes of each; at least [`Messages::LEAST`].
+    /// Bytes of each message; at least [`Messages::LEAST`].
     pub size: u32,
     /// Maximum number of messages.
     pub count: u64,
@@ -63,14 +66,14 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Bytes of the time and the number that each message carries.
+    /// Smallest size of a message, bytes: each carries the time it was sent and its number.
     pub const LEAST: u32 = 16;
 }
 
 /// A transfer that the application opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Counted from 0.
+    /// Number of the transfer, counted from 0.
     pub number: u64,
     /// Bytes of the transfer; `None` without end.
     pub bytes: Option<u64>,
@@ -84,24 +87,28 @@ pub struct Source {
     traffic: Traffic,
     random: Rng,
     next_number: u64,
-    /// Transfers that are due and not opened yet.
+    /// Transfers that are due but not yet opened.
     due: VecDeque<Transfer>,
     completed: u64,
-    /// Bytes that an on-off or message source has offered and that were not taken yet; `u64::MAX` for no limit.
+    /// Bytes that an on-off or message source has offered but that were not yet written; `u64::MAX`
+    /// for no limit.
     offered: u64,
-    /// When the current exponential time of the source ends.
+    /// When the current random time of the source ends: a burst, a pause or the gap before the next
+    /// transfer.
     next_change: Time,
-    /// When an on-off source with a rate offers its next quantum, or a message source its next message.
+    /// When an on-off source with a rate offers its next bytes, or a message source offers its next
+    /// message.
     next_quantum: Time,
     on: bool,
-    /// When the application wants to stop, and whether it has.
+    /// When the application stops, and whether it has stopped.
     stop: Time,
     stopped: bool,
-    /// Messages that have been offered.
+    /// Number of messages offered so far.
     messages: u64,
 }
 
-/// An on-off source with a rate offers the bytes of this time at once, but at least [`LEAST_QUANTUM`] bytes.
+/// An on-off source with a rate offers at once the bytes for this period, but at least
+/// [`LEAST_QUANTUM`] bytes.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LEAST_QUANTUM: u64 = 1000;
 
@@ -125,14 +132,14 @@ impl Source {
         }
     }
 
-    /// Stops the application at `stop`: it opens nothing and offers nothing from then on.
+    /// Stops the application at `stop`. From then on, it opens no transfers and offers no bytes.
     #[must_use]
     pub fn until(mut self, stop: Time) -> Self {
         self.stop = stop;
         self
     }
 
-    /// A time to wait before the start, uniform in `[0, most]`, from the source's own draws.
+    /// Draws a delay of the start from the source's random stream, uniform in `[0, most]`.
     pub fn start_jitter(&mut self, most: Duration) -> Duration {
         let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX - 1);
         Duration::from_nanos(self.random.below(most.saturating_add(1)))
@@ -206,14 +213,14 @@ impl Source {
         }
     }
 
-    /// When to call [`handle`](Self::handle) next.
+    /// When to call [`handle`](Self::handle) next; `None` if never.
     pub fn next_event(&self) -> Option<Time> {
         let stop = if self.stopped { Time::MAX } else { self.stop };
         let next = self.next_change.min(self.next_quantum).min(stop);
         (next < Time::MAX).then_some(next)
     }
 
-    /// The next transfer to open.
+    /// The next transfer to open; `None` if none is due.
     pub fn next_transfer(&mut self) -> Option<Transfer> {
         self.due.pop_front()
     }
@@ -237,19 +244,19 @@ impl Source {
         self.stopped
     }
 
-    /// Messages that have been offered, of traffic that consists of them.
+    /// Number of messages offered so far; zero if the traffic is not messages.
     pub fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Takes `bytes` off those offered, because they were written.
+    /// Subtracts `bytes` that were written from the offered bytes.
     pub fn take(&mut self, bytes: u64) {
         if self.offered < u64::MAX {
             self.offered = self.offered.saturating_sub(bytes);
         }
     }
 
-    /// Records that a transfer is complete, and opens the next one if there is one.
+    /// Records that a transfer is complete, and requests the next one if there is one.
     pub fn complete(&mut self, now: Time) {
         self.completed += 1;
         if let Traffic::Transfers { size, repeat } = self.traffic
@@ -260,12 +267,12 @@ impl Source {
         }
     }
 
-    /// Transfers reported complete.
+    /// Number of transfers that were reported complete.
     pub fn completed(&self) -> u64 {
         self.completed
     }
 
-    /// Whether everything that the application will ever send is complete.
+    /// Whether all transfers of the application are complete and no more will follow.
     pub fn is_done(&self) -> bool {
         match self.traffic {
             Traffic::Transfers { repeat, .. } => self.completed >= repeat,

@@ -1,8 +1,9 @@
 //! A shared radio channel in virtual time.
 //!
-//! [`Air`] is the medium with a station's MAC (802.11's distributed coordination function) at every
-//! place, [`Radio`] how far a signal carries, [`MacConfig`] the constants of the MAC. What the models
-//! leave out is in `docs/wireless.md`. [`bianchi`] is the analysis that saturated cells are compared with.
+//! [`Air`] is the medium together with the MAC of every station (802.11's distributed coordination
+//! function). [`Radio`] describes the range of signals, and [`MacConfig`] has the constants of the
+//! MAC. The limits of the models are described in `docs/wireless.md`. [`bianchi`] is the analysis
+//! with which saturated cells are compared.
 
 pub mod bianchi;
 

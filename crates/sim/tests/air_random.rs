@@ -1,4 +1,5 @@
-//! Random places, loads and losses: every message has exactly one fate, and no station holds more than it may.
+//! Random places, loads and losses: every message has exactly one fate, and no station holds more
+//! messages than its queues admit.
 
 use anabranch_sim::wireless::{
     Air, AirConfig, Destination, Fixed, FrameLoss, IdleAccess, MacConfig, Message, Position,
@@ -11,7 +12,8 @@ use proptest::prelude::*;
 struct Fate {
     to: Option<u32>,
     from: u32,
-    /// How often the message came, lost above the MAC or not, at each of the first 16 stations.
+    /// How often the message reached each of the first 16 stations, whether or not it was then lost
+    /// above the MAC.
     came: [u8; 16],
     ended: bool,
     gave_up: bool,
@@ -135,7 +137,8 @@ fn run(seed: u64) {
         let most = 3 * config.mac.queue + 1;
         assert!((0..stations as u32).all(|station| air.backlog(station) <= most));
     }
-    // Everything ends: a message has at most 7 attempts at an RTS for each of 4 of data.
+    // Every message ends: it has at most 4 attempts to send data, each with at most 7 attempts to
+    // send an RTS.
     while let Some(report) = air.poll(Time::from_secs(100_000)) {
         book.note(air.now(), report);
     }

@@ -1,12 +1,12 @@
-//! Saturated cells against ns-2, ns-3 and Bianchi's model: n stations on a circle of 10 m around one
-//! receiver, messages of 1000 bytes, basic access, long preamble.
+//! Saturated cells compared with ns-2, ns-3 and Bianchi's model: n stations on a circle of 10 m
+//! around one receiver, messages of 1000 bytes, basic access, long preamble.
 
 use anabranch_sim::wireless::bianchi::{self, Access, CollisionCost, Preamble};
 use anabranch_sim::wireless::{Cell, MacConfig};
 use anabranch_types::{Bitrate, Time};
 
-/// n, rates of data and ACK in Mb/s, and throughput in Mb/s, run by run, of ns-2 2.35, ns-3.37 and
-/// ns-3.44 under the same conditions.
+/// For each run of ns-2 2.35, ns-3.37 and ns-3.44 under the same conditions: n, the rates of data
+/// and ACK in Mb/s, and the throughput in Mb/s.
 const TABLE: &str = include_str!("data/dcf_sim.csv");
 const SEEDS: u64 = 3;
 const SECONDS: u64 = 60;
@@ -27,7 +27,7 @@ fn measure(n: u32, rates: [u32; 2], base: &MacConfig) -> (f64, f64) {
     (mean, (squares / (SEEDS * (SEEDS - 1)) as f64).sqrt())
 }
 
-/// Runs of one simulator, or of all.
+/// Throughputs, Mb/s, of the runs of the simulators whose names begin with `sim`.
 fn reference(sim: &str, n: u32, [data, ack]: [u32; 2]) -> Vec<f64> {
     let rows = TABLE.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let key = [n, data, ack].map(|number| number.to_string());
@@ -36,7 +36,7 @@ fn reference(sim: &str, n: u32, [data, ack]: [u32; 2]) -> Vec<f64> {
         .collect()
 }
 
-/// Bianchi's model with EIFS after collisions and seven attempts.
+/// Throughput, Mb/s, by Bianchi's model with EIFS after collisions and seven attempts.
 fn model(n: u32, rates: [u32; 2]) -> f64 {
     let [data_rate, control_rate] = rates.map(|mbps| Bitrate::from_mbps(mbps.into()));
     let channel = bianchi::Channel {
@@ -49,8 +49,8 @@ fn model(n: u32, rates: [u32; 2]) -> f64 {
     channel.throughput(Access::Basic, n, 1000).as_mbps()
 }
 
-/// The standard's rules: throughput lies between the least and the most that the simulators and the model
-/// give, run by run, and nowhere outside by more than two standard errors of our own mean.
+/// With the standard's rules, the mean throughput lies between the least and the greatest value
+/// among the simulators' runs and the model, or outside by at most two of its standard errors.
 #[test]
 fn throughput_lies_within_the_spread_of_ns2_ns3_and_the_model() {
     for rates in [[11, 1], [11, 11], [1, 1]] {
@@ -68,8 +68,8 @@ fn throughput_lies_within_the_spread_of_ns2_ns3_and_the_model() {
     }
 }
 
-/// The rules of ns-2 against ns-2: at most 0.6 % more at 11 Mb/s. The excess is largest
-/// at 1 Mb/s and ten stations, 2.3 %, and is not explained; the bound of 2.5 % holds that.
+/// With the rules of ns-2, throughput exceeds that of ns-2 by at most 0.6 % at 11 Mb/s. The largest
+/// excess, 2.3 % at 1 Mb/s and ten stations, is not explained. The bound of 2.5 % allows for it.
 #[test]
 fn with_the_rules_of_ns2_throughput_is_that_of_ns2() {
     for rates in [[11, 1], [11, 11], [1, 1]] {

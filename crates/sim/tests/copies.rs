@@ -1,9 +1,11 @@
-//! Copies of symbols that are in flight for long (recovery `xlink`), over links: one of two paths stalls for a second.
+//! Copies of symbols that have been in flight for long (recovery `xlink`), over links of which one
+//! stalls for a second.
 
 use anabranch_sim::scenario::Scenario;
 
-/// A transfer over two paths of 10 Mb/s with round trips of 20 ms and of twice `far`, the first dark for a second.
-/// Returns the completion time and the longest time without a byte delivered in order, both in seconds.
+/// A transfer over two paths of 10 Mb/s. Their round trips are 20 ms and twice `far` ms, and the
+/// first is dark for a second. Returns the completion time and the longest time without a byte
+/// delivered in order, both in seconds.
 fn transfer(flow: &str, far: u32, size: &str) -> (f64, f64) {
     let text = format!(
         r#"
@@ -55,12 +57,13 @@ fn copies_shorten_a_stall_in_the_transport() {
     let flow = "profile = \"uncoded\"\npolicy = { scheduler = \"min-rtt\", recovery = \"WHICH\" }";
     let [resend, xlink] = both(flow, 10, "2MB");
     assert!(xlink.1 < 0.7 * resend.1, "{xlink:?}, {resend:?}");
-    // Copies take room from new data.
+    // Copies take capacity from new data, so the transfer may take a little longer.
     assert!(xlink.0 < 1.15 * resend.0, "{xlink:?}, {resend:?}");
 }
 
-/// Sends messages for `seconds` over paths with these losses, per cent. Returns the share that copies left to be
-/// repaired, the share expected from the losses that occurred, and the number of messages.
+/// Sends messages for `seconds` over paths with these losses, per cent. Returns the share of
+/// symbols that lost all copies before the first of these losses was known, the share expected from
+/// the losses that occurred, and the number of messages.
 fn left_to_repair(profile: &str, losses: &[u32], gap: u32, seconds: u32) -> (f64, f64, f64) {
     let path = |(number, loss): (usize, &u32)| {
         let delay = 20 + 10 * number;
@@ -93,7 +96,8 @@ traffic = {{ kind = "messages", size = "200B", interval = "{gap}ms", count = {co
 
 #[test]
 fn what_copies_leave_to_be_repaired_is_the_product_of_the_losses() {
-    // Probes (a message every 100 ms) and copies that replace others (every 20 ms) do not count.
+    // Probes (with a message every 100 ms) and copies that replace others (with one every 20 ms) do
+    // not count.
     let cases: [(&str, &[u32], u32); 5] = [
         ("mtcp", &[20, 20], 20),
         ("mtcp", &[10, 30], 20),
@@ -104,7 +108,7 @@ fn what_copies_leave_to_be_repaired_is_the_product_of_the_losses() {
     for (profile, losses, gap) in cases {
         let (left, expected, messages) = left_to_repair(profile, losses, gap, 60 * gap / 10);
         println!("{profile} {losses:?}, every {gap} ms: {left:.4}, expected {expected:.4}");
-        // Four standard deviations of that number of draws.
+        // The bound is four standard deviations of a mean of that many draws.
         let deviation = (expected * (1.0 - expected) / messages).sqrt();
         assert!((left - expected).abs() < 4.0 * deviation, "{left} {expected} ± {deviation}");
     }

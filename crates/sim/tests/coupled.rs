@@ -1,5 +1,6 @@
-//! Coupled congestion controls on simulated MPTCP: what each takes at a shared bottleneck, on two paths, and from
-//! others in two published topologies. The scenarios of `scenarios/coupled`, in their short form.
+//! Coupled congestion controls on simulated MPTCP: how much each takes at a shared bottleneck, on
+//! two paths, and from other users in two published topologies. The scenarios are those of
+//! `scenarios/coupled`, in short runs.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::path::Path;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::stats::Verdict;
 
-/// Runs a scenario as `--quick` does, at the points that `assignments` leave, and asks that no claim fails.
+/// Runs a scenario with `assignments` and three seeds, and checks that no claim fails.
 fn check(name: &str, assignments: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/coupled");
     let text = fs::read_to_string(folder.join(format!("{name}.toml"))).expect("a scenario");

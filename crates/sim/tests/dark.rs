@@ -1,8 +1,10 @@
-//! One of two paths goes dark for long, as in figure 12 of the pTCP paper: delivery pauses no longer than it takes to
-//! notice the dark path, which is used again soon after its return.
+//! One of two paths goes dark for a long time, as in figure 12 of the pTCP paper. Delivery pauses
+//! no longer than it takes to notice the dark path, and the path is used again soon after its
+//! return.
 //!
-//! Random settings are made from their numbers. `DARK=1000` runs 1000 of them (`--nocapture` shows them),
-//! `DARK_AFTER=5000` those after number 5000, `DARK_PROFILE=uncoded` uses another profile.
+//! Each random setting is made from its number. `DARK=1000` runs 1000 of them (`--nocapture` shows
+//! them), `DARK_AFTER=5000` runs those after number 5000, and `DARK_PROFILE=uncoded` uses another
+//! profile.
 
 mod support;
 
@@ -16,11 +18,12 @@ use core::time::Duration;
 
 use support::{Dice, go, in_tenths, links, sent};
 
-/// Random settings in a usual run.
+/// Number of random settings in a usual run.
 ///
-/// Of the first 800 and of the thousand from 9001 on, four pause longer than is allowed here: 604 by 1 %, 9100 by 21 %,
-/// and without random loss 9588 by 4 % and 9903 by .2 %. In 604 the dark path loses packets before the dark time, and
-/// they are sent again into it. In 9100 the other path loses a packet twice in a row.
+/// Of the first 800 settings and the thousand from 9001 on, four pause longer than is allowed here:
+/// 604 by 1 %, 9100 by 21 %, and, without random loss, 9588 by 4 % and 9903 by .2 %. In 604 the
+/// dark path loses packets before the dark time, and they are sent again during it. In 9100 the
+/// other path loses a packet twice in a row.
 const USUAL: u64 = 12;
 /// More bytes than probes take in a tenth of a second: a path that sends this many carries data.
 const CARRIES: u64 = 700;
@@ -33,18 +36,18 @@ struct Setting {
     dark: usize,
     /// Start and end of each dark time, ms.
     times: Vec<(u64, u64)>,
-    /// Rate at which the application writes, bits per second; 0: as much as it can.
+    /// Rate at which the application writes, bits per second; 0: as fast as possible.
     offered: u64,
 }
 
-/// Effects of one dark time.
+/// The effects of one dark time.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     /// Longest time without a delivery.
     pause: Duration,
-    /// The longest that is allowed.
+    /// The longest pause that is allowed.
     allowed: Duration,
-    /// From the end of the dark time until the path carried data.
+    /// Time from the end of the dark time until the path carried data again; `None` if it did not.
     back: Option<Duration>,
 }
 
@@ -63,7 +66,7 @@ impl fmt::Display for Outcome {
 }
 
 impl Setting {
-    /// A setting of `links`, of which number `dark` goes dark at `times`.
+    /// A setting of two `links`; the one with index `dark` goes dark at `times`, in ms.
     fn new(links: [&str; 2], dark: usize, times: &[(u64, u64)]) -> Self {
         let windows: Vec<_> =
             times.iter().map(|(start, end)| format!("{start}ms-{end}ms")).collect();
@@ -101,7 +104,8 @@ impl Setting {
         self.times.iter().map(|times| self.outcome(profile, &whole, *times, &early)).collect()
     }
 
-    /// `early(until, from)` gives the same run until `until`, with pauses counted from `from` on, both in ms.
+    /// The outcome of one dark time. `early(until, from)` gives the same run until `until`, with
+    /// pauses counted from `from` on, both in ms.
     fn outcome(
         &self,
         profile: &str,
@@ -111,7 +115,8 @@ impl Setting {
     ) -> Outcome {
         // A path that is dark from the start delays nothing until there is a connection.
         let from = start.max(if start == 0 { 2000 } else { 0 });
-        // Three seconds later nothing more has been heard of the path, so the timeout is still the one that counted.
+        // Three seconds later nothing more has been heard from the path, so its probe timeout is
+        // still the one that applied.
         let noticed = early(from + 3000, from);
         let lossless = !self.links[self.survivor()].contains("loss");
         let whole_time = lossless.then(|| early(end, from));
@@ -125,7 +130,8 @@ impl Setting {
         Outcome { pause, allowed, back }
     }
 
-    /// The longest smoothed round-trip time of the other path from shortly before the start of a dark time.
+    /// The longest smoothed round-trip time of the other path since half a second before the dark
+    /// time.
     fn round_trip(&self, report: &RunReport, start: u64) -> Duration {
         let subject = format!("flow/{}", self.survivor());
         let series = report.series(&subject, "srtt_s").expect("it was recorded");
@@ -137,7 +143,7 @@ impl Setting {
     }
 }
 
-/// The sender's probe timeout of a path at the end of the run.
+/// The sender's probe timeout on a path at the end of the run.
 fn probe_timeout(profile: &str, report: &RunReport, path: usize) -> Duration {
     let detector =
         loss::build_detector(support::profile(profile).policy(Axis::LossDetector)).unwrap();
@@ -145,7 +151,8 @@ fn probe_timeout(profile: &str, report: &RunReport, path: usize) -> Duration {
 }
 
 impl Dice {
-    /// A path; `slow`: at a fifth of its rate from the fourth to the 30th second.
+    /// A random path. With `slow`, it has a fifth of its rate, but at least 0.3 Mb/s, from 4 s to
+    /// 30 s.
     fn link(&mut self, slow: bool) -> String {
         let (delay, rate) = (self.spread(10.0..400.0), self.spread(0.5..50.0));
         let mut text = format!("rate={rate:.3}mbit");
@@ -180,7 +187,7 @@ const FIGURE: (u64, u64) = (25_000, 50_000);
 /// Links of the two paths in the paper's figure.
 const PAPER: [&str; 2] = ["rate=2mbit,delay=200ms", "rate=5mbit,delay=50ms"];
 
-/// The links, which one is dark, and when.
+/// The links, the index of the one that goes dark, and the dark times in ms.
 type Row = ([&'static str; 2], usize, &'static [(u64, u64)]);
 
 /// Settings chosen by hand.
@@ -191,7 +198,7 @@ const TABLE: &[Row] = &[
     (PAPER, 1, &[(0, 25_000)]),
     (PAPER, 0, &[(10_000, 35_000), (38_000, 63_000)]),
     (PAPER, 1, &[(10_000, 35_000), (38_000, 63_000)]),
-    // The slowest and shortest beside the fastest and longest.
+    // The lowest and the highest rate, combined with the shortest and the longest delay.
     (["rate=500kbit,delay=10ms", "rate=50mbit,delay=400ms"], 0, &[(10_000, 35_000)]),
     (["rate=500kbit,delay=10ms", "rate=50mbit,delay=400ms"], 1, &[(10_000, 35_000)]),
     (["rate=500kbit,delay=400ms", "rate=50mbit,delay=10ms"], 0, &[(10_000, 35_000)]),
@@ -217,7 +224,7 @@ fn one_dark_path_pauses_the_other_briefly() {
     assert!(bad.is_empty(), "rows {bad:?} of the table");
 }
 
-/// Looks at a setting; returns whether all was well.
+/// Runs a setting and returns whether all outcomes are good.
 fn is_well(number: u64, setting: &Setting, profile: &str) -> bool {
     println!("setting {number}: {setting:?}");
     let outcomes = setting.look(profile, number);

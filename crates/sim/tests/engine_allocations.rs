@@ -1,4 +1,5 @@
-//! In steady state, a packet costs the engine no allocation, and a sleeping flow little memory.
+//! In steady state a packet costs the engine no allocation, and a sleeping flow takes little
+//! memory.
 
 #[path = "../../core/tests/allocator/mod.rs"]
 mod allocator;
@@ -13,7 +14,7 @@ use anabranch_sim::wireless::{Cell, Fixed, MacConfig};
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Time};
 
-/// This many flows over a dumbbell, alternately TCP and UDP, or only TCP if `tcp`.
+/// A dumbbell with `flows` flows, alternately TCP and UDP, or only TCP if `tcp`.
 fn dumbbell(flows: u32, bottleneck: &str, tcp: bool) -> Engine {
     let link = |text: &str| text.parse::<LinkConfig>().unwrap();
     let bottleneck = link(bottleneck);
@@ -54,7 +55,7 @@ fn packets_allocate_nothing_in_steady_state() {
         engine.run_until(Time::from_secs(60));
         let (count, hops) = (COUNT.get() - before, engine.packet_hops() - hops);
         assert!(hops > 200_000, "{hops}");
-        // Rings of reordered segments may still double once in a while.
+        // Rings of reordered segments may still double their size occasionally.
         assert!(count < 20, "{bottleneck}: {count} allocations for {hops} packet-hops");
     }
 }
@@ -88,7 +89,7 @@ fn a_packet_over_several_hops_allocates_once() {
     let hops = mesh.counters().data_transmissions - counters.data_transmissions;
     let packets = mesh.counters().originated - counters.originated;
     assert!(hops > 50_000, "{hops}");
-    // The content of a packet is shared by the stations on the way.
+    // The stations on the route share the content of a packet.
     assert!(count <= packets + packets / 50, "{count} allocations, {packets} packets, {hops} hops");
 }
 

@@ -1,7 +1,8 @@
-//! Golden digests of canonical networks: a change of behaviour changes `golden/engine.txt`.
+//! Golden digests of canonical networks: any change of behaviour shows as a difference from
+//! `golden/engine.txt`.
 //!
-//! A line is a run: its name, the digest of every packet's fate on every link, packet-hops, events,
-//! and the bytes delivered. `BLESS=1` (or `cargo xtask bless`) writes the file again.
+//! Each line is a run: its name, the digest of every packet's fate on every link, packet-hops,
+//! events, and the bytes delivered. `BLESS=1` (or `cargo xtask bless`) writes the file again.
 
 mod networks;
 
@@ -43,7 +44,7 @@ fn another_seed_gives_another_run_where_anything_is_random() {
     }
 }
 
-/// Counts what enters and leaves the links, and checks that time does not go back.
+/// Counts the packets that enter and leave the links, and checks that time does not go back.
 #[derive(Default)]
 struct Ledger {
     entered: u64,
@@ -93,7 +94,8 @@ fn accounted(name: &str, Built { engine, .. }: &Built, ledger: &Ledger) {
         inside += link.packets_inside();
         assert!(counters.packets_delivered + counters.lost_random <= counters.packets_in);
     }
-    // A packet that the queue drops on departure has entered; a packet that it refuses has not.
+    // A packet that the queue drops on departure has entered the link; a packet that the queue
+    // refuses has not.
     assert!(offered >= ledger.entered && offered <= ledger.entered + ledger.refused, "{name}");
     assert_eq!(dropped, ledger.refused, "{name}");
     assert_eq!(offered, ledger.left + ledger.lost_inside + dropped + inside, "{name}");

@@ -25,7 +25,7 @@ const LINKS: [&str; 8] = [
     "rate=5mbit/1mbit@200ms,delay=1ms,blackout=300ms-400ms",
 ];
 
-/// A network of `seed`, and how many flows it has.
+/// The network made from `seed`, and its number of flows.
 fn network(seed: u64) -> (Engine, usize) {
     let mut random = Rng::substream(seed, "test.network");
     let mut pick = |bound: usize| random.below(bound as u64) as usize;
@@ -87,7 +87,8 @@ fn reaches(arrows: &BTreeSet<(NodeId, NodeId)>, from: NodeId, to: NodeId) -> boo
 
 const END: Time = Time::from_millis(800);
 
-/// Checks the books of a run: packets that entered, left, and were lost or dropped.
+/// Checks that all packets of a run are accounted for: those that left, were lost, were dropped, or
+/// are still inside.
 fn check_books(engine: &Engine, left: u64, lost: u64, dropped: u64) {
     let links = (0..engine.topology().links() as u32).filter_map(|at| engine.link(LinkId(at)));
     let (mut offered, mut inside) = (0, 0);

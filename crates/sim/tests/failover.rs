@@ -11,12 +11,13 @@ use core::time::Duration;
 
 use support::{PROFILES, flow, go, in_tenths, link, links, sent};
 
-/// When the path goes dark.
+/// Time at which the path goes dark, s.
 const DARK: u64 = 2;
-/// The link that goes dark.
+/// Index of the link that goes dark.
 const DEAD: usize = 2;
 
-/// Three unequal links; `extra` is appended to the last. All mark, because `mplot` needs it.
+/// Three unequal links; `extra` is appended to the last. All mark packets (ECN), because `mplot`
+/// needs it.
 fn three(extra: &str) -> Vec<LinkConfig> {
     let last = format!("rate=6mbit,delay=15ms,loss=1%,ecn{extra}");
     links(&["rate=5mbit,delay=20ms,loss=1%,ecn", "rate=4mbit,delay=30ms,loss=1%,ecn", &last])
@@ -27,7 +28,7 @@ fn bulk(links: Vec<LinkConfig>, profile: &str, seconds: u64) -> Plan {
     in_tenths(plan.flow(support::bulk(profile, seconds)))
 }
 
-/// Runs what `make` gives for every profile and a few seeds.
+/// Runs the plan that `make` returns for every profile, each with three seeds.
 fn each(make: impl Fn(&str) -> Plan, mut check: impl FnMut(&str, &RunReport)) {
     for name in PROFILES.into_iter().chain(["fmtcp"]) {
         let plan = make(name);
@@ -63,7 +64,7 @@ fn a_path_that_dies_holds_the_rest_up_for_one_timeout() {
             let gap = report.flows[0].longest_gap;
             println!("  timeout {timeout:?}, survivors {slowest:?}, allowed {allowed:?}");
             assert!(gap <= allowed, "{name}: {gap:?} > {allowed:?}");
-            // Little is wasted on the dead path: probes.
+            // Little is wasted on the dead path, since only probes are sent there.
             let wasted = sent(report, DEAD, 25..50);
             assert!(wasted < sent(report, 0, 25..50) / 20, "{wasted} bytes into the dark");
         },
@@ -87,14 +88,14 @@ fn a_path_that_returns_carries_again_within_two_seconds() {
             assert!(dark < 0.05, "{name}: share {dark:.3} in the dark");
             assert!(early > dark, "{name}: no data within two seconds of the return");
             assert!(late > 0.5 * before, "{name}: share {late:.3} after {before:.3}");
-            // No burst of old credit at the return: its rate stays near the link's.
+            // Old credit causes no burst at the return: the rate stays near that of the link.
             let burst = (40..60).map(|bin| sent(report, DEAD, bin..bin + 1)).max();
             assert!(burst < Some(3 * 75_000), "{name}: {burst:?} bytes in a tenth of a second");
         },
     );
 }
 
-/// Everything written arrives although every link is dark from the second to the seventh second.
+/// All written data arrives although every link is dark from 2 s to 7 s.
 #[test]
 fn darkness_everywhere_loses_nothing() {
     let dark = |text: &str| format!("{text},loss=1%,ecn,blackout=2s-7s");
@@ -103,7 +104,8 @@ fn darkness_everywhere_loses_nothing() {
     each(
         |name| bulk(all.clone(), name, 10),
         |name, report| {
-            // The writer fills its buffer in the dark, and goes on for three seconds after it.
+            // The writer fills its buffer during the dark time and continues for three seconds
+            // after it.
             assert!(report.elapsed() < Duration::from_secs(15), "{name}: {:?}", report.elapsed());
             for link in 0..3 {
                 let after = sent(report, link, 70..100);
@@ -181,13 +183,13 @@ fn lost_acknowledgements_lose_nothing() {
     );
 }
 
-/// `plan` with a change of a path after this many milliseconds.
+/// The plan with a change of a path at `at` milliseconds.
 fn change(plan: Plan, at: u64, link: usize, change: PathChange) -> Plan {
     plan.event(Duration::from_millis(at), link, change)
 }
 
-/// Every interface goes and comes back in turn, and one gets another address: nothing is lost, and each
-/// carries data again within two seconds.
+/// Every interface in turn goes down and comes back, and one gets another address. Nothing is lost,
+/// and each interface carries data again within two seconds.
 #[test]
 fn interfaces_come_go_and_change_their_address() {
     each(
@@ -214,7 +216,8 @@ fn interfaces_come_go_and_change_their_address() {
     );
 }
 
-/// With every interface gone, the connection waits and goes on over the first that comes back.
+/// When every interface is gone, the connection waits and continues over the first one that comes
+/// back.
 #[test]
 fn a_connection_survives_without_any_interface() {
     each(
@@ -232,7 +235,7 @@ fn a_connection_survives_without_any_interface() {
     );
 }
 
-/// Paths may come and go more often than there are identifiers in one byte.
+/// Paths may come and go more than 256 times.
 #[test]
 fn hundreds_of_paths_in_the_life_of_a_connection() {
     let mut plan = bulk(three(""), "anabranch", 40);
@@ -245,7 +248,7 @@ fn hundreds_of_paths_in_the_life_of_a_connection() {
     assert!(sent(&report, 0, 380..400) > 0 && sent(&report, 1, 380..400) > 0);
 }
 
-/// Keys change dozens of times, also while paths are dark and packets of old keys are still under way.
+/// Keys change dozens of times, even while paths are dark and packets with old keys are in flight.
 #[test]
 fn keys_change_in_the_middle_of_everything() {
     each(

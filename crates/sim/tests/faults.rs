@@ -1,7 +1,8 @@
 //! Random networks full of faults: every byte arrives once, in order and unchanged.
 //!
-//! Each schedule is made from its number. `FAULTS=1000` runs that many of each kind (`--nocapture` shows
-//! how it goes), `FAULTS_AFTER=5000` those after number 5000; `FAULT=17` runs number 17 alone, and tells what it is.
+//! Each schedule is made from its number. `FAULTS=1000` runs that many of each kind (`--nocapture`
+//! shows the progress), and `FAULTS_AFTER=5000` runs those after number 5000. `FAULT=17` runs
+//! number 17 alone and prints its description.
 
 mod support;
 
@@ -21,7 +22,7 @@ use core::time::Duration;
 
 use support::Dice;
 
-/// Schedules in a usual run of each test, with the profiles as they are and with other codes.
+/// Number of schedules in a usual run of each test: with unchanged profiles, and with other codes.
 const USUAL: u64 = 400;
 const USUAL_CODED: u64 = 120;
 
@@ -100,10 +101,10 @@ fn parse(text: &str) -> LinkConfig {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Choices on policy axes, for all profiles that code.
+/// Policies on some axes, used with all profiles that use a code.
 type Axes = &'static [(Axis, &'static str)];
 
-/// The schedule of a number, and the links as text.
+/// The schedule with this number, and its description as text.
 fn schedule(number: u64, lying: bool, axes: Axes) -> (Plan, String) {
     let name = if lying { "faults.lying" } else { "faults" };
     let mut dice = Dice(Rng::substream(number, name));
@@ -166,10 +167,11 @@ fn events(dice: &mut Dice, mut plan: Plan, paths: u64) -> Plan {
 }
 
 fn flows(dice: &mut Dice, mut flow: FlowPlan, codes: bool) -> Vec<FlowPlan> {
-    // Without coding, heavy loss leaves too little capacity even for these.
+    // Without coding, heavy loss leaves too little capacity even for few and small messages.
     if dice.chance(0.3) && codes {
-        // Few and small messages: urgent data comes first, and must leave room for the rest on any link. A
-        // block that loses more than half leaves no room, so the number of messages is limited.
+        // Messages are few and small: urgent data is sent first and must leave room for the rest on
+        // any link. Blocks that lose more than half of their symbols leave no room, so the number
+        // of messages is limited.
         let size = dice.count(16..300) as u32;
         let interval = Duration::from_micros(dice.spread(50_000.0..500_000.0) as u64);
         let class = TrafficClass::Interactive;
@@ -177,7 +179,7 @@ fn flows(dice: &mut Dice, mut flow: FlowPlan, codes: bool) -> Vec<FlowPlan> {
     }
     let mut flows = vec![flow];
     if dice.chance(0.2) {
-        // Half of them are connections of the same two endpoints.
+        // In half of these cases the flows are connections of the same two endpoints.
         if dice.chance(0.5) {
             flows[0] = flows[0].clone().at("host");
         }
@@ -190,7 +192,7 @@ fn flows(dice: &mut Dice, mut flow: FlowPlan, codes: bool) -> Vec<FlowPlan> {
     flows
 }
 
-/// Random limits; sometimes with so little credit that it holds the transfer back all the time.
+/// Random limits, sometimes with so little credit that the transfer is held back all the time.
 fn limits(dice: &mut Dice, mut transport: TransportConfig) -> TransportConfig {
     transport.max_datagram = dice.pick(&[1200, 1232, 1452]);
     if dice.chance(0.3) {
@@ -211,11 +213,11 @@ fn limits(dice: &mut Dice, mut transport: TransportConfig) -> TransportConfig {
 }
 
 fn go(number: u64, lying: bool, axes: Axes) -> Result<RunReport, RunError> {
-    // The run checks every byte as it is read, and that no message comes twice.
+    // The run checks every byte when it is read, and that no message arrives twice.
     schedule(number, lying, axes).0.run(number)
 }
 
-/// Why a run is not complete, if it is not.
+/// Why a run is not complete; `None` if it is complete.
 fn unfinished(report: &RunReport) -> Option<String> {
     let stuck = report.flows.iter().find(|flow| !flow.done)?;
     Some(format!("{} at {} bytes: {:?}", stuck.subject, stuck.bytes, stuck.failure))
@@ -234,7 +236,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs one schedule and counts it; a failure tells everything needed to repeat it.
+    /// Runs one schedule and counts it. On failure it prints everything that is needed to repeat
+    /// the run.
     fn add(&mut self, number: u64, lying: bool, axes: Axes) {
         let outcome = std::panic::catch_unwind(|| go(number, lying, axes));
         let (list, why) = match outcome {
@@ -280,14 +283,14 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Most memory that this process ever had, kB, where the system tells.
+/// Peak memory of this process, kB, if the system reports it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Runs all schedules asked for, whatever the outcome of each.
+/// Runs all requested schedules, whatever the outcome of each, then fails if any failed.
 fn go_all(lying: bool, axes: Axes) {
     let number = |name| std::env::var(name).ok().map(|text| text.parse().unwrap());
     if let Some(one) = number("FAULT") {
@@ -320,7 +323,8 @@ fn nothing_is_believed_from_networks_that_lie() {
     go_all(true, &[]);
 }
 
-/// A code that often fails with as many symbols as sources: only the receiver knows when a block is whole.
+/// A code that often fails with as many symbols as sources, so that only the receiver knows when a
+/// block is complete.
 #[test]
 fn nothing_is_lost_with_a_code_that_fails() {
     go_all(false, &[(Axis::Code, "random-linear")]);
@@ -331,19 +335,20 @@ fn nothing_is_believed_with_a_code_that_fails() {
     go_all(true, &[(Axis::Code, "random-linear:sources=64")]);
 }
 
-/// Decoding may fail with as many symbols as sources, and then does not tell how many more it takes.
+/// Decoding may fail with as many symbols as sources, and the number of further symbols needed is
+/// then unknown.
 #[test]
 fn nothing_is_lost_with_a_code_that_counts() {
     go_all(false, &[(Axis::Code, "raptorq"), (Axis::Redundancy, "fixed:share=0.1,sources=20")]);
 }
 
-/// Decoding takes far more symbols than the block has sources.
+/// Decoding needs far more symbols than the block has sources.
 #[test]
 fn nothing_is_lost_with_a_code_that_peels() {
     go_all(false, &[(Axis::Code, "lt"), (Axis::Redundancy, "fixed:share=0.3,sources=40")]);
 }
 
-/// Repairs that overlap, and are sent while data goes on.
+/// Repairs overlap and are sent between the data.
 const SLIDING: Axes =
     &[(Axis::Code, "sliding-window"), (Axis::Redundancy, "sliding:every=8,reach=48")];
 
@@ -362,7 +367,7 @@ fn nothing_is_lost_with_blocks_of_a_code_that_slides() {
     go_all(false, &[(Axis::Code, "sliding-window")]);
 }
 
-/// Short symbols, several of them in a packet.
+/// Short symbols, several of which share a packet.
 const SHORT_SLIDING: Axes = &[
     (Axis::Code, "sliding-window"),
     (Axis::Redundancy, "sliding:every=4,reach=32,symbol=300,together=4"),
@@ -378,8 +383,9 @@ fn nothing_is_believed_when_sliding_symbols_share_packets() {
     go_all(true, SHORT_SLIDING);
 }
 
-/// Networks that hold a packet back until the next one comes made samples of the round-trip time as long as the
-/// time between two probes; the probe timeout grew with them, and connections ended by the idle timeout.
+/// A network that holds a packet back until the next one arrives can make a round-trip sample as
+/// long as the time between two probes. The probe timeout grew with such samples, and connections
+/// ended by the idle timeout.
 #[test]
 fn held_packets_do_not_end_connections() {
     let with_codes: [(Axes, &[u64]); 4] = [

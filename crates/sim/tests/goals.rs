@@ -115,14 +115,15 @@ fn six() -> Vec<LinkConfig> {
 
 #[test]
 fn six_bursty_paths() {
-    // The standard deviation of single runs is .02, so a median of three says little.
+    // The standard deviation of single runs is .02, so a median of three is not reliable.
     let runs = 1..=12;
     let of = |seed| go(&transfer(&six(), "anabranch", 30), seed).efficiency();
     let mean = runs.clone().map(of).sum::<f64>() / runs.count() as f64;
     check("six paths, 25/75 %", mean, 0.75);
 }
 
-/// Ten connections with packets of 550 bytes: 500 of data and 50 of header, as in the paper's figure 3.
+/// Efficiency of ten connections with packets of 550 bytes, 500 of data and 50 of header, as in the
+/// paper's figure 3.
 fn ten_mplot_connections(seed: u64, options: &[(Axis, &str)]) -> f64 {
     let mut profile = support::profile("mplot");
     for (axis, value) in options {
@@ -134,9 +135,9 @@ fn ten_mplot_connections(seed: u64, options: &[(Axis, &str)]) -> f64 {
     go(&all, seed).efficiency()
 }
 
-/// With three later acknowledgements before a packet counts as lost, and one packet after a timeout (the
-/// default readings), windows of a few packets at 75 % loss mostly wait: 0.38 to 0.40. The named
-/// alternatives reach the goal.
+/// By default a packet counts as lost after three later acknowledgements, and one packet is sent
+/// after a timeout. So at 75 % loss, connections with windows of a few packets mostly wait, and the
+/// efficiency is 0.38 to 0.40. The alternatives named here reach the goal.
 #[test]
 fn six_bursty_paths_with_ten_mplot_connections() {
     let default = ten_mplot_connections(1, &[]);
@@ -207,7 +208,7 @@ fn messages_beside_bulk_are_quick() {
         println!("median {:?} p95 {:?}", one.message_delay(0.5), one.message_delay(0.95));
         one.message_delay(0.95).as_secs_f64() * 1000.0
     });
-    // The quickest path's one-way delay is 5 ms.
+    // The one-way delay of the quickest path is 5 ms.
     println!("== messages beside bulk: p95 {p95:.1} ms (at most 35)");
     assert!(p95 <= 35.0, "p95 {p95:.1} ms");
 }

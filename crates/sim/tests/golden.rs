@@ -1,7 +1,9 @@
-//! Golden digests of canonical transfers: a change of behaviour changes `golden/traces.txt`.
+//! Golden digests of canonical transfers: any change of behaviour shows as a difference from
+//! `golden/traces.txt`.
 //!
-//! A line is a run: its name, the digest of every packet on every link, the bytes delivered, the packets
-//! sent, and the microseconds it took. `BLESS=1` (or `cargo xtask bless`) writes the file again.
+//! Each line is a run: its name, the digest of every packet on every link, the bytes delivered, the
+//! packets sent, and the duration in microseconds. `BLESS=1` (or `cargo xtask bless`) writes the
+//! file again.
 
 mod support;
 

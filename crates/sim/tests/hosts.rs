@@ -12,7 +12,7 @@ fn plan(host: Option<&str>) -> Plan {
         let flow = FlowPlan { start: Duration::from_millis(start), ..flow };
         host.map_or(flow.clone(), |host| flow.at(host))
     };
-    // The second and the third end, and fall silent, long before the first.
+    // The second and the third flow end, and send nothing more, long before the first.
     plan.flow(flow("anabranch", 20_000_000, 0))
         .flow(flow("uncoded", 100_000, 300))
         .flow(flow("mplot", 50_000, 50))
@@ -33,7 +33,8 @@ fn flows_of_a_host_share_its_endpoints() {
     let (shared, elapsed) = run(Some("host"));
     assert!(elapsed > Duration::from_secs(40), "{elapsed:?}");
     assert_eq!(run(Some("host")).0, shared);
-    // Delivered data is the same, but a shared endpoint has one set of connection numbers and random draws.
+    // The delivered data is the same, but a shared endpoint has only one set of connection numbers
+    // and random draws.
     assert_ne!(run(None).0, shared);
 }
 
@@ -45,7 +46,7 @@ fn what_cannot_share_an_endpoint_is_refused() {
     assert!(error.contains("flow.2") && error.contains("paths"), "{error}");
 }
 
-/// The flows of [`plan`] as a file has them.
+/// A scenario file with two flows at one host, changed by `edit`.
 fn file(edit: impl Fn(&str) -> String) -> Result<Scenario, String> {
     let text = r#"
         name = "hosts"

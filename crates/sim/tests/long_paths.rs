@@ -1,4 +1,5 @@
-//! Paths that hold much: the receiver's credit has to cover what is in flight and what waits until losses are mended.
+//! Paths that hold much data: the receiver's credit must cover the data in flight and the data that
+//! waits until losses are repaired.
 
 mod support;
 
@@ -8,9 +9,9 @@ use support::{bulk, links, median};
 
 const SECONDS: u64 = 12;
 
-/// Goodput after the first 4 s, as a share of what the links' losses leave: the median of three seeds. In about one run
-/// of 25, congestion control mistakes random losses for congestion. Such a run carries less, which is no fault of the
-/// receiver's credit.
+/// Goodput after the first 4 s, as a share of the rate that the links' losses leave; the median of
+/// three seeds. In about one run of 25, congestion control mistakes random losses for congestion.
+/// Such a run carries less, for which the receiver's credit is not the cause.
 fn carried(texts: &[&str]) -> f64 {
     let plan = Plan::parallel(links(texts)).flow(bulk("anabranch", SECONDS));
     let plan = plan.after(core::time::Duration::from_secs(4));

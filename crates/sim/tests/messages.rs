@@ -1,5 +1,5 @@
-//! Messages beside a bulk transfer cost it only the bytes they take: a path that leaves a message to another path goes
-//! on with the transfer.
+//! Messages beside a bulk transfer cost it only the bytes that they take: a path that leaves a
+//! message to another path continues with the transfer.
 
 mod support;
 
@@ -15,7 +15,8 @@ use core::time::Duration;
 
 use support::{Dice, flow, go, link, profile};
 
-/// Bytes that a message in a symbol of its own takes beside its payload, with its acknowledgement and a repair.
+/// Bytes that a message in a symbol of its own takes in addition to its payload, including its
+/// acknowledgement and a repair.
 const PER_MESSAGE: u32 = 2 * 200;
 
 /// The links, and the messages beside the transfer.
@@ -52,7 +53,8 @@ impl Setting {
         go(&plan, seed)
     }
 
-    /// Goodput with messages, divided by the goodput without them less the rate that the messages take.
+    /// Goodput with messages, divided by the difference of the goodput without messages and the
+    /// rate that messages take.
     fn ratio(&self, profile: &Profile, seed: u64) -> f64 {
         let goodput = |with| {
             let report = self.run(profile, with, seed);
@@ -71,7 +73,7 @@ fn check(profile: &Profile) {
         println!("== {ratio:.3} of {setting:?}");
         assert!(ratio >= 0.9, "{ratio:.3} of {setting:?}");
     }
-    // Losses cut windows differently from run to run.
+    // With losses, windows are cut differently from run to run, so a mean is checked.
     let lossy = (11..=16).map(|seed| {
         let setting = Setting::any(&mut Dice(Rng::substream(seed, "messages")), 1.0);
         setting.ratio(profile, seed)

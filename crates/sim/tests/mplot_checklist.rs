@@ -1,7 +1,8 @@
-//! MPLOT's paper line by line: how a connection handles blocks, numbers and acknowledgements.
+//! Checks the MPLOT paper line by line: how a connection handles blocks, packet numbers and
+//! acknowledgements.
 //!
-//! Decisions of MPLOT's policies are checked in `crates/policy/tests/mplot_checklist.rs`. The table in
-//! `docs/protocols/mplot.md` names a test for every line.
+//! The decisions of MPLOT's policies are checked in `crates/policy/tests/mplot_checklist.rs`. The
+//! table in `docs/protocols/mplot.md` names a test for every line.
 
 mod support;
 

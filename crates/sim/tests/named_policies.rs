@@ -1,5 +1,5 @@
-//! A scenario names policies that a program adds in the same way as built-in ones: for flows of every protocol, and on
-//! single paths.
+//! A scenario names a program's own policies in the same way as built-in ones, for flows of every
+//! protocol and for single paths.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ const STEADY: Entry = Entry {
     options: &[option("packets", "first window, packets", "10")],
 };
 
-/// Decides as round-robin does, and counts how often it is asked.
+/// A scheduler that decides as round-robin does and counts how often it is asked.
 #[derive(Debug)]
 struct Turns(Box<dyn Scheduler>, Arc<AtomicU64>);
 
@@ -65,8 +65,9 @@ fn brought(version: &str) -> (OwnPolicies, Arc<AtomicU64>) {
     (OwnPolicies::new(registry, version), asked)
 }
 
-/// A file over two links that lose packets, by a protocol whose section ends with `policies`. `second` is the
-/// second path's own congestion control.
+/// The text of a scenario with a flow over two paths, the first of which loses packets. The flow
+/// has the profile `profile`, and its section ends with `policies`. `second` is the second path's
+/// own congestion control.
 fn text(profile: &str, policies: &str, second: &str) -> String {
     format!(
         "name = \"own\"\nduration = \"10s\"\n[quick]\nduration = \"2s\"\n\
@@ -156,7 +157,8 @@ fn mistakes_list_what_was_brought() {
     assert!(error.contains("path.b.congestion") && error.contains("mveno, steady"), "{error}");
 }
 
-/// Where no program brings policies, a scenario can name built-in ones only, so that its text runs alike everywhere.
+/// Without policies from a program, a scenario can name only built-in ones, so that its text runs
+/// in the same way everywhere.
 #[test]
 fn a_scenario_by_itself_names_built_in_policies_only() {
     for axis in Axis::ALL {

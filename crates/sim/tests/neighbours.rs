@@ -1,5 +1,6 @@
-//! Links like real roads, and rival flows, in virtual time: the default congestion control must not mistake a road's
-//! own delay variation for a queue, nor another flow's queue for its own. `cargo xtask roads` measures many more.
+//! Links like real roads, and rival flows, in virtual time. The default congestion control must not
+//! mistake a road's own delay variation for a queue, nor another flow's queue for its own. `cargo
+//! xtask roads` measures many more links.
 
 mod support;
 
@@ -19,7 +20,7 @@ fn check(what: &str, (least, most): (f64, f64), measure: impl Fn(u64) -> f64) {
     assert!((least..=most).contains(&values[1]), "{what}: {values:?}");
 }
 
-/// The share of what the link could carry that one transfer of 15 s takes.
+/// Checks that one transfer of 15 s has at least the efficiency `floor` on the link.
 fn alone(text: &str, floor: f64) {
     for_seconds(15, text, floor);
 }
@@ -37,7 +38,8 @@ fn jitter_is_no_queue() {
     alone("rate=50mbit,delay=20ms,jitter=70ms,loss=2%", 0.75);
 }
 
-/// Packets that stay in order wait for the slowest before them, which startup takes for a queue at first.
+/// On a link that keeps packets in order, they wait for the slowest one before them. Startup takes
+/// this for a queue at first.
 #[test]
 fn startup_goes_on_where_the_delay_is_the_roads_own() {
     alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=gamma,buffer=667p", 0.82);
@@ -45,7 +47,7 @@ fn startup_goes_on_where_the_delay_is_the_roads_own() {
     alone("rate=50mbit,delay=20ms,jitter=10ms,jitter-law=log-normal,buffer=667p,loss=1%", 0.85);
 }
 
-/// Where delays wander, one short round trip must not make the controller forget the long ones.
+/// If delays wander, one short round trip must not make the controller forget the long ones.
 #[test]
 fn delays_that_wander_are_remembered() {
     alone(
@@ -55,13 +57,14 @@ fn delays_that_wander_are_remembered() {
     alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=gamma,reorder,buffer=667p", 0.87);
 }
 
-/// A buffer of one bandwidth-delay product of the shortest round trip holds little of what probing adds if most round
-/// trips are five times as long. Losses of a flow's own probing must not pass for a rival's.
+/// The buffer holds one bandwidth-delay product of the shortest round trip. If most round trips are
+/// five times as long, probing overflows it. The flow must not take these losses for those of a
+/// rival.
 #[test]
 fn probing_overflows_short_buffers_where_delays_vary() {
     alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=normal,buffer=83p", 0.75);
     alone("rate=100mbit,delay=10ms,jitter=10ms,jitter-law=normal,buffer=200p", 0.85);
-    // Single runs here vary by a third of their mean, so a median of three says little.
+    // Single runs vary by a third of their mean here, so a median of three is not reliable.
     let text = "rate=50mbit,delay=20ms,jitter=20ms,jitter-law=log-normal,buffer=83p";
     let plan = Plan::parallel(links(&[text])).flow(bulk("anabranch", 20));
     let plan = plan.after(Duration::from_secs(5));
@@ -89,7 +92,7 @@ fn our_own_queue_is_short_where_the_buffer_is_deep() {
     });
 }
 
-/// The flow under the name `name`, so that its figures are reported separately.
+/// The flow under the name `name`, so that its values are reported separately.
 fn named(name: &str, mut flow: FlowPlan) -> FlowPlan {
     (flow.group, flow.subject) = (name.to_owned(), name.to_owned());
     flow
@@ -116,8 +119,8 @@ fn a_neighbour_with_cubic_keeps_its_share() {
     }
 }
 
-/// `flows` flows by `anabranch` that share a link and start `apart` one after the other; measured from `after` to
-/// `within` seconds.
+/// `flows` flows by `anabranch` that share a link. Each starts `apart` after the one before, and
+/// they are measured from `after` to `within` seconds.
 fn several(link: &str, flows: u32, apart: Duration, (after, within): (u64, u64)) -> Plan {
     let plan = Plan::parallel(links(&[link])).within(Duration::from_secs(within));
     let mut plan = plan.after(Duration::from_secs(after));
@@ -140,8 +143,8 @@ fn dropped(report: &RunReport) -> f64 {
     of_link("drops_queue") / of_link("sent_packets")
 }
 
-/// Five flows keep a deep buffer full for longer than the least delay is remembered. None may take the drops for random
-/// loss, and send more to make up for it.
+/// Five flows keep a deep buffer full for longer than the least delay is remembered. No flow may
+/// take the drops for random loss and send more to make up for it.
 #[test]
 fn drops_of_a_queue_that_flows_of_ours_fill_are_not_random() {
     let link = "name=a,rate=11mbit,delay=22ms,buffer=300KB";
@@ -152,8 +155,8 @@ fn drops_of_a_queue_that_flows_of_ours_fill_are_not_random() {
     check("dropped of five flows", (0.0, 0.02), |seed| dropped(run(seed)));
 }
 
-/// CoDel drops packets while the queue is short, and flows that come late never see a deep buffer empty. Neither
-/// kind of loss may pass for random.
+/// CoDel drops packets while the queue is short, and flows that start late never see a deep buffer
+/// empty. Neither kind of loss may be taken for random loss.
 #[test]
 fn drops_of_queues_that_hardly_change_are_not_random() {
     let short = "name=a,rate=50mbit,delay=20ms,buffer=500KB,codel";
@@ -166,8 +169,8 @@ fn drops_of_queues_that_hardly_change_are_not_random() {
     }
 }
 
-/// Jain's index of `flows` flows by `anabranch` that start `apart` one after the other, over the last half of a
-/// minute, and the share of their packets that the queue drops.
+/// Jain's index, over the last half of a minute, of `flows` flows by `anabranch`, each of which
+/// starts `apart` after the one before, and the share of their packets that the queue drops.
 fn alike(link: &str, flows: u32, apart: Duration, seed: u64) -> (f64, f64) {
     let report = several(link, flows, apart, (30, 60)).run(seed).unwrap();
     let counters = report.links[0].counters;

@@ -1,5 +1,5 @@
-//! A policy that a program adds works like a built-in one, on every axis: it is chosen by name, it controls whole
-//! transfers, and one that answers like a built-in policy changes nothing.
+//! On every axis, a policy that a program adds works like a built-in one: it is chosen by name and
+//! controls whole transfers. A policy that answers like a built-in one changes nothing.
 
 mod support;
 
@@ -35,7 +35,7 @@ const WATCHED: Entry = Entry {
     options: &[],
 };
 
-/// A policy that asks another one, and counts how often it was asked itself.
+/// A policy that passes every question to another one and counts some of them.
 #[derive(Debug)]
 struct Watched<P: ?Sized> {
     inner: Box<P>,
@@ -266,8 +266,8 @@ fn transfer(profile: anabranch_core::profiles::Profile) -> RunReport {
     go(&Plan::parallel(links(&lossy)).flow(FlowPlan::core(profile).of(2_000_000)), 3)
 }
 
-/// Makes a transfer with a watched policy on the axis of `P`, and returns how often that was asked and the
-/// report. The watched policy asks the profile's own one.
+/// Makes a transfer with a watched policy on the axis of `P`, which asks the profile's own policy.
+/// Returns how often the watched policy was asked, and the report.
 fn watch<P: OnAxis + ?Sized>(wrap: fn(Watched<P>) -> Box<P>) -> (u64, RunReport) {
     let mut own = profile("anabranch");
     let inner = own.policy(P::AXIS).clone();
@@ -301,7 +301,8 @@ fn own_policies_decide_transfers_on_every_axis() {
         assert_eq!(report.bytes(), 2_000_000, "{axis}");
         let sender = report.flows[0].sender.as_ref().expect("the flow has a sender");
         assert!(sender.sent.repairs > 0, "{axis}: {:?}", sender.sent);
-        // The handshake names the code and the acknowledgement policy.
+        // The handshake carries the names of the code and the acknowledgement policy, so these
+        // digests differ.
         if !matches!(axis, Axis::Code | Axis::Ack) {
             assert_eq!(report.digest, built_in.digest, "{axis}: not what its inner policy decides");
         }

@@ -16,7 +16,7 @@ fn load(pair: &str, settings: &[&str]) -> Scenario {
     Scenario::load(&text, pair, &settings, &mut read).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
-/// Completion times by the sweep's points.
+/// Completion times at the points of the sweep, s.
 fn times(scenario: &Scenario) -> Vec<f64> {
     let time = |point| {
         let report = scenario.run(point, 1).unwrap_or_else(|error| panic!("{point:?}: {error}"));
@@ -45,8 +45,9 @@ fn every_scheduler_completes_a_transfer_over_every_pair() {
     assert_eq!(pairs.len(), 10, "{pairs:?}");
 }
 
-/// Over two equal links LATE's forecast has nothing to gain. What it queues ahead of a full window has to wait for a
-/// round trip, and cost a fifth of the time when half of what was in flight counted as room.
+/// Over two equal links LATE's forecast gains nothing. Packets that it queues ahead of a full
+/// window wait for a round trip. That cost a fifth of the time when half of the packets in flight
+/// counted as room.
 #[test]
 fn late_costs_nothing_over_equal_links() {
     let settings = ["variants=[\"uncoded\", \"anabranch\"]", "sweep.size.values=[\"100kB\"]"];
@@ -73,16 +74,18 @@ fn late_over_delays(variant: &str, ack: &str) -> Vec<f64> {
     (1..=6).map(|seed| report(seed).scalar("all", "fct_mean_s").expect("measured")).collect()
 }
 
-/// Slow start overflows the near link's buffer, then pauses; the losses are detected when the queue is gone. Taken for
-/// random loss, they halved the forecast of the near path, and cost 6 %: 0.504 s.
+/// Slow start overflows the near link's buffer, then pauses, and the losses are detected when the
+/// queue is empty. When they were taken for random loss, they halved the forecast of the near path,
+/// and a transfer took 6 % longer: 0.504 s.
 #[test]
 fn the_overshoot_of_slow_start_is_no_random_loss() {
     let times = late_over_delays("uncoded", "same-path");
     assert!(times.iter().all(|time| *time < 0.49), "{times:?}");
 }
 
-/// The receiver sends nothing that is acknowledged on the near path. When the far path alone had a sample, all
-/// acknowledgements went there, the near path timed out, and the mean was 0.71 s.
+/// On the near path the receiver sends nothing that is acknowledged, so it has no round-trip sample
+/// there. When all acknowledgements went to the far path, the only one with a sample, the near path
+/// timed out, and the mean was 0.71 s.
 #[test]
 fn acknowledgements_do_not_move_to_the_only_path_that_was_measured() {
     let times = late_over_delays("anabranch", "best-path");

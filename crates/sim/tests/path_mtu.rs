@@ -75,7 +75,8 @@ fn larger_packets_are_fewer() {
     }
 }
 
-/// Whatever the link shrinks to, everything arrives, and the path is in use again within seconds.
+/// Whatever MTU the link shrinks to, everything arrives, and the path is in use again within
+/// seconds.
 #[test]
 fn a_path_that_becomes_narrower_carries_on() {
     for after in [1228, 1240, 1300, 1480] {
@@ -92,7 +93,8 @@ fn a_path_that_becomes_narrower_carries_on() {
     }
 }
 
-/// A second path with a smaller MTU joins, then the wide path dies: data cut for the wide path is cut anew.
+/// A second path with a smaller MTU joins, then the wide path dies. Data that was divided for the
+/// wide path is divided again.
 #[test]
 fn a_narrower_path_joins_and_takes_over() {
     for profile in PROFILES {
@@ -141,7 +143,7 @@ fn a_path_below_the_minimum_is_given_up_and_says_why() {
     }
 }
 
-/// In the middle of a transfer, the path moves to an address behind which the MTU is smaller.
+/// During a transfer the path moves to an address behind which the MTU is smaller.
 #[test]
 fn a_path_that_moves_starts_over() {
     let text = "rate=20mbit,delay=10ms,ecn,mtu=1500B/1350B@3s";

@@ -1,11 +1,11 @@
-//! The links and pairs of `scenarios/roads`: each is valid, and carries a transfer.
+//! Every link and every pair of `scenarios/roads` is valid and carries a transfer.
 
 use std::fs;
 use std::path::Path;
 
 use anabranch_sim::scenario::Scenario;
 
-/// A file of roads with other values for some keys.
+/// A scenario of `scenarios/roads`, with `settings` applied.
 fn roads(file: &str, settings: &[String]) -> Scenario {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/roads");
     let text = fs::read_to_string(folder.join(format!("{file}.toml"))).expect("a file of roads");
@@ -28,7 +28,8 @@ fn every_road_carries_a_transfer() {
     }
 }
 
-/// Where a round trip holds less than a few packets, these few would wait for ever, and look like another flow's queue.
+/// If a round trip holds less than the few packets that are always in flight, these packets would
+/// wait all the time and look like another flow's queue.
 #[test]
 fn a_path_that_holds_few_packets_keeps_few_waiting() {
     for (rate, delay, buffer) in [
@@ -66,9 +67,10 @@ fn a_path_that_holds_few_packets_keeps_few_waiting() {
     }
 }
 
-/// Acknowledgements of packets on a steady link must not return on one whose delay varies. When all of them took the
-/// path with the least round trip, that was often the one with jitter: the steady link's round trips rose from 40 ms to 200 ms, its timer
-/// expired again and again, and seeds 1 and 3 carried 78 and 84 Mb/s.
+/// Acknowledgements of packets on a steady link must not return on a link whose delay varies. When
+/// all of them took the path with the least round trip, that was often the one with jitter. The
+/// steady link's round trips then rose from 40 ms to 200 ms, its timer expired repeatedly, and
+/// seeds 1 and 3 carried 78 and 84 Mb/s.
 #[test]
 fn a_steady_link_stays_steady_beside_one_with_jitter() {
     let scenario = roads("pairs", &["variants=jittery-steady".to_owned()]);
@@ -80,8 +82,8 @@ fn a_steady_link_stays_steady_beside_one_with_jitter() {
     }
 }
 
-/// A path may join that carries only shorter symbols than those sent before, which repairs of a sliding window cover.
-/// Such a repair must not wait on that path for ever.
+/// A path may join that carries only shorter symbols than those sent before. A repair of a sliding
+/// window that covers the longer symbols must not wait on that path for ever.
 #[test]
 fn a_sliding_window_goes_on_where_a_narrower_path_joins() {
     let settings = [

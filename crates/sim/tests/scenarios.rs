@@ -1,4 +1,4 @@
-//! The gallery: every scenario is read, and runs; some keep their bounds even when they are short.
+//! The gallery: every scenario can be read and run, and some keep their bounds even in short runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn load(path: &Path, assignments: &[&str]) -> Scenario {
     })
 }
 
-/// Runs every point for `seeds` seeds; returns the claims that fail.
+/// Runs every point with `seeds` seeds. Returns the claims that fail.
 fn check(scenario: &Scenario, seeds: u64) -> Vec<String> {
     let run = |point| {
         let run = |seed| scenario.run(point, seed).unwrap_or_else(|error| panic!("{error}"));
@@ -55,7 +55,7 @@ fn every_scenario_of_the_gallery_runs() {
             .map(|point| brief.run(point, 1).unwrap_or_else(|error| panic!("{stem}: {error}")))
             .collect();
         for report in &reports {
-            // In such a short time and at such losses, not every TCP delivers anything.
+            // In so short a time and at such losses, some TCP flows deliver nothing.
             let sent = report.scalar("all", "data_packets").expect("measured");
             assert!(sent > 0.0, "{stem}: {:?} sends nothing", report.point);
             assert_eq!(report.scalar("all", "failed"), Some(0.0), "{stem}: {:?}", report.point);
@@ -80,7 +80,7 @@ fn short_runs_keep_the_bounds_that_time_does_not_matter_to() {
     }
 }
 
-/// The null test: where core and TCP do the same, they are equally fast, within a tenth.
+/// The null test: where core and TCP use the same mechanisms, their speeds agree within a tenth.
 #[test]
 fn the_uncoded_core_with_reno_is_tcp() {
     let scenario = load(&gallery().join("null-test.toml"), &["duration=100s"]);

@@ -1,5 +1,5 @@
-//! Paths of one connection that share a bottleneck, and paths that do not: the first must be detected and take one
-//! flow's share together, the others must not be coupled.
+//! Paths of one connection that share a bottleneck must be detected, and must together take one
+//! flow's share. Paths that do not share one must not be coupled.
 
 mod support;
 
@@ -9,10 +9,11 @@ use std::path::Path;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{Plan, Scenario};
 
-/// A share differs by some .07 from seed to seed: the mean of twelve is known to .02, the mean of three to .04.
+/// A share varies by about .07 from seed to seed. So the standard error of a mean of twelve is .02,
+/// and of a mean of three .04.
 const SEEDS: u64 = 12;
 
-/// The first point of a scenario with `assignments`.
+/// The plan of the first point of a scenario, changed by `assignments`.
 fn plan(file: &str, assignments: &[&str]) -> Plan {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let text = fs::read_to_string(folder.join(file)).expect("a scenario");
@@ -33,8 +34,8 @@ fn goodput(report: &RunReport, of: &str) -> f64 {
     report.scalar(of, "goodput_mbps").unwrap_or(0.0)
 }
 
-/// The mean share, over `seeds` seeds, that the paths take beside a flow with CUBIC, and the number of seeds with
-/// which the shared bottleneck was found.
+/// The mean share, over `seeds` seeds, that the paths take beside a CUBIC flow, and the number of
+/// seeds for which the shared bottleneck was found.
 fn beside_cubic(seeds: u64, assignments: &[&str]) -> (f64, u64) {
     let plan = plan("shared-bottleneck.toml", assignments);
     let (mut shares, mut found) = (0.0, 0);
@@ -49,7 +50,8 @@ fn beside_cubic(seeds: u64, assignments: &[&str]) -> (f64, u64) {
     (mean, found)
 }
 
-/// Paths that share a bottleneck are found, and take together what one of them takes alone.
+/// Checks that paths that share a bottleneck are found, and together take as much as one of them
+/// takes alone.
 fn take_one_share(variant: &str, seeds: u64) {
     let variant = format!("variants={variant}");
     let (share, found) = beside_cubic(seeds, &[&variant]);
@@ -61,7 +63,8 @@ fn take_one_share(variant: &str, seeds: u64) {
 #[test]
 fn paths_that_share_take_one_flows_share_together() {
     take_one_share("one", SEEDS);
-    // Two paths take .63 (96 seeds), one takes .57 (24): near the bound, so these means have to be known better.
+    // Two paths take .63 (mean of 96 seeds), one takes .57 (24 seeds). The difference is near the
+    // bound, so these means need more seeds.
     take_one_share("three", 2 * SEEDS);
 }
 
@@ -102,7 +105,8 @@ fn paths_that_do_not_share_are_not_taken_to() {
 
 #[test]
 fn paths_that_meet_cross_traffic_each_are_not_taken_to_share() {
-    // Two equal ways, each with a CUBIC flow of its own: both queues are sawteeth of the same period.
+    // Two equal links, each with a CUBIC flow of its own, so that both queues follow a sawtooth of
+    // the same period.
     let mut text = support::links(&["rate=20mbit,delay=20ms", "rate=20mbit,delay=20ms"]);
     for (name, link) in ["a", "b"].into_iter().zip(&mut text) {
         link.name = name.to_owned();
@@ -123,7 +127,8 @@ fn paths_that_meet_cross_traffic_each_are_not_taken_to_share() {
 
 #[test]
 fn a_bottleneck_that_moves_to_the_ways_to_it_is_no_longer_shared() {
-    // After 15 s the uplink carries more than both ways to it, which are the bottlenecks then.
+    // After 15 s the uplink is faster than both access links together, so these become the
+    // bottlenecks.
     let moving = |duration: &str, warm_up: &str| {
         let duration = format!("duration={duration}");
         let warm_up = format!("warm-up={warm_up}");

@@ -9,7 +9,8 @@ use support::{bulk, links};
 
 const SEEDS: u64 = 3;
 
-/// The goodput as a share of `rate`, Mb/s, and the share of the packets that are lost: means of all seeds.
+/// The goodput as a share of `rate` (Mb/s), and the share of packets that are lost; both are means
+/// of all seeds.
 fn measure(text: &str, rate: f64, seconds: u64) -> (f64, f64) {
     let plan = Plan::parallel(links(&[text])).flow(bulk("anabranch", seconds));
     let (mut goodput, mut lost) = (0.0, 0.0);

@@ -15,7 +15,7 @@ const TABLE: &str = include_str!("data/oracle/item1_tcp_single.csv");
 const SECONDS: u64 = 200;
 const SEEDS: u64 = 4;
 
-/// Goodput in Mb/s and timeouts of one run.
+/// Goodput in Mb/s and number of timeouts of one run.
 #[expect(clippy::too_many_arguments, reason = "a row of the reference")]
 fn run(config: &Config, mbps: f64, owd_ms: f64, loss: f64, queue: u32, seed: u64) -> (f64, f64) {
     let delay = Duration::from_nanos((owd_ms * 1e6) as u64);

@@ -1,5 +1,6 @@
-//! The cost of pTCP's unbinding on the real transport: data that arrives twice. A path that falls silent has sent such
-//! data already; a loss that cuts the window does not unbind what is in flight.
+//! The cost of pTCP's unbinding on the real transport: data that arrives twice. If a path falls
+//! silent, its data may have arrived already and is sent again on others. A loss that cuts the
+//! window does not unbind data in flight.
 
 mod support;
 
@@ -21,14 +22,14 @@ fn little_arrives_twice() {
     let settings = [
         ["rate=500kbit,delay=50ms", "rate=5mbit,delay=50ms"],
         ["rate=500kbit,delay=200ms", "rate=5mbit,delay=50ms"],
-        // The paper's figure 10, on one path and on both.
+        // The varying rates of the paper's figure 10, on one path and on both.
         ["rate=2mbit,delay=200ms", "rate=5mbit,delay=50ms,fluctuation=1s/20%-100%/10%"],
         [
             "rate=2mbit,delay=200ms,fluctuation=3s/20%-100%/10%",
             "rate=5mbit,delay=50ms,fluctuation=10s/20%-100%/10%",
         ],
         ["rate=2mbit,delay=200ms,blackout=25s-50s", "rate=5mbit,delay=50ms"],
-        // A cut at every loss.
+        // Every loss cuts the window.
         ["rate=10mbit,delay=20ms,loss=1%", "rate=10mbit,delay=30ms,loss=1%"],
         ["rate=2mbit,delay=200ms,loss=1%", "rate=20mbit,delay=20ms,loss=3%"],
     ];

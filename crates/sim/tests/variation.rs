@@ -1,5 +1,5 @@
-//! Roads with varying delay: late packets count neither as lost nor as a sign of a queue, and no path is given up
-//! because of them.
+//! Roads with varying delay: late packets count neither as lost nor as a sign of a queue, and
+//! hardly any path times out because of them.
 
 mod support;
 
@@ -21,7 +21,8 @@ fn paths(report: &RunReport) -> &[PathStats] {
 fn packets_that_overtake_one_another_are_not_lost() {
     for jitter in ["5ms,jitter-law=normal", "10ms,jitter-law=gamma", "20ms,jitter-law=gamma"] {
         let road = format!("rate=50mbit,delay=20ms,buffer=666p,reorder,jitter={jitter}");
-        // Single runs of six seconds vary: of 48 with the last jitter, the least was 0.56 and the mean 0.87.
+        // Single runs of six seconds vary: of 48 runs with the last jitter, the lowest efficiency
+        // was 0.56 and the mean 0.87.
         let efficiencies = (1..=8).map(|seed| {
             let report = go(&over(&[&road], 6), seed);
             let counters = paths(&report)[0].counters;
@@ -53,21 +54,23 @@ fn loss_is_known_although_the_delay_varies() {
     }
 }
 
-/// A delay of a few milliseconds that hardly varies must not be taken for a queue that other flows keep full. In 5 of 108
-/// runs over such links it was, and these runs carried next to nothing.
+/// A delay of a few milliseconds that hardly varies must not be taken for a queue that other flows
+/// keep full. In 5 of 108 runs over such links this happened, and these runs carried almost
+/// nothing.
 #[test]
 fn much_random_loss_is_known_although_no_delay_is_short() {
     for jitter in ["1ms,jitter-law=normal", "2ms,jitter-law=gamma", "4ms,jitter-law=uniform"] {
         let road = format!("rate=60mbit,delay=40ms,buffer=800p,loss=20%,jitter={jitter}");
         let plan = over(&[&road], 8);
         let share = median([1, 2, 3, 4, 5], |seed| go(&plan, seed).efficiency());
-        // Over the whole 8 s: the first seconds carry little, since jitter ends startup too early.
+        // The share is over the whole 8 s. The first seconds carry little, since jitter ends
+        // startup too early.
         assert!(share > 0.6, "{road}: {share}");
     }
 }
 
-/// Of 60 runs with each jitter, 1, 1, 6 and 0 had a timeout. Log-normal jitter has a long tail: sometimes a packet is
-/// later than any useful timeout.
+/// Of 60 runs with each of these jitters, 1, 1, 6 and 0 runs had a timeout. Log-normal jitter has a
+/// long tail: sometimes a packet is later than any useful timeout.
 #[test]
 fn hardly_any_path_times_out_because_it_is_late() {
     let steady = "rate=20mbit,delay=20ms,buffer=200p";

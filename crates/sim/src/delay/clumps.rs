@@ -8,10 +8,10 @@ use crate::rate::draws::Draws;
 /// Packets that arrive in clumps: a packet that leaves the link waits for the next release, and all waiting packets
 /// are released at one instant.
 ///
-/// This models a WiFi station, which sends an aggregate whenever it gets the medium, and a link whose return path
-/// gathers acknowledgements. The n-th release comes at n·P + W·uₙ with uₙ uniform in [0, 1), where
-/// P = (`least` + `most`) / 2 and W = (`most` − `least`) / 2. So gaps lie between `least` and `most`, with a
-/// triangular density around P, whatever traffic there is.
+/// This models a WiFi station, which sends an aggregate whenever it gets the medium, and a link
+/// whose return path gathers acknowledgements. The n-th release comes at n·P + W·uₙ with uₙ uniform
+/// in [0, 1), where P = (`least` + `most`) / 2 and W = (`most` − `least`) / 2. So gaps lie between
+/// `least` and `most`, with a triangular density around P, whatever the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clumps {
     /// The shortest time between two releases; at most `most`.
@@ -24,7 +24,7 @@ impl Clumps {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// When one is out of its range.
+    /// When a parameter is out of its range.
     pub fn validate(&self) -> Result<(), DelayError> {
         let range = Duration::from_micros(1)..=Duration::from_secs(10);
         if self.least <= self.most && range.contains(&self.most) {
@@ -38,7 +38,8 @@ impl Clumps {
 /// The releases of [`Clumps`].
 #[derive(Clone, Debug)]
 pub(super) struct Releases {
-    /// Mean gap between releases, and largest offset of a release after a multiple of it, nanoseconds.
+    /// Mean gap between releases, P, and the largest offset of a release after a multiple of it, W;
+    /// both in nanoseconds.
     period: u64,
     scatter: f64,
     draws: Draws,

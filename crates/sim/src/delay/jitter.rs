@@ -14,8 +14,8 @@ pub struct Jitter {
     pub size: Duration,
     /// How delays are distributed.
     pub law: JitterLaw,
-    /// The time within which the correlation of two packets falls to 1/e; zero if each packet draws for itself.
-    /// At most a day.
+    /// The time between two packets at which the correlation of their delays is 1/e; zero if delays
+    /// are independent. At most a day.
     pub correlation: Duration,
     /// Whether a packet may overtake one sent before it, by jitter or because the delay fell. If not, a packet
     /// that would overtake arrives at the same instant as the earlier one, without a transmission time of its own.
@@ -95,18 +95,19 @@ pub(super) struct JitterProcess {
 #[derive(Clone, Debug)]
 enum Source {
     None,
-    /// Extra delay uniform from zero to this, nanoseconds.
+    /// The extra delay is uniform between zero and this many nanoseconds.
     Uniform(u64),
     Normal {
         deviation: Deviation,
-        /// Seconds.
+        /// The correlation time, seconds.
         correlation: f64,
         last: Option<(Time, f64)>,
     },
 }
 
 impl JitterProcess {
-    /// The delay of a packet sent at `sent` over a link whose delay is `delay`. Draws once; `sent` must not decrease.
+    /// The delay of a packet sent at `sent` over a link whose delay is `delay`. Every call draws a
+    /// new delay; `sent` must not decrease between calls.
     ///
     /// The link's first delay sets the shape of the law. When the delay changes, the same deviations are added to
     /// the new delay.
@@ -125,13 +126,14 @@ impl JitterProcess {
                 };
                 *last = Some((sent, z));
                 let seconds = delay.as_secs_f64() + deviation.seconds(z);
-                // A normal number is below 9, so a minute's deviation stays far below what a duration holds.
+                // The normal number is below 9 here, so even a standard deviation of a minute gives
+                // a delay that fits into a `Duration`.
                 Duration::from_secs_f64(seconds.max(0.0))
             }
         }
     }
 
-    /// A lower bound of [`Self::delay`] while the link's delay is `delay`.
+    /// A lower bound on [`Self::delay`] while the link's delay is `delay`.
     pub(super) fn least(&self, delay: Duration) -> Duration {
         match (&self.source, self.law) {
             (Source::None | Source::Uniform(_), _) | (_, JitterLaw::Uniform) => delay,

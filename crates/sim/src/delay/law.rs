@@ -42,7 +42,7 @@ impl JitterLaw {
         }
     }
 
-    /// The law of this name.
+    /// The law of this name; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         JitterLaw::ALL.into_iter().find(|law| law.name() == name)
     }
@@ -57,9 +57,9 @@ impl JitterLaw {
 /// the law.
 #[derive(Clone, Debug)]
 pub(super) enum Deviation {
-    /// Seconds from zero to `most`.
+    /// The deviation is between zero and `most` seconds.
     Uniform { most: f64 },
-    /// Seconds around zero.
+    /// The deviation has mean zero and standard deviation `sigma`, in seconds.
     Normal { sigma: f64 },
     /// `mean` in seconds; `gamma` has mean 1.
     Gamma { mean: f64, gamma: Gamma },
@@ -68,7 +68,7 @@ pub(super) enum Deviation {
 }
 
 impl Deviation {
-    /// For the mean delay `mean`.
+    /// The deviations for the mean delay `mean`.
     pub(super) fn new(law: JitterLaw, size: Duration, mean: Duration) -> Self {
         let (size, mean) = (size.as_secs_f64(), mean.as_secs_f64());
         // The squared coefficient of variation, σ²/μ².
@@ -85,7 +85,7 @@ impl Deviation {
         }
     }
 
-    /// Seconds for the standard normal number `z`; rises with it.
+    /// The deviation in seconds for the standard normal number `z`; it rises with `z`.
     pub(super) fn seconds(&self, z: f64) -> f64 {
         match self {
             Deviation::Uniform { most } => most * normal_cdf(z),

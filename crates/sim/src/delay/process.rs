@@ -12,7 +12,7 @@ use crate::rate::Schedule;
 /// How the delay of a link varies around its schedule, for all packets alike.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DelayCourse {
-    /// The delay is that of the schedule.
+    /// The delay is the one that the schedule gives.
     #[default]
     Steady,
     /// The delay jumps at regular times.
@@ -61,7 +61,7 @@ impl DelayConfig {
 /// The longest delay.
 pub(crate) const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// Says when packets arrive.
+/// Computes when packets arrive at the end of a link.
 #[derive(Clone, Debug)]
 pub struct DelayProcess {
     schedule: Schedule<Duration>,
@@ -101,7 +101,8 @@ impl DelayProcess {
         })
     }
 
-    /// The arrival time of a packet whose last bit is sent at `sent`. Draws its jitter; `sent` must not decrease.
+    /// The arrival time of a packet whose last bit is sent at `sent`. Every call draws new jitter;
+    /// `sent` must not decrease between calls.
     pub fn arrival(&mut self, sent: Time) -> Time {
         let delay = match &mut self.course {
             Course::Steady => self.schedule.at(sent),
@@ -115,7 +116,7 @@ impl DelayProcess {
         }
     }
 
-    /// A lower bound of the arrival time of a packet whose last bit is sent at `sent`.
+    /// A lower bound on the arrival time of a packet whose last bit is sent at `sent`.
     pub fn earliest(&self, sent: Time) -> Time {
         let delay = match &self.course {
             Course::Steady | Course::Steps(_) => self.schedule.at(sent),

@@ -1,4 +1,4 @@
-//! Quantiles of the gamma distribution.
+//! Quantiles of the gamma distribution, and standard normal numbers.
 
 use core::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -11,8 +11,9 @@ pub(super) fn normal_cdf(z: f64) -> f64 {
 const REACH: f64 = 6.0;
 /// Entries of the table per unit of the normal number.
 const PER_UNIT: usize = 32;
-/// Above this shape, that is, below a coefficient of variation of 5 %, the Wilson-Hilferty cube of a normal
-/// number is within a thousandth of a standard deviation.
+/// Above this shape, that is, below a coefficient of variation of 5 %, the Wilson-Hilferty
+/// approximation, the cube of a normal number, is off by at most about a thousandth of a standard
+/// deviation.
 const NEARLY_NORMAL: f64 = 400.0;
 
 /// A gamma distribution of mean 1.
@@ -20,7 +21,7 @@ const NEARLY_NORMAL: f64 = 400.0;
 pub(super) enum Gamma {
     /// Quantiles at the normal numbers from `-REACH` in steps of 1 / `PER_UNIT`.
     Table(Box<[f64]>),
-    /// Parameter of the Wilson-Hilferty cube: 1/(9k) for shape k.
+    /// Parameter of the Wilson-Hilferty approximation: 1/(9k) for shape k.
     Cube(f64),
 }
 
@@ -60,7 +61,7 @@ impl Gamma {
 /// The quantile of the gamma distribution of `shape` and scale 1 that belongs to the normal number `z`; at
 /// least `least`.
 fn solve(shape: f64, z: f64, least: f64) -> f64 {
-    // Compare the smaller of the two tails, which keeps its significant digits.
+    // Compare the smaller of the two tails, because rounding costs it fewer significant digits.
     let below = |x: f64| {
         let (lower, upper) = tails(shape, x);
         if z < 0.0 { lower < normal_cdf(z) } else { upper > normal_cdf(-z) }

@@ -5,16 +5,16 @@ use anabranch_types::Time;
 use super::DelayError;
 use crate::rate::draws::Draws;
 
-/// A delay that jumps at regular times, as a satellite link's does when it changes satellites: Starlink
-/// reassigns them every 15 s.
+/// A delay that jumps at regular times, like that of a satellite link when it changes satellites:
+/// Starlink reassigns satellites every 15 s.
 ///
-/// Each period has an extra delay, uniform among those from zero to `most` that differ from the one before
-/// by at least `least`.
+/// Each period has an extra delay. It is drawn uniformly from those values between zero and `most`
+/// that differ from the previous extra delay by at least `least`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelaySteps {
-    /// How long each level holds: 100 ms to 1 day.
+    /// How long each extra delay holds: 100 ms to 1 day.
     pub period: Duration,
-    /// The smallest jump; at most half of `most`, so that there always is a next level.
+    /// The smallest jump; at most half of `most`, so that there always is a next value.
     pub least: Duration,
     /// The largest extra delay, and the largest jump; above zero, at most a minute.
     pub most: Duration,
@@ -24,7 +24,7 @@ impl DelaySteps {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// When one is out of its range.
+    /// When a parameter is out of its range.
     pub fn validate(&self) -> Result<(), DelayError> {
         let periods = Duration::from_millis(100)..=Duration::from_secs(86_400);
         let sizes = Duration::from_nanos(1)..=Duration::from_secs(60);
@@ -39,12 +39,12 @@ impl DelaySteps {
     }
 }
 
-/// Walks the levels of [`DelaySteps`] forwards.
+/// Steps through the extra delays (levels) of [`DelaySteps`] in order of time.
 #[derive(Clone, Debug)]
 pub(super) struct StepCourse {
     config: DelaySteps,
     draws: Draws,
-    /// Number of the current level, from 0, and its extra delay, nanoseconds.
+    /// Number of the current period, from 0, and its extra delay, nanoseconds.
     number: u64,
     level: u64,
 }

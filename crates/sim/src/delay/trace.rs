@@ -7,12 +7,13 @@ use crate::rate::TraceError;
 
 /// A recorded one-way delay: the value of each line holds until the time of the next line.
 ///
-/// A line has two numbers, both in milliseconds and both with a fraction if need be: a time, and the delay from
-/// then on. Times rise strictly and count from the first line's. The trace starts over once its last line has
-/// held for as long as the line before it.
+/// A line has two numbers in milliseconds, with or without a fraction: a time, and the delay from
+/// then on. Times rise strictly and count from the time of the first line. The trace starts over
+/// once its last line has held for as long as the line before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayTrace {
-    /// Start of each delay, nanoseconds, and the delay. At least two entries; the first starts at zero.
+    /// Start of each delay in nanoseconds, and the delay. There are at least two entries; the first
+    /// starts at zero.
     delays: Arc<[(u64, Duration)]>,
     period: u64,
 }
@@ -58,7 +59,7 @@ impl DelayTrace {
         Ok(DelayTrace { period: 2 * last - before, delays: delays.into() })
     }
 
-    /// After this time the trace starts over.
+    /// The time after which the trace starts over.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period)
     }
@@ -70,7 +71,7 @@ impl DelayTrace {
         self.delays.get(after.saturating_sub(1)).map_or(Duration::ZERO, |(_, delay)| *delay)
     }
 
-    /// The mean over one period.
+    /// The mean delay over one period.
     pub fn mean(&self) -> Duration {
         let ends = self.delays.iter().skip(1).map(|(start, _)| *start).chain([self.period]);
         let weighted = self

@@ -1,4 +1,5 @@
-//! `anabranch_core` endpoints as agents: a path for every pair of ports, no cryptography.
+//! `anabranch_core` endpoints as agents. Every pair of ports is a path, and there is no
+//! cryptography.
 
 mod application;
 mod flow;
@@ -6,6 +7,7 @@ mod messages;
 mod progress;
 mod receiver;
 mod sender;
+mod stripes;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ use anabranch_types::{Rng, Time};
 pub use flow::CoreFlow;
 pub use receiver::CoreReceiver;
 pub use sender::CoreSender;
+pub use stripes::Stripe;
 
 use super::FlowFailure;
 use crate::engine::{Arrival, Outbox};
@@ -38,22 +41,25 @@ pub struct CoreConfig {
     pub profile: Profile,
     /// Limits of both endpoints.
     pub transport: TransportConfig,
-    /// Bytes that a packet has on the wire beyond its UDP payload: 28 for IPv4 and UDP. May be
-    /// negative, to count packets as a paper does whose headers are smaller.
+    /// Bytes that a packet has on the wire in addition to its UDP payload: 28 for IPv4 and UDP. A
+    /// negative value reproduces the packet sizes of a paper whose headers are smaller.
     pub overhead: i32,
     /// Traffic class of the streams.
     pub class: TrafficClass,
-    /// Messages in addition to the streams.
+    /// Messages to send in addition to the streams.
     pub messages: Option<Messages>,
-    /// When the application stops writing; what was written by then is delivered.
+    /// When the application stops writing. Data written by then is still delivered.
     pub stop: Time,
     /// Packets after which a packet key is due for replacement; `None` for no limit.
     pub key_limit: Option<u64>,
+    /// The connection's part in a stream that several connections carry; `None` if the connection
+    /// carries whole streams.
+    pub stripe: Option<Stripe>,
 }
 
 impl CoreConfig {
-    /// This profile with the default limits over IPv4, but packets of one size: path MTU discovery is off,
-    /// so that runs compare.
+    /// This profile with the default limits over IPv4. Path MTU discovery is off, so that packets
+    /// have one size and runs can be compared.
     pub fn new(profile: Profile) -> Self {
         let transport = TransportConfig { mtu_limit: None, ..TransportConfig::default() };
         CoreConfig {
@@ -64,6 +70,7 @@ impl CoreConfig {
             messages: None,
             stop: Time::MAX,
             key_limit: None,
+            stripe: None,
         }
     }
 }
@@ -71,13 +78,15 @@ impl CoreConfig {
 /// First octet of the addresses of both ends, and their port, before any address changes.
 const FIRST_NETWORK: u8 = 10;
 const FIRST_PORT: u16 = 1000;
-/// A prime, so that the pattern never lines up with symbols, buffers or power-of-two sizes.
+/// Length of the pattern, bytes. A prime, so that the pattern never lines up with symbols, buffers
+/// or power-of-two sizes.
 const PATTERN: usize = 65_521;
 /// Maximum number of bytes written or read at a time.
 const CHUNK: usize = 16_384;
-/// Largest datagram that an endpoint may send.
+/// Largest datagram that an endpoint may send, bytes.
 const MAX_DATAGRAM: usize = 65_536;
-/// Maximum number of datagrams that an endpoint sends at one instant: more indicates an endless loop.
+/// Maximum number of datagrams that an endpoint sends at one instant. More indicate an endless
+/// loop.
 const MOST_AT_ONCE: u32 = 200_000;
 /// Approximate bytes of packet, symbol and frame headers in a datagram.
 const SYMBOL_HEADER: u64 = 40;
@@ -85,8 +94,8 @@ const SYMBOL_HEADER: u64 = 40;
 const SENDER_KEY: u8 = 1;
 const RECEIVER_KEY: u8 = 2;
 
-/// The bytes that are written and must be read: random, repeating after [`PATTERN`], and stored with one more
-/// chunk so that slices never wrap.
+/// The bytes that the sender writes and the receiver must read. They are random and repeat after
+/// [`PATTERN`] bytes; one more chunk is stored so that slices never wrap.
 #[derive(Clone, Copy, Debug)]
 struct Pattern(&'static [u8]);
 
@@ -101,21 +110,21 @@ impl Pattern {
         Pattern(&BYTES)
     }
 
-    /// Up to [`CHUNK`] bytes of the stream from an offset.
+    /// The stream's bytes from `offset` on: `len` of them, but at most [`CHUNK`].
     fn at(&self, offset: u64, len: usize) -> &[u8] {
         let start = (offset % PATTERN as u64) as usize;
         self.0.get(start..start + len.min(CHUNK)).unwrap_or_default()
     }
 }
 
-/// An endpoint on the ports of an agent: socket `n` is the agent's port `n`.
+/// An endpoint that uses the ports of an agent: its socket `n` is the agent's port `n`.
 #[derive(Debug)]
 struct Host {
     endpoint: Endpoint,
     ports: Vec<PortId>,
     /// At the sending end, the current version of each port's address.
     versions: Vec<u32>,
-    /// The octet that stands for the other end in addresses.
+    /// The last octet of the other end's addresses.
     other: u8,
     overhead: i32,
     buffer: Vec<u8>,
@@ -125,7 +134,7 @@ struct Host {
 impl Host {
     fn new(config: &CoreConfig, seed: u64, name: &str, key: u8) -> Self {
         let mut endpoint = EndpointConfig::new(config.profile.clone());
-        // The limits of the scenario apply; the endpoint adds none.
+        // Only the limits of the scenario apply; the endpoint has no memory limit of its own.
         endpoint.memory = u64::MAX;
         endpoint.transport = config.transport.clone();
         endpoint.wall_clock = 1_700_000_000_000_000_000;
@@ -146,8 +155,8 @@ impl Host {
         }
     }
 
-    /// The address of an end's port at `version`: the interface has moved `version >> 16` times, and a NAT has
-    /// changed the UDP port as often as the low 16 bits say.
+    /// The address of an end's port at `version`. The upper 16 bits count how often the interface
+    /// has moved, the lower 16 bits how often a NAT has changed the UDP port.
     fn address(end: u8, port: usize, version: u32) -> SocketAddr {
         let [.., high, low] = (port as u32).to_be_bytes();
         let network = FIRST_NETWORK.wrapping_add((version >> 16) as u8);
@@ -162,8 +171,8 @@ impl Host {
         u32::from(moves) << 16 | u32::from(address.port().wrapping_sub(FIRST_PORT))
     }
 
-    /// Hands a packet to the endpoint. The stream number of a packet is the version of the sending end's
-    /// address, which is the source of data and the destination of replies.
+    /// Hands a packet to the endpoint. The packet's stream number is the version of the sender's
+    /// address: the source of data packets and the destination of replies.
     fn receive(&mut self, arrival: Arrival<'_>) {
         let Payload::Datagram(payload) = arrival.payload else { return };
         let Some(port) = self.ports.iter().position(|port| *port == arrival.port) else { return };
@@ -182,7 +191,7 @@ impl Host {
         self.endpoint.handle_datagram(arrival.now, datagram);
     }
 
-    /// Sends what the endpoint has to send.
+    /// Sends all packets that the endpoint has ready.
     fn transmit(&mut self, now: Time, out: &mut Outbox<'_>) {
         let mut sent = 0;
         while let Some(transmit) = self.endpoint.poll_transmit(now, &|_| true, &mut self.buffer) {

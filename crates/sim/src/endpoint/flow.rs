@@ -8,12 +8,13 @@ use anabranch_types::Time;
 use super::{Gauge, Log, Watch, Watched};
 use crate::engine::Engine;
 
-/// Both ends of a connection, read alike whatever the transport is.
+/// Access to both ends of a connection, the same for every transport.
 pub trait Flow: Debug + Send {
-    /// Everything counted since the start.
+    /// All counters since the start.
     fn counters(&self, engine: &mut Engine) -> Counters;
 
-    /// The state of one path, or of all together: congestion windows summed, times and losses averaged.
+    /// The state of one path, or of all paths together if `path` is `None`: congestion windows are
+    /// summed, times and losses averaged.
     fn instant(&self, engine: &mut Engine, path: Option<usize>) -> Instant;
 
     /// Deliveries at the receiver, and when they happened.
@@ -31,22 +32,24 @@ pub trait Flow: Debug + Send {
     /// The messages of this flow, if it sends any.
     fn messages(&self, engine: &Engine) -> Option<MessageLog>;
 
-    /// The figures of a core connection at the sender and at the receiver.
+    /// The statistics of a core connection at the sender and at the receiver; `None` for other
+    /// transports.
     fn connections(&self, _engine: &mut Engine) -> [Option<ConnectionStats>; 2] {
         [None, None]
     }
 
-    /// Applies a change of the sender's interface of a path.
+    /// Applies a change to the sender's interface on a path.
     fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange);
 
-    /// Starts to log progress at both ends, for delays of packets and of the blocks that `watch` selects.
+    /// Starts to log progress at both ends, from which the delays of packets and of the blocks that
+    /// `watch` selects are computed.
     fn log(&self, engine: &mut Engine, watch: Watch) -> Watched;
 
-    /// Logs of the sender and the receiver since the last call.
+    /// The logs of the sender and the receiver since the last call.
     fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)>;
 
-    /// Records the sender's decisions with the observer that `make` gives, if this transport's sender reports
-    /// them.
+    /// Passes the sender's decisions to the observer that `make` returns. Does nothing if this
+    /// transport's sender does not report decisions.
     fn observe(
         &self,
         _engine: &mut Engine,
@@ -60,11 +63,11 @@ pub trait Flow: Debug + Send {
 pub enum FlowFailure {
     /// The connection could not be opened.
     Refused(String),
-    /// A connection ended.
+    /// A connection was closed.
     Closed(String),
     /// The receiver read data that differs from what was written.
     Corrupt(String),
-    /// An endpoint sends without end at one instant, so that time cannot advance.
+    /// An endpoint keeps sending at one instant, so that time cannot advance.
     Stuck,
 }
 
@@ -88,14 +91,14 @@ pub enum PathChange {
     Down,
     /// The interface is back.
     Up,
-    /// The path is used only when no other is usable from now on (RFC 8684 §3.3.8, MP_PRIO).
+    /// From now on, the path is used only when no other path is usable (RFC 8684 §3.3.8, MP_PRIO).
     Backup,
-    /// The path is used like the others again.
+    /// The path is used like the other paths again.
     Regular,
     /// The interface gets another address, and the sender knows.
     Move,
-    /// A NAT drops the sender's mapping: its packets come from another port, neither end is told, and packets to
-    /// the old port are lost.
+    /// A NAT drops the sender's mapping. The sender's packets then come from another port, neither
+    /// end is told, and packets to the old port are lost.
     Rebind,
     /// A middlebox on the path removes the options of multipath TCP from now on, both ways (RFC 8684 §3.7).
     StripOptions,
@@ -106,9 +109,10 @@ pub enum PathChange {
 /// Messages of a flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessageLog {
-    /// How many were sent.
+    /// Number of messages sent.
     pub sent: u64,
-    /// When each message that arrived was sent, and how long it took, in the order of arrival.
+    /// For each message that arrived, in the order of arrival: when it was sent, and how long it
+    /// took.
     pub arrived: Vec<(Time, Duration)>,
 }
 
@@ -136,13 +140,14 @@ pub struct Counters {
     pub timeouts: u64,
     /// Fast recoveries entered, where the transport counts them.
     pub recoveries: Option<u64>,
-    /// Arrivals beyond the next expected byte.
+    /// Packets that arrived with data beyond the next expected byte.
     pub out_of_order: u64,
-    /// Window reductions because of marks, where the transport counts them.
+    /// Window reductions because of ECN marks, where the transport counts them.
     pub ecn_responses: Option<u64>,
     /// Bytes of data that arrived when the receiver had them already.
     pub duplicate_bytes: u64,
-    /// How long the receiver's window was shut on each path, where each has one of its own.
+    /// How long the receiver's window was closed on each path, where each path has a window of its
+    /// own.
     pub shut: Option<Vec<ShutWindow>>,
     /// Counters of coding, where the transport codes.
     pub coding: Option<CodingCounters>,
@@ -151,9 +156,9 @@ pub struct Counters {
 /// Totals of a path's closed receive windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutWindow {
-    /// Time in which data waited for the window to open with nothing in flight.
+    /// Time in which nothing was in flight and data waited for the window to open.
     pub time: Duration,
-    /// Probes of the shut window.
+    /// Window probes sent while the window was closed.
     pub probes: u64,
 }
 
@@ -173,15 +178,16 @@ pub struct CodingCounters {
     pub repairs: u64,
     /// Coding blocks opened.
     pub blocks: u64,
-    /// Blocks whose repairs ran out.
+    /// Blocks whose repairs ran out, so that symbols were sent again from the start.
     pub wraps: u64,
-    /// Rounds of further repairs.
+    /// Rounds in which blocks got further repairs because symbols were missing.
     pub repair_rounds: u64,
-    /// Source symbols counted for the loss before repair.
+    /// Source symbols that count towards the loss before repair.
     pub settled: u64,
-    /// Settled symbols that lost every copy sent before the first of these losses was known.
+    /// Symbols among `settled` that lost every copy sent before the first of these losses was
+    /// known.
     pub lost_early: u64,
-    /// Blocks alive at each opening, added up.
+    /// Sum, over all openings of a block, of the blocks not yet recovered, the new one included.
     pub live_blocks: u64,
 }
 
@@ -192,7 +198,8 @@ pub struct Instant {
     pub cwnd: f64,
     /// TCP only: first byte of the path's stream that has not been sent, summed over the open connections.
     pub sequence: Option<f64>,
-    /// TCP only: first byte of the path's stream that has not been acknowledged, summed likewise.
+    /// TCP only: first byte of the path's stream that has not been acknowledged, summed over the
+    /// open connections.
     pub acknowledged: Option<f64>,
     /// Smoothed round-trip time, s.
     pub srtt: Option<f64>,
@@ -227,7 +234,7 @@ impl Counters {
     }
 }
 
-/// Totals of the closed windows of each path since `before`.
+/// Totals of each path's closed receive windows since `before`.
 fn since_of(shut: &[ShutWindow], before: Option<&[ShutWindow]>) -> Vec<ShutWindow> {
     let before = before.unwrap_or_default();
     let since = |(path, shut): (usize, &ShutWindow)| {

@@ -12,35 +12,37 @@ pub struct Gauge {
     pub last_delivery: Time,
     /// Time from which gaps count.
     pub gap_from: Time,
-    /// The longest gap, nanoseconds: a plain integer because every delivery updates it.
+    /// The longest gap, nanoseconds. It is a plain integer for speed, because every delivery
+    /// updates it.
     longest_gap: u64,
 }
 
 /// Progress since a log was last taken. Transfers are numbered from 0.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// A transfer, the new end of the data sent of it, and when.
+    /// A transfer, the number of its bytes sent so far, and when.
     pub sent: Vec<(u64, u64, Time)>,
-    /// A transfer, the new end of the data delivered of it, and when.
+    /// A transfer, the number of its bytes delivered so far, and when; `u64::MAX` bytes mean that
+    /// it is complete.
     pub delivered: Vec<(u64, u64, Time)>,
-    /// A transfer, a slice of it that became whole, and when.
+    /// A transfer, the number of a slice that has now arrived completely, and when.
     pub whole: Vec<(u64, u64, Time)>,
-    /// A transfer, and the offset of its data in a packet that was lost.
+    /// A transfer, and the offset of the data in a lost packet.
     pub lost: Vec<(u64, u64)>,
-    /// The new end of the source symbols sent on a connection, and when.
+    /// The number of source symbols sent so far on a connection, and when.
     pub symbols_sent: Vec<(u64, Time)>,
-    /// Source symbols of a connection that arrived or were decoded, and when.
+    /// A source symbol of a connection that arrived or was decoded, and when.
     pub symbols_held: Vec<(u64, Time)>,
     /// Recovered coding blocks of a connection, once the fate of all their packets is known.
     pub blocks: Vec<BlockRecord>,
 }
 
-/// Packet size of a log, and whether the log tells losses.
+/// Packet size of a log, and whether the log includes losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Bytes that a full packet carries, about.
+    /// Approximate number of bytes that a full packet carries.
     pub packet: u64,
-    /// Whether the log tells the losses of blocks.
+    /// Whether the log includes the losses of blocks.
     pub losses: bool,
 }
 

@@ -1,8 +1,8 @@
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
 
-/// A random time that a host takes before it sends, drawn uniformly each time. Without it, flows of
-/// equal round-trip times synchronise (Floyd and Jacobson 1991).
+/// A random time that a host waits before it sends, drawn uniformly each time. Without this jitter,
+/// flows of equal round-trip times synchronise (Floyd and Jacobson 1991).
 #[derive(Clone, Debug)]
 pub struct SendJitter {
     most: u64,
@@ -11,15 +11,15 @@ pub struct SendJitter {
 }
 
 impl SendJitter {
-    /// A wait of up to `most`; `None` if that is zero. Its draws are the substream of `seed` called
-    /// `agent.<name>`.
+    /// Waits of up to `most`; `None` if `most` is zero. The draws are the substream of `seed`
+    /// called `agent.<name>`.
     pub fn new(most: Duration, seed: u64, name: &str) -> Option<Self> {
         let random = Rng::substream(seed, &format!("agent.{name}"));
         let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX - 1);
         (most > 0).then_some(SendJitter { most, random, until: None })
     }
 
-    /// Whether a wait has just ended; begins one if there is none.
+    /// Whether the wait has ended by `now`. Starts a wait if there is none.
     pub fn is_over(&mut self, now: Time) -> bool {
         match self.until {
             Some(until) if until <= now => {
@@ -35,7 +35,7 @@ impl SendJitter {
         }
     }
 
-    /// When the present wait ends.
+    /// When the current wait ends; `None` if there is none.
     pub fn until(&self) -> Option<Time> {
         self.until
     }

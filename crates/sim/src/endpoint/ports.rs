@@ -1,7 +1,8 @@
 use crate::engine::PortId;
 
-/// The ports of an endpoint, one per path in path order, and the bytes that arrived at each. The first is
-/// stored inline: most endpoints have no other, and its lookup then needs no further memory access.
+/// The ports of an endpoint, one per path in path order, and the bytes that arrived at each. The
+/// first port is stored inline, because most endpoints have only one and its lookup then needs no
+/// further memory access.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ports {
     first: Option<Port>,
@@ -13,7 +14,7 @@ struct Port {
     id: PortId,
     /// Bytes on the wire that arrived.
     arrived: u64,
-    /// Whether the port's interface is gone: nothing leaves by it or arrives at it.
+    /// Whether the port's interface is down: nothing leaves by the port or arrives at it.
     down: bool,
 }
 
@@ -41,7 +42,7 @@ impl Ports {
         }
     }
 
-    /// The port of a path, unless its interface is gone.
+    /// The port of a path; `None` if its interface is down.
     #[inline]
     pub(super) fn get(&self, path: usize) -> Option<PortId> {
         let port = match path {

@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
 
-/// Connections by their number. Numbers are given out once, in rising order, so a row is found by
-/// its distance from the oldest one, and a number that is gone is never taken for a new connection.
-/// The oldest is stored inline, so that an endpoint of one connection needs no other memory.
+/// Connections by their number. Each number is used once, and numbers rise, so a row is found by
+/// its distance from the oldest row, and a number that is gone is never taken for a new connection.
+/// The oldest row is stored inline, so that an endpoint with one connection needs no other memory.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     /// The number of `oldest`; `later` holds the numbers that follow.
@@ -43,8 +43,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// The connection of this number, made if the number is used for the first time; `None` if it
-    /// is gone.
+    /// The connection of this number, which is made if the number is used for the first time.
+    /// `None` if the connection was removed.
     #[inline]
     pub(super) fn get_or_insert_with(
         &mut self,
@@ -93,7 +93,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Shows `look` every live connection, the oldest first.
+    /// Calls `look` for every live connection, the oldest first.
     #[inline]
     pub(super) fn inspect(&self, mut look: impl FnMut(&T)) {
         if let Row::Live(connection) = &self.oldest {

@@ -1,5 +1,5 @@
-//! TCP's two ends as agents, over one path or several. Every transfer is a connection of its own between the same
-//! ports; a bulk transfer is a connection that never ends.
+//! The two ends of TCP flows as agents, over one or several paths. Every transfer has a connection
+//! of its own between the same ports; a bulk transfer is a connection that never ends.
 
 mod connection;
 mod flow;
@@ -34,41 +34,45 @@ pub struct TcpProtocol {
     pub control: PolicySpec,
     /// Congestion control of each path, in path order, where it is not `control`.
     pub path_controls: Vec<Option<PolicySpec>>,
-    /// Explicit loss notification: whether the sender is told which segments were lost at random and not to a queue.
-    /// The notice of a loss arrives a round trip after the segment was sent, or with the first acknowledgement that
-    /// shows the gap.
+    /// Explicit loss notification: whether the sender is told which segments were lost at random
+    /// rather than in a queue. The notice arrives a round trip after the segment was sent, or with
+    /// the first acknowledgement that shows the gap.
     pub loss_notices: bool,
-    /// A time that the host takes before it sends, uniform from zero to this.
+    /// The longest time that the host waits before it sends; each wait is drawn uniformly from zero
+    /// to this.
     pub send_jitter: Duration,
-    /// Paths, by bit, on which a middlebox removes the options of multipath connections, both ways.
+    /// Bit mask of the paths on which a middlebox removes the options of multipath connections in
+    /// both directions.
     pub stripped: u16,
-    /// How one stream uses several paths, if it does; the configuration of its subflows then replaces `config`.
+    /// How one stream uses several paths, if it does. The configuration of its subflows then
+    /// replaces `config`.
     pub meta: Option<MetaConfig>,
     /// How an application stripes one stream over connections of several paths, if it does.
     pub striping: Option<Box<StripingConfig>>,
-    /// Rates of the links that a striping application is told, if any.
+    /// Which link rates a striping application is told, if any.
     pub told: Option<ToldRates>,
-    /// Where policies are found by name.
+    /// The registry in which policies are looked up by name.
     pub registry: Registry,
 }
 
-/// The rates of links that a striping application is told; the mean rate for a trace of delivery opportunities.
+/// Which link rates a striping application is told. For a trace of delivery opportunities this is
+/// the mean rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToldRates {
-    /// A link's rate as it would be without blackouts.
+    /// The link's rate as if there were no blackouts.
     BlackoutsUnseen,
-    /// A link's rate, which is zero in a blackout.
+    /// The link's actual rate, which is zero in a blackout.
     BlackoutsSeen,
 }
 
 impl TcpProtocol {
-    /// The offset of the data that a segment carries, if it carries any of it.
+    /// The stream offset of the data that a segment carries; `None` if it carries none.
     pub(super) fn data_of(&self, segment: &Segment) -> Option<u64> {
         let own = (self.meta.is_none() && self.striping.is_none()).then_some(segment.seq);
         segment.data_sequence().or(own)
     }
 
-    /// A connection over one path, without notices or jitter.
+    /// A connection over one path, without loss notices or send jitter.
     pub fn new(config: Config, control: PolicySpec) -> Self {
         let (loss_notices, send_jitter) = (false, Duration::ZERO);
         let path_controls = Vec::new();
@@ -87,13 +91,13 @@ impl TcpProtocol {
         }
     }
 
-    /// A stream over several paths, whose congestion control is `control` on each.
+    /// A stream over several paths, with the congestion control `control` on each.
     pub fn over_several(meta: MetaConfig, control: PolicySpec) -> Self {
         let protocol = TcpProtocol::new(meta.subflow.clone(), control);
         TcpProtocol { meta: Some(meta), ..protocol }
     }
 
-    /// An application that stripes one stream over connections with the options of `config`.
+    /// An application that stripes one stream over connections configured by `config`.
     pub fn striped(striping: StripingConfig, config: Config, control: PolicySpec) -> Self {
         let striping = Some(Box::new(striping));
         TcpProtocol { striping, ..TcpProtocol::new(config, control) }
@@ -115,7 +119,7 @@ impl TcpProtocol {
         self.stripped = if strips { self.stripped | own } else { self.stripped & !own };
     }
 
-    /// A segment as it leaves the middleboxes of its path.
+    /// The segment after it has passed the middleboxes of its path.
     #[inline]
     fn pass(&self, path: usize, segment: Segment) -> Segment {
         let strips =
@@ -123,13 +127,13 @@ impl TcpProtocol {
         if strips { segment.stripped() } else { segment }
     }
 
-    /// The configuration of a connection, or of each subflow.
+    /// The configuration of the connection or, over several paths, of each subflow.
     fn connection(&self) -> &Config {
         self.meta.as_ref().map_or(&*self.config, |meta| &meta.subflow)
     }
 }
 
-/// Puts a segment of the connection `number` on the wire, at the size and with the codepoint that it
+/// Sends a segment of the connection `number` with the size and the ECN codepoint that the segment
 /// asks for.
 #[inline]
 fn send(out: &mut Outbox<'_>, port: PortId, number: u32, wire: &WireFormat, segment: Segment) {

@@ -5,7 +5,8 @@ use anabranch_types::Time;
 use crate::engine::{Agent, AgentId, Engine, Topology};
 use crate::link::LinkConfig;
 
-/// An engine with a sender, from 10 ms on, and a receiver over parallel links, each with a clean way back.
+/// An engine with a sender, which starts at 10 ms, and a receiver over parallel links, each with a
+/// clean reverse link.
 pub(super) fn parallel(
     links: &[&str],
     sender: Box<dyn Agent>,

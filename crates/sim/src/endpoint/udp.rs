@@ -24,8 +24,8 @@ pub struct UdpConfig {
 pub enum UdpPattern {
     /// Always, at equal intervals.
     Constant,
-    /// In bursts with pauses between them, both of exponentially distributed length with these means; starts
-    /// with a burst.
+    /// In bursts with pauses between them. The lengths of both are exponentially distributed. The
+    /// source starts with a burst.
     OnOff {
         /// Mean length of a burst.
         on: Duration,
@@ -35,27 +35,28 @@ pub enum UdpPattern {
 }
 
 impl UdpConfig {
-    /// A constant rate of packets of `size` bytes on the wire, for ever.
+    /// A constant rate of packets of `size` bytes on the wire, without end.
     pub fn constant(rate: Bitrate, size: u32) -> Self {
         let pattern = UdpPattern::Constant;
         UdpConfig { rate, size, pattern, ecn: Ecn::NotEct, stop: Time::MAX }
     }
 
-    /// Bursts at `rate` of packets of `size` bytes on the wire, with exponentially distributed lengths
-    /// of mean `on`, and pauses of mean `off`.
+    /// Bursts at `rate` of packets of `size` bytes on the wire. The lengths of bursts and pauses
+    /// are exponentially distributed with means `on` and `off`.
     pub fn on_off(rate: Bitrate, size: u32, on: Duration, off: Duration) -> Self {
         let pattern = UdpPattern::OnOff { on, off };
         UdpConfig { pattern, ..UdpConfig::constant(rate, size) }
     }
 }
 
-/// An unresponsive source of load: packets without content over its first port.
+/// An unresponsive source of load, which sends packets without content over its first port.
 #[derive(Clone, Debug)]
 pub struct Udp {
     config: UdpConfig,
     random: Rng,
     port: Option<PortId>,
-    /// Time of the next packet, and the fraction of a nanosecond carried over, times the rate in bit/s.
+    /// Time of the next packet, and the fraction of a nanosecond that is carried over, multiplied
+    /// by the rate in bit/s.
     next: Time,
     carry: u64,
     /// When the burst ends; `Time::MAX` without bursts.
@@ -65,11 +66,11 @@ pub struct Udp {
     bytes: u64,
 }
 
-/// Bit-nanoseconds per byte-second.
+/// Bits per byte times nanoseconds per second.
 const UNITS_PER_BYTE: u64 = 8_000_000_000;
 
 impl Udp {
-    /// A source whose draws are the substream of `seed` called `agent.<name>`.
+    /// A source whose random draws are the substream of `seed` called `agent.<name>`.
     pub fn new(config: UdpConfig, seed: u64, name: &str) -> Self {
         Udp {
             random: Rng::substream(seed, &format!("agent.{name}")),
@@ -107,7 +108,7 @@ impl Udp {
         Duration::from_nanos(nanos as u64)
     }
 
-    /// The time of the next packet, to the nanosecond and without drift.
+    /// Sets the time of the next packet, exact to the nanosecond and without drift.
     fn advance(&mut self) {
         let rate = self.config.rate.as_bps().max(1);
         let units = u64::from(self.config.size.max(1)).saturating_mul(UNITS_PER_BYTE);

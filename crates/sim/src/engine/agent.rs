@@ -13,24 +13,24 @@ use crate::link::DropCause;
 /// An agent knows time only as an argument, sends through the [`Outbox`] it is given, and draws random
 /// numbers only from substreams named after itself.
 pub trait Agent: Any + Debug + Send {
-    /// The agent has got a port: the local end of a path. Called once per path, in the order of the calls of
-    /// [`Engine::connect`](super::Engine::connect), before the run.
+    /// Tells the agent about a new port: the local end of a path. Called once per path, in the
+    /// order of the calls of [`Engine::connect`](super::Engine::connect), before the run.
     fn attach(&mut self, port: PortId);
 
     /// A packet has arrived at one of the agent's ports.
     fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>);
 
-    /// The agent's start has come, or the time that [`next_timer`](Self::next_timer) named, or the agent was
-    /// [woken](super::Engine::wake).
+    /// Called at the agent's start, at the time that [`next_timer`](Self::next_timer) returned, and
+    /// when the agent is [woken](super::Engine::wake).
     fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>);
 
-    /// When to call [`handle_timer`](Self::handle_timer) next, if at all. Asked after every call; the
-    /// answer may move either way. A time that is not later than the current one means at once, so
-    /// `handle_timer` must leave a later time or none.
+    /// When to call [`handle_timer`](Self::handle_timer) next; `None` for never. The engine asks
+    /// after every call, and the time may become earlier or later. A time that is not in the future
+    /// means at once, so after `handle_timer` the agent must return a later time or `None`.
     fn next_timer(&self) -> Option<Time>;
 
-    /// A packet that the agent sent will not arrive. Real senders never learn of that at once: this is
-    /// for statistics, and for oracles such as those of explicit loss notification.
+    /// A packet that the agent sent will not arrive. A real sender never learns this at once: the
+    /// call is for statistics, and for oracles such as explicit loss notification.
     fn handle_loss(&mut self, _loss: Loss<'_>, _out: &mut Outbox<'_>) {}
 }
 
@@ -41,9 +41,9 @@ pub struct Arrival<'a> {
     pub now: Time,
     /// The port that the packet arrived at.
     pub port: PortId,
-    /// Which of the conversations between the two ports the packet belongs to.
+    /// Number of the conversation between the two ports that the packet belongs to.
     pub stream: u32,
-    /// Bytes on the wire.
+    /// Size on the wire, bytes.
     pub size: u32,
     /// The ECN codepoint that the packet arrived with.
     pub ecn: Ecn,
@@ -56,23 +56,24 @@ pub struct Arrival<'a> {
 /// A packet that was dropped somewhere on its route.
 #[derive(Debug)]
 pub struct Loss<'a> {
-    /// The current time: for random loss, when the packet would have arrived at the end of the link that lost it.
+    /// The current time. For random loss, this is when the packet would have arrived at the end of
+    /// the link that lost it.
     pub now: Time,
     /// The port that the packet was sent from.
     pub port: PortId,
-    /// Which of the conversations between the two ports the packet belongs to.
+    /// Number of the conversation between the two ports that the packet belongs to.
     pub stream: u32,
-    /// Bytes on the wire.
+    /// Size on the wire, bytes.
     pub size: u32,
     /// When the packet was sent.
     pub sent: Time,
-    /// The reason.
+    /// The reason for the drop.
     pub cause: DropCause,
     /// Contents of the packet.
     pub payload: &'a Payload,
 }
 
-/// Where an agent puts what it sends.
+/// The interface through which an agent sends packets.
 pub struct Outbox<'a> {
     network: &'a mut Network,
     watch: Watch<'a>,
@@ -94,14 +95,15 @@ impl<'a> Outbox<'a> {
         Outbox { network, watch }
     }
 
-    /// Sends a packet of `size` bytes on the wire, headers included, from `port` to its peer: it enters
-    /// the first link of the port's route at once.
+    /// Sends a packet of `size` bytes on the wire, headers included, from `port` to its peer. The
+    /// packet enters the first link of the port's route at once.
     #[inline]
     pub fn send(&mut self, port: PortId, size: u32, ecn: Ecn, payload: Payload) {
         self.send_in(port, 0, size, ecn, payload);
     }
 
-    /// Like [`send`](Self::send), as part of one of several conversations between the two ports.
+    /// Like [`send`](Self::send), but the packet belongs to the conversation `stream` between the
+    /// two ports.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "a packet, by its fields")]
     pub fn send_in(&mut self, port: PortId, stream: u32, size: u32, ecn: Ecn, payload: Payload) {

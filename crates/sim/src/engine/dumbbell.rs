@@ -1,17 +1,17 @@
 use super::{LinkId, NodeId, RouteId, Topology, TopologyError};
 use crate::link::LinkConfig;
 
-/// Flows that share one link: each has a sender and a receiver of its own, joined to the two ends of
-/// the bottleneck by links of their own, in both directions.
+/// Flows that share one link, the bottleneck. Each flow has its own sender and receiver, which are
+/// connected to the two ends of the bottleneck by their own links in both directions.
 #[derive(Clone, Debug)]
 pub struct Dumbbell {
-    /// How many flows.
+    /// Number of flows.
     pub flows: u32,
-    /// Each of the links between a sender or receiver and its end of the bottleneck.
+    /// Configuration of every link between a sender or receiver and its end of the bottleneck.
     pub access: LinkConfig,
-    /// The shared link, in the direction of the data.
+    /// The shared link in the direction of the data.
     pub bottleneck: LinkConfig,
-    /// The shared link, in the direction of the acknowledgements.
+    /// The shared link in the direction of the acknowledgements.
     pub back: LinkConfig,
 }
 
@@ -24,8 +24,9 @@ impl Dumbbell {
     /// The shared link, in the other direction: `bottleneck.reverse`.
     pub const BACK: LinkId = LinkId(1);
 
-    /// The topology and each flow's routes. The links of flow `n` are called `access.n`, `exit.n`, and
-    /// the same with `.reverse`.
+    /// Builds the topology and the routes of each flow. The links of flow `n` are called `access.n`
+    /// and `exit.n` in the direction of the data, and `access.n.reverse` and `exit.n.reverse` in
+    /// the other.
     ///
     /// # Errors
     /// If a link's configuration is invalid.

@@ -8,13 +8,14 @@ use super::packet::{Packet, Payload, Slab};
 use super::thinning::Thinning;
 use crate::link::{Delivery, DropCause, Dropped, FaultConfig, LinkOutput};
 
-/// Packets remembered for replays.
+/// Maximum number of packets that are kept for replays.
 const MEMORY: usize = 64;
-/// Exclusive bound of the number that garbage XORs into a stream number: the low 16 bits, where core endpoints
-/// keep the sending end's UDP port.
+/// Garbage changes only the low 16 bits of a stream number, in which core endpoints keep the
+/// version of the sender's UDP port. This is the exclusive upper bound of the number that is XORed
+/// in.
 const STRAY: u64 = 1 << 16;
 
-/// Decides what comes out of a link in place of each packet.
+/// Applies a link's faults to the packets that the link delivers.
 #[derive(Debug)]
 pub(super) struct Faults {
     config: FaultConfig,
@@ -26,7 +27,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// The faults of the link called `name`; `None` if there are none.
+    /// The faults of the link called `name`; `None` if `config` has none.
     pub(super) fn new(config: FaultConfig, seed: u64, name: &str) -> Option<Box<Self>> {
         if config.is_none() {
             return None;
@@ -36,7 +37,7 @@ impl Faults {
         Some(Box::new(Faults { config, random, old: VecDeque::new(), held: None, thinning }))
     }
 
-    /// Replaces the packets delivered in `outputs` by what the faults make of them.
+    /// Applies the faults to the packets delivered in `outputs`.
     pub(super) fn pass(&mut self, outputs: &mut Vec<LinkOutput<u32>>, packets: &mut Slab) {
         if let Some(thinning) = &mut self.thinning {
             thinning.pass(outputs, packets);
@@ -111,8 +112,8 @@ impl Faults {
         })
     }
 
-    /// A datagram of garbage on the route of `like`; `None` if `like` is no datagram, since garbage would fail its
-    /// checksum.
+    /// A datagram of garbage on the route of `like`; `None` if `like` is not a datagram, since the
+    /// checksum of other packets would reveal garbage.
     fn garbage(&mut self, (like, payload): &(Packet, Payload)) -> Option<(Packet, Payload)> {
         let Payload::Datagram(bytes) = payload else { return None };
         let garbage = FaultConfig::garbage(&mut self.random, bytes);

@@ -19,7 +19,7 @@ impl<'a> LinkView<'a> {
         LinkView { config, link: link.0 as usize, network }
     }
 
-    /// The description the link was made from.
+    /// The configuration that the link was made from.
     pub fn config(&self) -> &'a LinkConfig {
         self.config
     }
@@ -47,35 +47,36 @@ impl<'a> LinkView<'a> {
         }
     }
 
-    /// Packets in the queue, without the one being serialised.
+    /// Packets in the queue, without the packet being serialised.
     pub fn packets_waiting(&self) -> u64 {
         self.shaped().map_or_else(|| self.waiting().0, |link| link.queue().len() as u64)
     }
 
-    /// Bytes in the queue.
+    /// Bytes in the queue, without the packet being serialised.
     pub fn bytes_waiting(&self) -> u64 {
         self.shaped().map_or_else(|| self.waiting().1, |link| link.queue().bytes())
     }
 
-    /// Queueing delay. On a drop-tail link of constant rate and delay without features beyond independent losses, the
-    /// backlog over the rate; on any other link, the time that the packet dequeued last had waited.
+    /// Queueing delay. On a drop-tail link with constant rate and delay and at most independent
+    /// losses, this is the backlog divided by the rate. On any other link, it is the time that the
+    /// most recently dequeued packet waited.
     pub fn queueing_delay(&self) -> Duration {
         let rate = self.config.rate.at(Time::ZERO);
         self.shaped().map_or_else(|| rate.time_to_send(self.waiting().1), Link::waited)
     }
 
-    /// Packets inside: waiting, being serialised or propagating.
+    /// Packets inside the link: waiting, being serialised or propagating.
     pub fn packets_inside(&self) -> u64 {
         self.shaped().map_or_else(|| self.inside()[0], |link| link.packets_inside() as u64)
     }
 
-    /// The rate in force, as of the last packet; zero in a blackout.
+    /// The link's rate when the last packet was handled; zero in a blackout.
     pub fn rate(&self) -> Bitrate {
         self.shaped().map_or_else(|| self.config.rate.at(Time::ZERO), |link| link.rate())
     }
 
-    /// The full model of the link, if it is more than a drop-tail queue of constant rate and delay with independent
-    /// losses. Its tokens are the engine's packet handles.
+    /// The full model of the link; `None` for a drop-tail link with constant rate and delay and at
+    /// most independent losses. The model's tokens are the engine's packet handles.
     pub fn shaped(&self) -> Option<&'a Link<u32>> {
         self.network.links.shaped(self.link)
     }

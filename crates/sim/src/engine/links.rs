@@ -11,13 +11,15 @@ use crate::loss::{LossConfig, LossModel, LossProcess};
 use crate::queue::{Discipline, QueueLimit};
 use crate::rate::Schedule;
 
-/// Every link of an engine, and the entries of all sources in its wheel: links by id, then agents.
+/// All links of an engine, and the entries of all event sources in its wheel: the links by id, then
+/// the agents.
 ///
-/// A link of constant rate and delay with a drop-tail queue and at most independent losses (no policer,
-/// blackout, MTU or faults) is *plain*: when a packet comes in, its arrival is known, so it costs one event. Such
-/// a link behaves as [`Link`] does, draw for draw and to the nanosecond, but most packets touch one cache line of
-/// it: the packets inside, propagating ones included, are a list through the slab in the order of arrival. All
-/// other links are [`Link`]s.
+/// A link with constant rate and delay, a drop-tail queue and at most independent losses (no
+/// policer, blackout, MTU or faults) is *plain*: its arrival time is known when a packet enters, so
+/// a packet costs one event. A plain link behaves exactly as [`Link`] does, with the same random
+/// draws and to the nanosecond, but most packets touch only one of its cache lines. The packets
+/// inside, including those that propagate, form a linked list in the slab in the order of arrival.
+/// All other links are [`Link`]s.
 #[derive(Debug)]
 pub(super) struct Links {
     slots: Vec<Slot>,
@@ -35,23 +37,23 @@ struct Slot {
     last: u32,
     /// The packet being serialised, as of the last update.
     serving: u32,
-    /// Packets queued behind `serving`.
+    /// Packets queued behind `serving`, as of the last update.
     waiting: u32,
     free_at: u64,
     bytes_delivered: u64,
     delivered: u32,
-    /// Nanoseconds from the finish of the first packet to the finish of the second, or [`FAR`]. With
-    /// this gap, taking out the first packet need not wait for the memory of the second.
+    /// Nanoseconds between the finish times of the first and the second packet, or [`FAR`]. The gap
+    /// allows the first packet to be taken out without waiting for the memory of the second.
     gap: u32,
-    /// Bytes of the packets that wait, modulo 2³²; used if the limit is in bytes.
+    /// Bytes of the waiting packets, modulo 2³²; used if the queue limit is in bytes.
     bytes_waiting: u32,
     params: u32,
 }
 
-/// No gap is stored: the finish has to be read from the packet itself.
+/// The value of `gap` if no gap is stored. The finish time must then be read from the packet.
 const FAR: u32 = u32::MAX;
 
-/// Parameters that many links have in common.
+/// Parameters that links of equal configuration share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LinkParams {
     shaped: bool,
@@ -67,7 +69,7 @@ struct LinkParams {
 #[derive(Debug, Default)]
 struct LinkExtras {
     serialiser: Serialiser,
-    /// Delivered packets beyond the range of the slot's 32-bit counter.
+    /// Delivered packets that the slot's 32-bit counter no longer holds: a multiple of 2³².
     delivered: u64,
     dropped_full: u64,
     bytes_dropped: u64,
@@ -76,7 +78,7 @@ struct LinkExtras {
     faults: Option<Box<Faults>>,
 }
 
-/// The random losses of a plain link that has them.
+/// The loss process of a plain link with random losses, and the packets and bytes lost.
 #[derive(Debug)]
 struct Losses {
     process: LossProcess,
@@ -84,7 +86,7 @@ struct Losses {
     bytes: u64,
 }
 
-/// The counters of a plain link, in the terms of [`LinkCounters`](crate::link::LinkCounters).
+/// The counters of a plain link, as defined for [`LinkCounters`](crate::link::LinkCounters).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) delivered: u64,
@@ -98,17 +100,17 @@ pub(super) struct Tally {
 /// The fate of a packet offered to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
-    /// The packet is alone in the link and arrives at this time.
+    /// The packet is the only one in the link and arrives at this time.
     First(Time),
-    /// The packet arrives after others.
+    /// The packet arrives after other packets in the link.
     Behind,
-    /// There was no room.
+    /// The queue was full.
     Refused,
     /// The link is not plain; see [`Links::shaped_mut`].
     Shaped,
 }
 
-/// A packet that has come to the end of a link.
+/// A packet that has reached the end of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) handle: u32,
@@ -120,11 +122,11 @@ pub(super) struct Taken {
 /// Output of a link that is due.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Due {
-    /// A packet, from a plain link.
+    /// A packet from a plain link.
     Packet(Taken),
-    /// Nothing, from a plain link.
+    /// A plain link has no packet inside.
     Nothing,
-    /// The outputs of [`Link::advance`].
+    /// The link is not plain, so [`Link::advance`] must be called.
     Shaped,
 }
 
@@ -136,7 +138,8 @@ impl Links {
             params: Vec::new(),
             agents: Vec::new(),
         };
-        // Links of equal configuration share their parameters; the latest configurations are searched first.
+        // Links of equal configuration share their parameters. The newest configurations are
+        // searched first.
         let mut known: Vec<(Arc<LinkConfig>, u32)> = Vec::new();
         for TopologyLink { name, config, .. } in links {
             let same = known.iter().rev().find(|(other, _)| Arc::ptr_eq(other, config));
@@ -157,12 +160,12 @@ impl Links {
         self.slots.len()
     }
 
-    /// Makes room in the wheel for an agent.
+    /// Adds a wheel entry for an agent.
     pub(super) fn add_agent(&mut self) {
         self.agents.push(Entry::UNARMED);
     }
 
-    /// Takes a packet in at `now`, unless the queue is full.
+    /// Puts a packet into a plain link at `now`, unless the queue is full.
     #[inline(always)]
     #[expect(
         clippy::too_many_arguments,
@@ -189,7 +192,8 @@ impl Links {
             slot.bytes_waiting = 0;
             now
         } else {
-            // The count may be stale, so update it before a packet is refused.
+            // The number of waiting packets may be out of date, so update it before refusing a
+            // packet.
             if slot.is_full_for(size, params.limit) {
                 slot.catch_up(packets, now);
                 if slot.waiting > 0 && slot.is_full_for(size, params.limit) {
@@ -227,8 +231,8 @@ impl Links {
         Offer::Behind
     }
 
-    /// Takes out the packet that arrives next; tells whether it was lost on the way, and when the next packet
-    /// will arrive.
+    /// Takes out the packet that arrives next. Returns whether it was lost on the way, and when the
+    /// packet after it arrives.
     #[inline]
     pub(super) fn take(&mut self, link: usize, packets: &mut Slab) -> Due {
         let slot = &mut self.slots[link];
@@ -277,7 +281,8 @@ impl Links {
     pub(super) fn waiting(&self, link: usize, packets: &Slab, now: Time) -> (u64, u64) {
         let mut handle = self.slots[link].first;
         let mut sums = (0, 0);
-        // Whether the packet being serialised has been passed; those behind it wait.
+        // Whether the list position is past the packet being serialised: all packets behind that
+        // one wait.
         let mut serving = false;
         while handle != NONE {
             let packet = packets.packet(handle);
@@ -291,8 +296,8 @@ impl Links {
         sums
     }
 
-    /// Packets inside a plain link and their bytes; then packets and bytes of those whose last bit has left the
-    /// transmitter by `now`.
+    /// Packets and bytes inside a plain link, then packets and bytes of those among them whose last
+    /// bit has left the transmitter by `now`.
     pub(super) fn inside(&self, link: usize, packets: &Slab, now: Time) -> [u64; 4] {
         let mut sums = [0; 4];
         let mut handle = self.slots[link].first;
@@ -393,7 +398,7 @@ impl LinkParams {
             && config.mtu == Schedule::constant(u32::MAX)
             && config.queue.discipline == Discipline::DropTail
             && matches!(config.loss, LossConfig::None | LossConfig::Bernoulli(_));
-        // A slot counts the bytes that wait in 32 bits.
+        // A slot counts the waiting bytes in 32 bits, so the limit is reduced to this range.
         let limit = match config.buffer() {
             QueueLimit::Bytes(bytes) => {
                 QueueLimit::Bytes(DataSize::from_bytes(bytes.as_bytes().min(u64::from(u32::MAX))))
@@ -411,14 +416,15 @@ impl LinkParams {
     }
 }
 
-/// The time between two finishes; [`FAR`] if a slot has no room for it.
+/// The time between two finish times; [`FAR`] if it does not fit into a slot.
 #[inline]
 fn gap(first: u64, second: u64) -> u32 {
     u32::try_from(second - first).unwrap_or(FAR)
 }
 
 impl Slot {
-    /// Makes `next` the first packet after one that finished at `finish`; returns when `next` arrives.
+    /// Makes `next` the first packet. `finish` is the finish time of the packet before it. Returns
+    /// when `next` arrives.
     #[inline]
     fn advance(&mut self, packets: &Slab, next: u32, finish: u64, delay: u64) -> Option<Time> {
         if next == NONE {
@@ -429,7 +435,7 @@ impl Slot {
             FAR => packets.packet(next).finish,
             gap => finish + u64::from(gap),
         };
-        // Nothing depends on this read yet, so its latency overlaps with other work.
+        // The result of this read is not needed yet, so its latency overlaps with other work.
         self.gap = match packets.packet(next).next {
             NONE => FAR,
             second => gap(first, packets.packet(second).finish),
@@ -437,13 +443,13 @@ impl Slot {
         Some(Time::from_nanos(first + delay))
     }
 
-    /// Whether the queue is full, by the counts of the last update.
+    /// Whether the queue was full for a packet of `size` bytes at the last update.
     #[inline]
     fn is_full_for(&self, size: u32, limit: QueueLimit) -> bool {
         limit.is_full(u64::from(self.waiting), u64::from(self.bytes_waiting), size)
     }
 
-    /// Updates `serving` and the backlog to `now`; the transmitter is busy.
+    /// Updates `serving` and the backlog to `now`. The transmitter must be busy.
     #[inline]
     fn catch_up(&mut self, packets: &Slab, now: u64) {
         while self.waiting > 0 {
@@ -466,7 +472,7 @@ impl Slot {
 }
 
 impl LinkExtras {
-    /// Whether a packet that left the transmitter at `finish` is lost. Draws once.
+    /// Whether a packet that left the transmitter at `finish` is lost. Every call draws anew.
     #[inline]
     fn is_lost(&mut self, finish: u64, size: u32) -> bool {
         let Some(losses) = &mut self.loss else { return false };

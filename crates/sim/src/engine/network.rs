@@ -10,7 +10,7 @@ use super::{
 };
 use crate::link::{Delivery, DropCause, Dropped, LinkOutput};
 
-/// Everything but the agents: links, packets and the timer wheel.
+/// Everything in an engine except the agents: links, packets and the timer wheel.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(super) now: Time,
@@ -22,7 +22,7 @@ pub(crate) struct Network {
     hops: Vec<u32>,
     /// Outputs of the link that is being handled.
     outputs: Vec<LinkOutput<u32>>,
-    /// Packets that were refused as they were sent.
+    /// Packets that the first link refused when they were sent.
     pub(super) refused: Vec<Outcome>,
     /// Empty buffers of datagrams that have arrived or were dropped.
     buffers: Vec<Vec<u8>>,
@@ -40,7 +40,7 @@ pub(super) struct Port {
     start: u32,
 }
 
-/// Fate of a packet, which the engine has to tell an agent after a link was handled.
+/// The fate of a packet, which the engine must report to an agent after it has handled a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     /// The packet has come to the end of its route.
@@ -49,7 +49,7 @@ pub(crate) enum Outcome {
     Dropped(u32, DropCause),
 }
 
-/// Buffers kept for reuse, at most.
+/// Maximum number of buffers kept for reuse.
 const MAX_BUFFERS: usize = 1 << 16;
 
 /// The observer, if there is one.
@@ -72,14 +72,15 @@ impl Network {
         })
     }
 
-    /// Makes a source of the wheel, a link by its id or an agent behind the links, due at `time` at the
-    /// latest.
+    /// Makes an event source of the wheel due at `time` or earlier. Sources are the links, by id,
+    /// and then the agents.
     #[inline]
     pub(super) fn arm(&mut self, source: u32, time: Time) {
         self.wheel.arm(&mut self.links, source, time);
     }
 
-    /// The next source that is due by `limit`; its time becomes the current time.
+    /// The next event source that is due by `limit`. The time of its event becomes the current
+    /// time.
     #[inline]
     pub(super) fn next_due(&mut self, limit: Time) -> Option<u32> {
         let (time, source) = self.wheel.pop(&mut self.links, limit)?;
@@ -87,12 +88,12 @@ impl Network {
         Some(source)
     }
 
-    /// When the next source is due.
+    /// When the next event source is due; `None` if none is.
     pub(super) fn next_event(&mut self) -> Option<Time> {
         self.wheel.next(&mut self.links)
     }
 
-    /// Opens two ports that are each other's peer; the routes start at `starts` in the table.
+    /// Opens two ports that are each other's peer. Their routes start at `starts` in `hops`.
     pub(super) fn connect(
         &mut self,
         agents: [AgentId; 2],
@@ -131,8 +132,8 @@ impl Network {
         }
     }
 
-    /// Sends a packet from a port to its peer. A packet that the first link refuses is put into `refused`,
-    /// because its agent is still in a call.
+    /// Sends a packet from a port to its peer. A packet that the first link refuses is put into
+    /// `refused` and reported later, because the sending agent is still in a call.
     #[expect(clippy::too_many_arguments, reason = "a packet, by its fields")]
     pub(crate) fn send(
         &mut self,
@@ -155,8 +156,8 @@ impl Network {
         }
     }
 
-    /// Handles a link that is due, up to the first outcome that concerns an agent, and returns it; call
-    /// [`next_output`](Self::next_output) for the following ones.
+    /// Handles a link that is due, up to the first outcome that concerns an agent, and returns this
+    /// outcome. [`next_output`](Self::next_output) returns the following ones.
     #[inline(always)]
     pub(super) fn handle_link(&mut self, watch: &mut Watch<'_>, link: LinkId) -> Option<Outcome> {
         match self.links.take(link.0 as usize, &mut self.packets) {
@@ -193,8 +194,8 @@ impl Network {
         }
     }
 
-    /// Handles the collected outputs up to the first outcome that concerns an agent, and returns it; `None`
-    /// if there is none left.
+    /// Handles the collected outputs up to the next outcome that concerns an agent, and returns
+    /// this outcome; `None` if there is no further one.
     pub(super) fn next_output(&mut self, watch: &mut Watch<'_>, link: LinkId) -> Option<Outcome> {
         while let Some(output) = self.outputs.pop() {
             let outcome = match output {
@@ -233,7 +234,7 @@ impl Network {
         Some(self.lose(watch, LinkId(next), handle, cause))
     }
 
-    /// Puts a packet into a link; returns the cause if the link refuses it.
+    /// Puts a packet into a link. Returns the cause if the link refuses the packet.
     #[inline(always)]
     fn enter(
         &mut self,
@@ -256,7 +257,8 @@ impl Network {
         None
     }
 
-    /// Version of [`enter`](Self::enter) for a link that is not plain. Not inlined, because a small loop is faster.
+    /// The part of [`enter`](Self::enter) for a link that is not plain. It is not inlined, because
+    /// a small event loop is faster.
     #[inline(never)]
     fn enter_shaped(&mut self, link: LinkId, handle: u32) -> Option<DropCause> {
         let &Transit { size, ecn, .. } = self.packets.packet(handle);

@@ -5,21 +5,21 @@ use crate::link::DropCause;
 
 /// Sees what happens to every packet on every link, in the order of events.
 ///
-/// Given to [`Engine::run_until_with`](super::Engine::run_until_with); a run without an observer pays
-/// nothing for it.
+/// An observer is passed to [`Engine::run_until_with`](super::Engine::run_until_with). Without an
+/// observer, a run has no extra cost.
 pub trait Observer {
-    /// Something happened to a packet.
+    /// Called for every event of a packet.
     fn packet(&mut self, event: &PacketEvent<'_>);
 }
 
-/// Something that happened to a packet on a link.
+/// An event of a packet on a link.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketEvent<'a> {
-    /// The time.
+    /// The time of the event.
     pub time: Time,
-    /// On which link.
+    /// The link on which the event happened.
     pub link: LinkId,
-    /// The kind.
+    /// The kind of event.
     pub kind: PacketEventKind,
     /// The packet after the event.
     pub packet: &'a Packet,
@@ -30,11 +30,11 @@ pub struct PacketEvent<'a> {
 /// Kind of an event that happens to a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketEventKind {
-    /// The packet arrived at the link and was accepted: it waits or is being serialised.
+    /// The link accepted the packet, which now waits or is being serialised.
     Entered,
-    /// The packet will not arrive. A packet that is refused never entered.
+    /// The packet was dropped. A packet that the link refuses has no `Entered` event.
     Dropped(DropCause),
-    /// The packet was marked CE; reported when it arrives, just before `Delivered`.
+    /// The packet was marked CE. This is reported when the packet arrives, just before `Delivered`.
     Marked,
     /// The packet arrived at the far end of the link.
     Delivered,

@@ -6,11 +6,11 @@ use super::PortId;
 /// Contents of a packet.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// A TCP segment. Its stream bytes are counted, not carried.
+    /// A TCP segment. Its length is known, but its payload bytes are not stored.
     Segment(Segment),
-    /// The payload of a UDP datagram, every byte of it. Its buffer returns to the engine's pool.
+    /// The complete payload of a UDP datagram. Its buffer returns to the engine's pool.
     Datagram(Vec<u8>),
-    /// No content, only a size: background load.
+    /// Background load, which has a size but no content.
     Filler,
 }
 
@@ -21,9 +21,10 @@ pub struct Packet {
     pub sent: Time,
     /// The port at the far end of the packet's route.
     pub to: PortId,
-    /// Which of the conversations between the two ports the packet belongs to; 0 where there is only one.
+    /// Number of the conversation between the two ports that the packet belongs to; 0 if there is
+    /// only one.
     pub stream: u32,
-    /// Bytes on the wire, all headers included.
+    /// Size on the wire with all headers, bytes.
     pub size: u32,
     /// Current ECN codepoint of the packet.
     pub ecn: Ecn,
@@ -31,7 +32,8 @@ pub struct Packet {
     pub(super) hop: u32,
 }
 
-/// Fields of a packet that links need: half a cache line, so that one line serves two packets of a busy link.
+/// The fields of a packet that links need. They take half a cache line, so that one line holds two
+/// packets of a busy link.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct Transit {
@@ -44,28 +46,31 @@ pub(super) struct Transit {
     pub(super) ecn: Ecn,
 }
 
-/// No packet: the end of a list.
+/// The handle that stands for no packet, at the end of a list.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Every packet in the network, by handle. Three parts are stored apart: what links need, what the ends need, and
-/// what few segments carry. So a hop touches the first part alone, and the ends seldom touch the last.
+/// All packets in the network, by handle. Each packet is stored in three parts: the fields that
+/// links need, those that the ends of the route need, and those that few segments carry. So a hop
+/// touches only the first part, and the ends rarely touch the last.
 ///
-/// A new packet takes the next free place after the previous one, cyclically, and at least half of the places
-/// are free. So packets sent one after the other are adjacent in memory, and a busy link, which they leave in
-/// about that order, reads memory sequentially; this matters with a hundred thousand packets in flight.
+/// A new packet takes the next free place after the previous packet, cyclically, and at least half
+/// of the places are free. So packets that are sent one after the other lie close together. They
+/// leave a busy link in about the same order, so the link reads memory almost sequentially, which
+/// matters with a hundred thousand packets in flight.
 #[derive(Debug)]
 pub(super) struct Slab {
     packets: Vec<Transit>,
     cargo: Vec<Cargo>,
     rests: Vec<SegmentRest>,
-    /// One bit per place, set if the place is free; every bit stands for a place.
+    /// One bit per place, which is set if the place is free. There are exactly as many bits as
+    /// places.
     free: Vec<u64>,
-    /// The word of `free` in which the next packet gets its place.
+    /// Index of the word of `free` where the search for the next free place starts.
     word: usize,
     live: usize,
 }
 
-/// Fields of a packet that the ends of its route need, in a cache line of its own.
+/// The fields of a packet that the ends of its route need, aligned to a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Cargo {
@@ -82,9 +87,9 @@ enum Load {
     Filler,
 }
 
-/// Memory of a packet in flight: its place and what it carries, without the bytes of a datagram. The
-/// table of packets doubles when half of it is in use, so it takes two to four times this for each packet
-/// in flight at the peak.
+/// Memory for one place in the table of packets, bytes, without the content of a datagram. The
+/// table doubles when half of it is in use, so it takes two to four times this memory for each
+/// packet in flight at the peak.
 pub const BYTES_PER_PACKET: usize =
     size_of::<Transit>() + size_of::<Cargo>() + size_of::<SegmentRest>();
 
@@ -94,7 +99,7 @@ impl Slab {
         Slab { packets, cargo, rests, free, word: 0, live: 0 }
     }
 
-    /// Packets inside.
+    /// Number of packets in the slab.
     pub(super) fn len(&self) -> usize {
         self.live
     }
@@ -141,7 +146,7 @@ impl Slab {
         }
     }
 
-    /// A packet with what it carries. The bytes of a datagram are moved out, not copied.
+    /// A packet and its payload. The bytes of a datagram are moved out, not copied.
     #[inline]
     fn unpack(&mut self, handle: usize) -> (Packet, Payload) {
         let Transit { size, hop, ecn, .. } = self.packets[handle];
@@ -177,7 +182,8 @@ impl Slab {
         &mut self.packets[handle as usize]
     }
 
-    /// Calls `look` with a packet and its payload; the payload and the size may be changed.
+    /// Calls `look` with a packet and its payload. Of its changes, only those to the payload and
+    /// the size are kept.
     pub(super) fn with_payload<T>(
         &mut self,
         handle: u32,

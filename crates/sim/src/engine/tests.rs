@@ -10,7 +10,7 @@ use super::*;
 use crate::endpoint::{Sink, Udp, UdpConfig};
 use crate::link::LinkConfig;
 
-/// A chain of links in one direction, and a single link back.
+/// A chain of links in one direction, and a single link in the other.
 fn chain(links: &[&str]) -> (Topology, RouteId, RouteId) {
     let mut topology = Topology::new();
     let nodes: Vec<NodeId> =

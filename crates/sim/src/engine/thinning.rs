@@ -1,4 +1,4 @@
-//! Thinning of acknowledgements: a link drops those that a later one makes redundant.
+//! Thinning of acknowledgements: a link drops an acknowledgement that a later one makes redundant.
 
 use anabranch_tcp::{Flags, Segment};
 
@@ -6,21 +6,22 @@ use super::PortId;
 use super::packet::{Payload, Slab};
 use crate::link::{Delivery, DropCause, Dropped, LinkOutput};
 
-/// Thins the pure acknowledgements of TCP that arrive at one instant, as access points and modems do with those
-/// that wait together for the medium: of each connection, the last one stays, and one in `one_in` of those before it.
+/// Thins the pure TCP acknowledgements that arrive at one instant, as access points and modems do
+/// with acknowledgements that wait together for the medium. Of each connection, the last
+/// acknowledgement stays, and one in `one_in` of the earlier ones.
 ///
-/// Segments that say more than a cumulative acknowledgement stay: those with payload, SYN, FIN, probes, marks or
-/// selective acknowledgements. Every datagram stays, because its content is encrypted.
+/// Segments that carry more than a cumulative acknowledgement stay: payload, SYN, FIN, probes, ECN
+/// echoes or selective acknowledgements. Every datagram stays, because its content is encrypted.
 #[derive(Debug)]
 pub(super) struct Thinning {
     one_in: u32,
-    /// For each connection, how many acknowledgements were dropped since the last one kept; the outputs of an instant
-    /// are processed from last to first.
+    /// For each connection, how many acknowledgements were dropped since one was kept, where the
+    /// outputs of one instant are processed from last to first.
     left_out: Vec<((PortId, u32), u32)>,
 }
 
 impl Thinning {
-    /// One in `one_in` stays; `None` if that is all of them.
+    /// Thinning that keeps one in `one_in`; `None` if that keeps all of them.
     pub(super) fn new(one_in: u32) -> Option<Self> {
         (one_in > 1).then(|| Thinning { one_in, left_out: Vec::new() })
     }

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use crate::link::{LinkConfig, LinkConfigError};
 
-/// A node of a [`Topology`].
+/// Number of a node within a [`Topology`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// A link, in one direction, of a [`Topology`].
+/// Number of a link within a [`Topology`]. A link has one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// A route through a [`Topology`]: consecutive links.
+/// Number of a route, a sequence of consecutive links, within a [`Topology`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(pub u32);
 
-/// Nodes, directed links between them, and static routes over these.
+/// Nodes, directed links between them, and static routes over the links.
 ///
 /// ```
 /// use anabranch_sim::engine::Topology;
@@ -38,13 +38,14 @@ pub struct Topology {
     hops: Vec<u32>,
     /// Where in `hops` each route starts.
     routes: Vec<u32>,
-    /// Link configurations added last: most links of a topology share one of a few.
+    /// The link configurations added most recently, kept because most links of a topology share one
+    /// of a few.
     recent: Vec<Arc<LinkConfig>>,
 }
 
-/// Stands behind the last link of a route.
+/// Marks the end of a route in `hops`.
 pub(super) const END: u32 = u32::MAX;
-/// How many configurations are kept for sharing with later links.
+/// Maximum number of configurations that are kept to be shared with later links.
 const RECENT: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -68,7 +69,7 @@ impl Topology {
         Topology::default()
     }
 
-    /// Adds a node. Its name is for reports; nothing depends on it.
+    /// Adds a node. Its name is used only in reports and errors.
     pub fn add_node(&mut self, name: impl Into<Box<str>>) -> NodeId {
         self.nodes.push(Node { name: name.into(), out: Vec::new() });
         NodeId(self.nodes.len() as u32 - 1)
@@ -100,11 +101,12 @@ impl Topology {
         Ok(LinkId(link))
     }
 
-    /// The route of fewest links between two nodes; of several, the one that takes the link of lowest
-    /// id at the first difference. Takes time in proportion to the size of the topology.
+    /// Adds the route with the fewest links between two nodes. Of several such routes, it is the
+    /// one that has the link of lowest id where they first differ. Takes time in proportion to the
+    /// size of the topology.
     ///
     /// # Errors
-    /// When there is none, a node does not exist, or both are the same node.
+    /// When there is no such route, a node does not exist, or both are the same node.
     pub fn route(&mut self, from: NodeId, to: NodeId) -> Result<RouteId, NoRoute> {
         let unreachable = || NoRoute::Unreachable {
             from: self.node_name(from).to_owned(),
@@ -129,10 +131,11 @@ impl Topology {
         Ok(self.add_route(&path))
     }
 
-    /// The route over exactly these links.
+    /// Adds the route over exactly these links.
     ///
     /// # Errors
-    /// When there are none, one does not exist, or one does not start where the one before it ends.
+    /// When `links` is empty, a link does not exist, or a link does not start where the one before
+    /// it ends.
     pub fn route_via(&mut self, links: &[LinkId]) -> Result<RouteId, NoRoute> {
         if links.is_empty() {
             return Err(NoRoute::Empty);
@@ -152,7 +155,7 @@ impl Topology {
         Ok(self.add_route(links))
     }
 
-    /// The links of a route, in order.
+    /// The links of a route, in order; empty if the route does not exist.
     pub fn links_of(&self, route: RouteId) -> Vec<LinkId> {
         let start = self.routes.get(route.0 as usize).map_or(self.hops.len(), |at| *at as usize);
         self.hops[start..]
@@ -167,12 +170,12 @@ impl Topology {
         self.nodes.get(node.0 as usize).map_or("", |node| &node.name)
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How many links there are, each direction counted.
+    /// Number of links; the two directions of a connection count as two links.
     pub fn links(&self) -> usize {
         self.links.len()
     }
@@ -189,7 +192,7 @@ impl Topology {
         self.routes.get(route.0 as usize).copied()
     }
 
-    /// A name that two links have.
+    /// A name that two links have, if there is one.
     pub(super) fn repeated_name(&self) -> Option<&str> {
         let mut names: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
         names.sort_unstable();
@@ -203,7 +206,8 @@ impl Topology {
         RouteId(self.routes.len() as u32 - 1)
     }
 
-    /// Links between each node and `to`, breadth first against the direction of the links.
+    /// Number of links from each node to `to`, found by a breadth-first search against the
+    /// direction of the links; `u32::MAX` if no route leads there.
     fn distances_to(&self, to: NodeId) -> Vec<u32> {
         let mut into = vec![Vec::new(); self.nodes.len()];
         for link in &self.links {
@@ -244,25 +248,25 @@ pub enum TopologyError {
     NoNode(NodeId),
     /// A link's configuration is invalid.
     Link(LinkConfigError),
-    /// Two links have this name, and would lose the same packets.
+    /// Two links have this name, so both would draw the same losses.
     RepeatedName(String),
     /// A route is not possible.
     Route(NoRoute),
-    /// An agent or route that the engine does not have.
+    /// The engine has no agent or route (first field) with this number (second field).
     NoSuch(&'static str, u32),
 }
 
 /// Why a route is not possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoRoute {
-    /// No sequence of links leads there.
+    /// No sequence of links leads from the first node to the last.
     Unreachable {
         /// The name of the first node.
         from: String,
         /// The name of the last node.
         to: String,
     },
-    /// A route needs a link.
+    /// The route has no link.
     Empty,
     /// A link does not exist.
     NoLink(LinkId),

@@ -1,39 +1,40 @@
 use anabranch_types::Time;
 
-/// No entry: the end of a list.
+/// The number that stands for no entry, at the end of a list.
 const NONE: u32 = u32::MAX;
-/// Bits of a time that one level uses.
+/// Number of bits of a time that one level uses.
 const BITS: u32 = 6;
-/// Slots of a level.
+/// Number of slots of a level.
 const SLOTS: usize = 1 << BITS;
 /// Number of levels; together they cover all 64 bits of a time.
 const LEVELS: usize = 64_usize.div_ceil(BITS as usize);
 
-/// A timer wheel: at most one entry per source, taken out in the order of (time, order of arming).
+/// A timer wheel. It holds at most one entry per source; entries are taken out in the order of
+/// their time and, at equal times, of arming.
 ///
-/// A hierarchy of wheels at a resolution of one nanosecond (Varghese and Lauck 1987, scheme 7), each
-/// slot a doubly linked list through the entries, which lie with their sources. An entry is at the
-/// level of the highest digit, to base 64, in which its time differs from the present, so all
-/// entries of one instant lie in one list, in the order in which they were armed. Arming, moving and
-/// taking out an entry cost a time that does not grow with their number.
+/// This is a hierarchy of wheels with a resolution of one nanosecond (Varghese and Lauck 1987,
+/// scheme 7). Each slot is a doubly linked list of entries, which are stored with their sources.
+/// The level of an entry is the highest digit, to base 64, in which its time differs from the
+/// current time, so all entries of one instant are in one list, in the order in which they were
+/// armed. The time to arm, move or take out an entry does not grow with the number of entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel {
-    /// The time of the entry taken out last. No later than any entry.
+    /// The current time: that of the last entry taken out. No entry is earlier.
     now: u64,
     lists: Vec<List>,
-    /// Which slots of each level are in use.
+    /// Bit mask of the slots in use, for each level.
     occupied: [u64; LEVELS],
-    /// Which levels are in use.
+    /// Bit mask of the levels in use.
     levels: u16,
 }
 
-/// The storage of the entries.
+/// The storage of the entries of a [`Wheel`].
 pub(crate) trait Entries {
     /// The entry of a source, which exists.
     fn entry(&mut self, source: u32) -> &mut Entry;
 }
 
-/// The entry of a source. Where it is in the wheel follows from its time and the present.
+/// The entry of a source. Its place in the wheel follows from its time and the current time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     /// When the source is due; `u64::MAX` if it is not armed.
@@ -54,7 +55,7 @@ struct List {
 }
 
 impl Wheel {
-    /// An empty wheel at the epoch.
+    /// An empty wheel at time zero.
     pub(crate) fn new() -> Self {
         Wheel {
             now: 0,
@@ -64,11 +65,11 @@ impl Wheel {
         }
     }
 
-    /// Makes `source` due at `time`, unless it is already due no later than that. A time in the past means
-    /// now.
+    /// Makes `source` due at `time`, unless it is already due at that time or earlier. A time in
+    /// the past counts as the current time.
     #[inline]
     pub(crate) fn arm(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
-        // The largest value means not armed.
+        // `u64::MAX` means not armed, so it is not a valid time.
         let time = time.as_nanos().max(self.now).min(u64::MAX - 1);
         let entry = entries.entry(source);
         if entry.time <= time {
@@ -86,7 +87,7 @@ impl Wheel {
         self.link(entries, source, time.as_nanos().max(self.now).min(u64::MAX - 1));
     }
 
-    /// When the first entry is due.
+    /// When the first entry is due; `None` if the wheel is empty.
     pub(crate) fn next(&self, entries: &mut impl Entries) -> Option<Time> {
         if self.levels == 0 {
             return None;
@@ -96,7 +97,7 @@ impl Wheel {
         Some(Time::from_nanos(self.earliest(entries, slot).0))
     }
 
-    /// Takes out the first entry that is due by `limit`: which source, and when.
+    /// Takes out the first entry that is due by `limit`. Returns its time and its source.
     #[inline]
     pub(crate) fn pop(&mut self, entries: &mut impl Entries, limit: Time) -> Option<(Time, u32)> {
         if self.levels == 0 {
@@ -124,8 +125,8 @@ impl Wheel {
         Some((Time::from_nanos(time), first))
     }
 
-    /// Takes out the first entry of `slot`, unless it is due after `limit`; its time becomes the present, and the
-    /// other entries move to the levels where they now belong.
+    /// Takes out the first entry of `slot`, unless it is due after `limit`. Its time becomes the
+    /// current time, and the other entries move to the levels where they now belong.
     fn spread(
         &mut self,
         entries: &mut impl Entries,

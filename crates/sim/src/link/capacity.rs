@@ -4,17 +4,18 @@ use super::Policer;
 use crate::loss::{LossModel, LossProcess};
 use crate::rate::RateProcess;
 
-/// Integrates erasure capacity, ∫ rate(t)·(1 − loss(t)) dt, piece by piece; where there is a policer, its rate is
-/// the most that a piece can carry.
+/// Integrates the erasure capacity, ∫ rate(t)·(1 − loss(t)) dt, piece by piece. Where there is a
+/// policer, the rate of a piece is at most the policer's.
 ///
-/// The integrator walks its own copies of the rate and of the loss process, so neither traffic nor the times
-/// of the calls change their course or the rounding.
+/// The integrator has its own copies of the rate process and the loss process, so neither the
+/// traffic nor the times of the calls affect the result or its rounding.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     rate: RateProcess,
     loss: LossProcess,
     policer: Option<Policer>,
-    /// Bits deliverable in `[0, at)`; `at` is the epoch or a change of rate or loss.
+    /// Bits that can be delivered in `[0, at)`, where `at` is zero or the time of a change of rate
+    /// or loss.
     bits: f64,
     at: Time,
 }
@@ -24,8 +25,8 @@ impl Capacity {
         Capacity { rate, loss, policer, bits: 0.0, at: Time::ZERO }
     }
 
-    /// Bits deliverable in `[0, until)`. A time before the last change gives the value at that change, so `until`
-    /// must not decrease between calls by more than a piece.
+    /// Bits that can be delivered in `[0, until)`. `until` must not decrease between calls: a time
+    /// before the last change gives the value at that change.
     pub(super) fn until(&mut self, until: Time) -> f64 {
         loop {
             self.rate.advance(self.at);
@@ -41,7 +42,7 @@ impl Capacity {
         }
     }
 
-    /// Bits deliverable from `at` to `to`, within one piece.
+    /// Bits that can be delivered from `at` to `to`, which must lie in the same piece.
     fn deliverable(&mut self, to: Time) -> f64 {
         let loss = self.loss.capacity_loss(self.at);
         let mut bits = self.rate.bits(self.at, to);

@@ -9,22 +9,23 @@ use crate::loss::LossConfig;
 use crate::queue::{Discipline, NOMINAL_PACKET, QueueConfig, QueueLimit, RedConfig};
 use crate::rate::{Blackout, DeliveryTrace, Fluctuation, RateProcess, Schedule, darken};
 
-/// Everything that describes one direction of a link.
+/// The configuration of one direction of a link.
 ///
-/// Also read from text such as `name=lte,rate=12mbit,delay=40ms,loss=5%,ecn`; see
-/// [`LinkConfig::from_str`](core::str::FromStr).
+/// It can be read from text such as `name=lte,rate=12mbit,delay=40ms,loss=5%,ecn`; see
+/// [`LinkConfig::read`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// Name of the link in reports; empty if it was not named.
     pub name: String,
     /// The nominal rate over time: 1 kb/s to 1 Tb/s, or zero, which is a blackout.
     pub rate: Schedule<Bitrate>,
-    /// How the rate moves around the nominal one.
+    /// How the rate varies around the nominal rate.
     pub fluctuation: Fluctuation,
     /// One-way propagation delay; at most a minute.
     pub delay: Duration,
-    /// Changes of route: delays that replace `delay`, from times that rise strictly and lie after the epoch. A
-    /// packet has the delay in force when its last bit is sent.
+    /// Later delays, such as those of a new route, and the times from which they replace `delay`.
+    /// Times must be above zero and rise strictly. A packet gets the delay that is valid when its
+    /// last bit is sent.
     pub delay_changes: Vec<(Time, Duration)>,
     /// How the propagation delay varies with time: packets sent at the same instant have the same delay.
     pub delay_course: DelayCourse,
@@ -38,7 +39,7 @@ pub struct LinkConfig {
     pub policer: Option<Policer>,
     /// The buffer before the transmitter.
     pub queue: QueueConfig,
-    /// When the link is dark.
+    /// When the link is in a blackout, which drops every packet.
     pub blackouts: Vec<Blackout>,
     /// The MTU over time, bytes on the wire; longer packets are dropped silently.
     pub mtu: Schedule<u32>,
@@ -46,16 +47,16 @@ pub struct LinkConfig {
     pub faults: FaultConfig,
 }
 
-/// The slowest and fastest rate, other than zero, a link may have.
+/// The lowest and highest rate that a link may have, apart from zero.
 pub(super) const RATE_RANGE: (Bitrate, Bitrate) =
     (Bitrate::from_bps(1_000), Bitrate::from_bps(1_000_000_000_000));
-/// The least MTU of a link (RFC 791 §3.2).
+/// The smallest MTU of a link, bytes (RFC 791 §3.2).
 pub(super) const MIN_MTU: u32 = 68;
 /// The smallest default buffer, in nominal packets.
 const MIN_DEFAULT_PACKETS: u64 = 10;
 
 impl LinkConfig {
-    /// A lossless link of constant `rate` and one-way `delay` with a drop-tail buffer of one
+    /// A lossless link with constant `rate`, constant one-way `delay` and a drop-tail buffer of one
     /// bandwidth-delay product.
     pub fn new(rate: Bitrate, delay: Duration) -> Self {
         LinkConfig {
@@ -76,8 +77,8 @@ impl LinkConfig {
         }
     }
 
-    /// A lossless link that serves by the opportunities of `trace`, with a drop-tail buffer of one
-    /// bandwidth-delay product at the trace's mean rate.
+    /// A lossless link that sends at the delivery opportunities of `trace`. Its drop-tail buffer
+    /// holds one bandwidth-delay product at the trace's mean rate.
     pub fn from_trace(trace: DeliveryTrace, delay: Duration) -> Self {
         let link = LinkConfig::new(trace.mean_rate(), delay);
         LinkConfig { fluctuation: Fluctuation::Trace(trace), ..link }
@@ -89,14 +90,14 @@ impl LinkConfig {
         self
     }
 
-    /// This link with room for `limit`.
+    /// This link with a buffer of `limit`.
     pub fn with_buffer(mut self, limit: QueueLimit) -> Self {
         self.queue.limit = Some(limit);
         self
     }
 
-    /// This link with RED that marks ECN-capable packets, its thresholds a sixth and a half of the
-    /// buffer.
+    /// This link with RED, which marks ECN-capable packets. Its thresholds are a sixth and a half
+    /// of the buffer.
     pub fn with_ecn(mut self) -> Self {
         self.queue.discipline = Discipline::Red(RedConfig::default());
         self
@@ -108,8 +109,9 @@ impl LinkConfig {
         self
     }
 
-    /// The reverse direction for most comparisons: the same rate (a trace is replaced by its mean), delay settings,
-    /// blackouts and MTU; a drop-tail buffer, no policer, no random loss and no faults.
+    /// The reverse direction for most comparisons. Rate, delay settings, blackouts, MTU and buffer
+    /// size are the same, but a rate trace is replaced by its mean rate. The queue is drop-tail,
+    /// and there is no policer, no random loss and no fault.
     pub fn clean_reverse(&self) -> Self {
         let fluctuation = match &self.fluctuation {
             Fluctuation::Trace(_) => Fluctuation::None,
@@ -141,7 +143,8 @@ impl LinkConfig {
         Ok(DelayConfig { schedule, course, jitter, clumps })
     }
 
-    /// Whether the link has constant rate and delay for all packets, no policer and no blackouts.
+    /// Whether rate and delay are constant for all packets, and there is no policer and no
+    /// blackout.
     pub fn is_steady(&self) -> bool {
         self.rate.steps().len() == 1
             && self.fluctuation == Fluctuation::None
@@ -172,8 +175,9 @@ impl LinkConfig {
         Ok(DelayProcess::new(&self.delays()?, seed, stream)?)
     }
 
-    /// The buffer in force: the configured one, or one bandwidth-delay product (highest nominal rate × twice the
-    /// longest one-way delay; of a trace, the mean counts), and at least ten nominal packets (15 000 B).
+    /// The size of the buffer: the configured limit, or by default one bandwidth-delay product, but
+    /// at least ten nominal packets (15 000 B). The product is the highest nominal rate times twice
+    /// the longest one-way delay; for a trace, its mean is used.
     pub fn buffer(&self) -> QueueLimit {
         self.queue.limit.unwrap_or_else(|| {
             let peak = self.rate.steps().iter().map(|(_, rate)| *rate).max().unwrap_or_default();
@@ -192,7 +196,8 @@ impl LinkConfig {
     /// Checks every field against the range its documentation states.
     ///
     /// # Errors
-    /// When a field is out of its range: names the first, its value and the range.
+    /// When a field is out of its range. The error names the first such field, its value and its
+    /// range.
     pub fn validate(&self) -> Result<(), LinkConfigError> {
         for (_, rate) in self.rate.steps() {
             if *rate != Bitrate::ZERO && !(RATE_RANGE.0..=RATE_RANGE.1).contains(rate) {
@@ -231,7 +236,7 @@ impl LinkConfig {
 /// An error in a link's description: the key, the value given, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfigError {
-    /// The key, as the text form spells it.
+    /// The key, as spelled in the text form.
     pub key: String,
     /// The value given.
     pub given: String,
@@ -259,7 +264,7 @@ impl fmt::Display for LinkConfigError {
     }
 }
 
-/// The value given in errors about a missing key.
+/// Stands for the given value in errors about a missing key.
 pub(super) const MISSING: &str = "nothing";
 
 impl core::error::Error for LinkConfigError {}

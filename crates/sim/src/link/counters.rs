@@ -2,7 +2,8 @@ use anabranch_types::Probability;
 
 /// Counters of a link since it was made.
 ///
-/// Every packet that came in is eventually counted once, as delivered or under one cause of drop.
+/// Every packet that was offered is finally counted exactly once, as delivered or under one cause
+/// of drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets offered to the link.
@@ -21,7 +22,7 @@ pub struct LinkCounters {
     pub dropped_full: u64,
     /// Packets dropped by RED before the buffer was full, or by CoDel on their way out.
     pub dropped_early: u64,
-    /// Packets dropped because the link was dark.
+    /// Packets dropped because of a blackout.
     pub dropped_blackout: u64,
     /// Packets dropped because they were longer than the MTU.
     pub dropped_too_long: u64,
@@ -29,17 +30,18 @@ pub struct LinkCounters {
     pub dropped_policed: u64,
     /// Packets lost at random after serialisation.
     pub lost_random: u64,
-    /// Packets newly marked CE by the queue.
+    /// Packets that the queue marked CE.
     pub ecn_marks: u64,
 }
 
 impl LinkCounters {
-    /// Packets dropped by the queue, because it was full or early.
+    /// Packets dropped by the queue: `dropped_full` plus `dropped_early`.
     pub const fn dropped_by_queue(&self) -> u64 {
         self.dropped_full + self.dropped_early
     }
 
-    /// Realised random loss: lost over serialised packets; zero before the first.
+    /// Realised random loss: lost packets divided by serialised packets; zero before the first
+    /// packet.
     pub fn realised_loss(&self) -> Probability {
         match self.packets_serialised {
             0 => Probability::ZERO,

@@ -12,17 +12,17 @@ use crate::delay::{DelayCourse, DelayTrace};
 use crate::queue::{CodelConfig, Discipline, RedConfig};
 use crate::rate::{DeliveryTrace, Fluctuation, Schedule, TraceError};
 
-/// Reads a file that a link or a scenario names, given its path; in a scenario, the path is relative to the
-/// scenario's file. An error is one line.
+/// Reads the file at the path that a link or a scenario names. In a scenario, the path is relative
+/// to the scenario's file. An error is a text of one line.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
 impl FromStr for LinkConfig {
     type Err = LinkConfigError;
 
-    /// Version of [`LinkConfig::read`] without files.
+    /// Like [`LinkConfig::read`], but without access to files.
     ///
     /// # Errors
-    /// The errors of [`LinkConfig::read`]; a key that names a file is refused.
+    /// The errors of [`LinkConfig::read`]. A key that names a file is refused.
     fn from_str(text: &str) -> Result<Self, LinkConfigError> {
         LinkConfig::read(text, &mut |_| Err("no files are read here".to_owned()))
     }
@@ -35,6 +35,7 @@ impl LinkConfig {
     /// |---|---|
     /// | `rate` | `12mbit`; changes as `12mbit/3mbit@10s`; `trace:FILE`; required |
     /// | `fluctuation` | `1s/20%-100%/10%`: each second a new share of the rate, in tenths |
+    /// | | `basic/5` or `rts-cts/5`: packets take as long as one of 5 stations on an 802.11 channel needs |
     /// | `delay` | one way, `40ms`; changes as `40ms/80ms@10s`; `trace:FILE`; required |
     /// | `name` | letters, digits, `.`, `_`, `-` |
     /// | `loss` | `5%`, `5%/20%@10s`, `markov:5%/35%@250ms`, `trimodal:25%/75%@250ms/2%@1s`, `ge:1%/20%`, `ge:1%/20%/0%/50%`, `pattern:0001`, `joint:air/1/10%+20%/30%@1ms` |
@@ -53,11 +54,12 @@ impl LinkConfig {
     /// | `codel` | flag: CoDel, 5 ms in 100 ms, that drops |
     /// | `reorder` | flag: jitter and falling delays may reorder |
     ///
-    /// The files are those of [`DeliveryTrace`] and [`DelayTrace`].
+    /// The formats of the files are those of [`DeliveryTrace`] and [`DelayTrace`].
     ///
     /// # Errors
-    /// Names the key, what was given and what is allowed: unknown and repeated keys, values without
-    /// unit, negative or out of range, files that cannot be read or are no traces, and a missing rate or delay.
+    /// When a key is unknown or repeated, a value has no unit, is negative or out of range, a file
+    /// cannot be read or is not a trace, or the rate or the delay is missing. The error names the
+    /// key, the given value and the allowed values.
     pub fn read(text: &str, files: &mut ReadFile<'_>) -> Result<Self, LinkConfigError> {
         let draft = Draft::new(LinkConfig::new(Bitrate::ZERO, Duration::ZERO));
         let (draft, given) = draft.read(text, files)?;
@@ -78,13 +80,13 @@ impl LinkConfig {
         draft.finish(&given)
     }
 
-    /// Lets the opportunities of `trace` decide the rate.
+    /// Makes the link send at the delivery opportunities of `trace`.
     pub fn set_rate_trace(&mut self, trace: DeliveryTrace) {
         self.rate = Schedule::constant(trace.mean_rate());
         self.fluctuation = Fluctuation::Trace(trace);
     }
 
-    /// Lets `trace` decide the delay.
+    /// Makes the link's delay follow `trace`.
     pub fn set_delay_trace(&mut self, trace: DelayTrace) {
         self.delay = trace.mean();
         self.delay_changes.clear();
@@ -92,7 +94,7 @@ impl LinkConfig {
     }
 }
 
-/// A link's settings read so far.
+/// The settings of a link that have been read so far.
 struct Draft {
     config: LinkConfig,
     /// Keys whose values come from a trace file.
@@ -104,7 +106,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// An empty draft on top of `config`.
+    /// A draft with the settings of `config`.
     fn new(config: LinkConfig) -> Self {
         Draft {
             config,
@@ -116,7 +118,7 @@ impl Draft {
         }
     }
 
-    /// Applies `text` and returns the keys in it.
+    /// Applies the settings of `text`. Also returns the keys that `text` contains.
     fn read<'a>(
         mut self,
         text: &'a str,
@@ -197,7 +199,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The link, if the `given` keys are compatible.
+    /// The finished link. Fails if the `given` keys are not compatible.
     fn finish(self, given: &[&str]) -> Result<LinkConfig, LinkConfigError> {
         if self.ecn && self.red {
             let allowed = "one of ecn (RED that marks) and red (RED that drops)";

@@ -1,9 +1,10 @@
-//! Configuration of a link's faults: damaged, repeated, held back and injected packets.
+//! Configuration of a link's faults: damaged, duplicated, held back and injected packets.
 
 use anabranch_types::Rng;
 
-/// Faults at the end of a link. Except for `thin_acks`, each has a probability per packet, from 0 to 1, independent
-/// of the others. A damaged datagram arrives damaged; any other damaged packet fails its checksum and is dropped.
+/// Faults at the end of a link. Each field except `thin_acks` is the probability of a fault per
+/// packet, from 0 to 1; the faults are independent of each other. A damaged datagram arrives
+/// damaged. Any other damaged packet fails its checksum and is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultConfig {
     /// One to eight bits of the packet are flipped.
@@ -14,23 +15,24 @@ pub struct FaultConfig {
     pub duplicate: f64,
     /// One of the last 64 packets arrives again.
     pub replay: f64,
-    /// Along with a datagram, one of fewer than 1500 random bytes arrives. Half of these start with the beginning of
-    /// the real datagram, and half name another UDP port of the sending end.
+    /// In addition to a datagram, another one of fewer than 1500 random bytes arrives. Half of the
+    /// injected datagrams start with the same bytes as the real datagram, and half have another UDP
+    /// port of the sender.
     pub inject: f64,
-    /// The packet arrives right after the next one, undamaged.
+    /// The packet arrives undamaged, right after the next packet.
     pub hold: f64,
-    /// Of the pure acknowledgements of a TCP connection that arrive at one instant, the last stays, and one in this
-    /// many of the others. 0 and 1 keep all of them.
+    /// Of the pure acknowledgements of a TCP connection that arrive at one instant, the link keeps
+    /// the last and one in `thin_acks` of the others. 0 and 1 keep all of them.
     pub thin_acks: u32,
 }
 
-/// Bits flipped in a damaged datagram, at most.
+/// Maximum number of bits flipped in a damaged datagram.
 const FLIPS: u64 = 8;
-/// Garbage is shorter than this, bytes.
+/// Exclusive upper bound of the length of an injected datagram, bytes.
 const LONGEST: u64 = 1500;
 
 impl FaultConfig {
-    /// Whether nothing happens to any packet.
+    /// Whether no fault is configured.
     pub fn is_none(&self) -> bool {
         self.only_thins() && self.thin_acks <= 1
     }
@@ -40,7 +42,8 @@ impl FaultConfig {
         *self == FaultConfig { thin_acks: self.thin_acks, ..FaultConfig::default() }
     }
 
-    /// Truncates a datagram and flips some of its bits, each with its probability.
+    /// Truncates a datagram with probability `truncate`, and flips some of its bits with
+    /// probability `flip`.
     pub(crate) fn damage(&self, random: &mut Rng, bytes: &mut Vec<u8>) {
         if random.chance(self.truncate) {
             let len = random.below(bytes.len() as u64 + 1) as usize;
@@ -56,7 +59,8 @@ impl FaultConfig {
         }
     }
 
-    /// Random bytes; half of the time they start like the datagram `like`, so that they pass more checks.
+    /// Random bytes. With probability 1/2 they start like the datagram `like`, so that they pass
+    /// more checks.
     pub(crate) fn garbage(random: &mut Rng, like: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; random.below(LONGEST) as usize];
         random.fill(&mut bytes);

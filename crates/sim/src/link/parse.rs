@@ -7,16 +7,18 @@ use super::config::{LinkConfig, LinkConfigError, MIN_MTU, RATE_RANGE};
 use super::parse_loss::{LOSS, loss, name};
 use crate::delay::{Clumps, DelayCourse, DelaySteps, JitterLaw, MAX_CORRELATION, MAX_DELAY};
 use crate::queue::QueueLimit;
-use crate::rate::{Blackout, Fluctuation, RandomRate, Schedule};
+use crate::rate::{Blackout, ContendedRate, Fluctuation, RandomRate, Schedule};
+use crate::wireless::bianchi::Access;
 
-/// Every key, as error messages list them.
+/// All keys, as error messages list them.
 pub(super) const KEYS: &str = "name, rate, fluctuation, delay, loss, correlation, jitter, jitter-law, \
     jitter-correlation, delay-steps, clumps, policer, buffer, blackout, mtu, ecn, red, codel, reorder";
 const NAME: &str = "1 to 32 letters, digits, '.', '_' or '-'";
 pub(super) const RATE: &str =
     "1kbit to 1000gbit, such as 12mbit, or 12mbit/3mbit@10s for a change after 10s";
 const FLUCTUATION: &str = "period/least-most/step, such as 1s/20%-100%/10%: a new share of the rate \
-    every second, uniform and rounded to tenths; 1ms to 1 day, shares above 0% and up to 1000%";
+    every second, uniform and rounded to tenths; 1ms to 1 day, shares above 0% and up to 1000%; or \
+    basic/5 or rts-cts/5: packets take as long as one of 5 stations on an 802.11 channel needs; 1 to 256";
 pub(super) const DELAY: &str = "0ms to 60s, such as 40ms, or 40ms/80ms@10s for a change after 10s";
 const JITTER: &str = "0ms to 60s, such as 2ms";
 const JITTER_CORRELATION: &str = "0ms to 1 day, such as 100ms";
@@ -29,7 +31,7 @@ const BLACKOUT: &str = "a start before its end, such as 10s-15s, several joined 
 const MTU: &str = "68B to 1GiB, such as 1400B, or 1500B/1400B@10s for a change after 10s";
 
 impl LinkConfig {
-    /// Sets one `key=value` of the text form; `correlation` is not accepted here.
+    /// Applies one `key=value` of the text form. The key `correlation` is not accepted here.
     ///
     /// # Errors
     /// When the key does not exist or does not accept `value`. [`validate`](Self::validate) checks whether the
@@ -45,8 +47,7 @@ impl LinkConfig {
                 }
             }
             "fluctuation" => {
-                let random = fluctuation(value).ok_or_else(|| refuse(FLUCTUATION))?;
-                self.fluctuation = Fluctuation::Random(random);
+                self.fluctuation = fluctuation(value).ok_or_else(|| refuse(FLUCTUATION))?;
             }
             "delay" => {
                 let delays = schedule(value, delay).ok_or_else(|| refuse(DELAY))?;
@@ -89,8 +90,8 @@ impl LinkConfig {
         Ok(())
     }
 
-    /// Refuses jitter that is incompatible with the delay, and jitter options without jitter; `given` tells
-    /// whether a key was given.
+    /// Refuses jitter that is incompatible with the delay, and jitter options without jitter.
+    /// `given` returns whether a key was given.
     pub(crate) fn check_jitter(&self, given: impl Fn(&str) -> bool) -> Result<(), LinkConfigError> {
         for key in ["jitter-law", "jitter-correlation"] {
             if given(key) && !given("jitter") && self.jitter.size.is_zero() {
@@ -118,7 +119,7 @@ fn delay(text: &str) -> Option<Duration> {
     parse_duration(text).ok().filter(|delay| *delay <= MAX_DELAY)
 }
 
-/// `initial`, then any number of `/value@time`.
+/// Reads `initial`, followed by any number of `/value@time`.
 pub(super) fn schedule<V: Copy>(
     text: &str,
     value: impl Fn(&str) -> Option<V>,
@@ -134,27 +135,41 @@ pub(super) fn schedule<V: Copy>(
     Schedule::new(initial, changes?).ok()
 }
 
-/// `period/least-most/step`.
-fn fluctuation(text: &str) -> Option<RandomRate> {
+/// Reads `period/least-most/step` or `access/stations`.
+fn fluctuation(text: &str) -> Option<Fluctuation> {
     let parts: Vec<&str> = text.split('/').collect();
-    let [period, shares, step] = parts.as_slice() else { return None };
+    let course = match parts.as_slice() {
+        [period, shares, step] => Fluctuation::Random(random(period, shares, step)?),
+        [access, stations] => {
+            let access = match *access {
+                "basic" => Access::Basic,
+                "rts-cts" => Access::RtsCts,
+                _ => return None,
+            };
+            Fluctuation::Contended(ContendedRate { access, stations: stations.parse().ok()? })
+        }
+        _ => return None,
+    };
+    course.validate().is_ok().then_some(course)
+}
+
+fn random(period: &str, shares: &str, step: &str) -> Option<RandomRate> {
     let (least, most) = shares.split_once('-')?;
-    let random = RandomRate {
+    Some(RandomRate {
         period: parse_duration(period).ok()?,
         least: share(least)?,
         most: share(most)?,
         step: share(step)?,
-    };
-    random.validate().is_ok().then_some(random)
+    })
 }
 
-/// A percentage that may exceed 100 %.
+/// Reads a percentage from 0 % to 100 000 % as a share: `250%` is 2.5.
 fn share(text: &str) -> Option<f64> {
     let value: f64 = text.trim().strip_suffix('%')?.parse().ok()?;
     (0.0..=1000.0).contains(&value).then_some(value / 100.0)
 }
 
-/// `period/least-most`.
+/// Reads `period/least-most`.
 fn delay_steps(text: &str) -> Option<DelaySteps> {
     let (period, sizes) = text.split_once('/')?;
     let (least, most) = sizes.split_once('-')?;
@@ -163,7 +178,7 @@ fn delay_steps(text: &str) -> Option<DelaySteps> {
     steps.validate().is_ok().then_some(steps)
 }
 
-/// `gap` or `least-most`.
+/// Reads `gap` or `least-most`.
 fn clumps(text: &str) -> Option<Clumps> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let (least, most) = (parse_duration(least).ok()?, parse_duration(most).ok()?);
@@ -171,7 +186,7 @@ fn clumps(text: &str) -> Option<Clumps> {
     clumps.validate().is_ok().then_some(clumps)
 }
 
-/// `rate/burst`.
+/// Reads `rate/burst`.
 fn policer(text: &str) -> Option<Policer> {
     let (rate, burst) = text.split_once('/')?;
     let policer = Policer { rate: rate.parse().ok()?, burst: burst.parse().ok()? };

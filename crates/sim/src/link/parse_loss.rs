@@ -20,7 +20,7 @@ pub(super) const LOSS: &str = "a loss such as 5%; 5%/20%@10s for a change after 
 pub(super) const CORRELATION: &str = "GROUP/PLACE/NEIGHBOURS@SLOT, such as air/2/50%@1ms, beside a loss \
     that is constant, scheduled or markov; places from 1 to 64, slots from 1us to 1 day";
 
-/// How the loss of a link is shared, before the loss itself is known.
+/// The settings of a shared loss, read before the loss of the link itself is known.
 pub(super) struct Correlation {
     group: String,
     position: u32,
@@ -29,7 +29,7 @@ pub(super) struct Correlation {
 }
 
 impl Correlation {
-    /// `base`, shared in this way; `None` if it cannot be shared.
+    /// The loss `base`, shared in this way; `None` if this kind of loss cannot be shared.
     pub(super) fn of(self, base: LossConfig) -> Option<LossConfig> {
         let Correlation { group, position, theta, slot } = self;
         let base = Box::new(base);
@@ -39,7 +39,7 @@ impl Correlation {
     }
 }
 
-/// `group/position/theta@slot`.
+/// Reads `group/position/theta@slot`.
 pub(super) fn correlation(text: &str) -> Option<Correlation> {
     let parts: Vec<&str> = text.split('/').collect();
     let [group, position, strength] = parts.as_slice() else { return None };
@@ -52,13 +52,13 @@ pub(super) fn correlation(text: &str) -> Option<Correlation> {
     })
 }
 
-/// A name of a link or a group.
+/// Reads the name of a link or a group.
 pub(super) fn name(text: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     ((1..=32).contains(&text.len()) && text.chars().all(plain)).then(|| text.to_owned())
 }
 
-/// A percentage. A bare number is refused, because `1` might mean 1 % or always.
+/// Reads a percentage. A number without `%` is refused, because `1` could mean 1 % or 100 %.
 pub(super) fn percent(text: &str) -> Option<Probability> {
     text.trim().ends_with('%').then(|| text.parse().ok())?
 }
@@ -85,7 +85,8 @@ fn scheduled(text: &str) -> Option<LossConfig> {
     })
 }
 
-/// `5%/35%@250ms`: a state without a dwell time takes it from the next state that has one.
+/// Reads states such as `5%/35%@250ms`. A state without a dwell time takes it from the next state
+/// that has one.
 fn markov(text: &str) -> Option<MarkovConfig> {
     let mut states = Vec::new();
     let mut dwell = None;
@@ -100,11 +101,11 @@ fn markov(text: &str) -> Option<MarkovConfig> {
         states.push(MarkovState { loss: percent(level)?, mean_dwell: dwell? });
     }
     states.reverse();
-    // A single state is no chain: write plain `loss=5%` for it.
+    // A single state is not a chain; it must be written as plain `loss=5%`.
     (states.len() >= 2).then_some(MarkovConfig { states, jumps: None })
 }
 
-/// `low/high@dwell/down@down_dwell`.
+/// Reads `low/high@dwell/down@down_dwell`.
 fn trimodal(text: &str) -> Option<MarkovConfig> {
     let parts: Vec<&str> = text.split('/').collect();
     let [low, high, down] = parts.as_slice() else { return None };
@@ -128,12 +129,12 @@ fn gilbert_elliott(text: &str) -> Option<GilbertElliottConfig> {
     }
 }
 
-/// Outcomes packet by packet, repeated.
+/// Reads the outcome of each packet, such as `0001`; the sequence repeats.
 fn pattern(text: &str) -> Option<LossTrace> {
     LossTrace::parse(text, LossTraceForm::Outcomes { repeat: true }).ok()
 }
 
-/// `group/position/loss+loss…/theta@slot`.
+/// Reads `group/position/loss+loss…/theta@slot`.
 fn joint(text: &str) -> Option<JointConfig> {
     let parts: Vec<&str> = text.split('/').collect();
     let [group, position, losses, strength] = parts.as_slice() else { return None };

@@ -5,16 +5,16 @@ use anabranch_types::Time;
 
 use crate::queue::Packet;
 
-/// Packets that have left the transmitter and not yet arrived.
+/// Packets that have left the transmitter but not yet arrived.
 #[derive(Clone, Debug)]
 pub(super) enum Pipe<T> {
-    /// Arrivals in the order of departure.
+    /// Packets arrive in the order of departure.
     InOrder(VecDeque<Flying<T>>),
-    /// Arrivals by time alone.
+    /// Packets arrive in the order of their arrival times, so they may overtake each other.
     Reordering { heap: BinaryHeap<Flying<T>>, sequence: u64 },
 }
 
-/// A packet on its way.
+/// A packet that propagates.
 #[derive(Clone, Debug)]
 pub(super) struct Flying<T> {
     pub(super) arrival: Time,
@@ -33,8 +33,8 @@ impl<T> Pipe<T> {
         }
     }
 
-    /// Sends `packet`, which arrives at `arrival`, or together with the packet before it if that is later and
-    /// order is kept.
+    /// Adds `packet`, which arrives at `arrival`. If order is kept and the packet before it arrives
+    /// later, both arrive together.
     pub(super) fn push(&mut self, packet: Packet<T>, arrival: Time, lost: bool) {
         match self {
             Pipe::InOrder(ring) => {
@@ -73,7 +73,8 @@ impl<T> Pipe<T> {
     }
 }
 
-/// Reversed order, because `BinaryHeap` yields the greatest first and the earliest is wanted.
+/// The order is reversed, because `BinaryHeap` returns the greatest element first and the earliest
+/// packet is wanted.
 impl<T> Ord for Flying<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.arrival, other.sequence).cmp(&(self.arrival, self.sequence))

@@ -3,10 +3,11 @@ use anabranch_types::{Bitrate, DataSize, Time};
 use super::LinkConfigError;
 use super::config::RATE_RANGE;
 
-/// A token bucket before a link's buffer: packets beyond its rate are dropped, not delayed.
+/// A token bucket in front of a link's buffer. Packets beyond its rate are dropped, not delayed.
 ///
-/// Operators limit their subscribers in this way (the single-rate policing of RFC 2697 without its second bucket).
-/// The bucket starts full; a packet takes its bytes out of it, or is dropped if the bucket holds fewer.
+/// Operators limit their subscribers in this way (the single-rate policing of RFC 2697 without its
+/// second bucket). The bucket starts full. A packet takes as many bytes out of the bucket as it
+/// has, and is dropped if the bucket holds fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policer {
     /// Rate at which the bucket fills: 1 kb/s to 1 Tb/s.
@@ -26,7 +27,7 @@ impl Policer {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// When one is out of its range.
+    /// When a parameter is out of its range.
     pub fn validate(&self) -> Result<(), LinkConfigError> {
         let Policer { rate, burst } = self;
         if (RATE_RANGE.0..=RATE_RANGE.1).contains(rate) && BURSTS.contains(&burst.as_bytes()) {
@@ -43,7 +44,7 @@ impl Policer {
 /// The bucket of a [`Policer`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
-    /// Bits per second.
+    /// Rate at which the bucket fills, bits per second.
     rate: u64,
     /// The bucket's level and capacity in billionths of a bit, so that nothing is rounded.
     level: u128,
@@ -55,13 +56,14 @@ pub(super) struct Bucket {
 const BYTE: u128 = 8_000_000_000;
 
 impl Bucket {
-    /// A bucket that is full at the epoch.
+    /// A bucket that is full at time zero.
     pub(super) fn full(policer: Policer) -> Self {
         let most = u128::from(policer.burst.as_bytes()) * BYTE;
         Bucket { rate: policer.rate.as_bps(), level: most, most, filled: Time::ZERO }
     }
 
-    /// Takes the bytes of a packet at `now`, if the bucket holds them, and tells whether; `now` must not decrease.
+    /// Takes the bytes of a packet at `now` if the bucket holds enough. Returns whether it did.
+    /// `now` must not decrease between calls.
     pub(super) fn takes(&mut self, now: Time, size: u32) -> bool {
         let gained = now.since(self.filled).as_nanos() * u128::from(self.rate);
         self.level = self.most.min(self.level + gained);

@@ -1,16 +1,18 @@
 use anabranch_types::Bitrate;
 
-/// Computes how long packets take on the wire, to the nanosecond and without drift: the fraction of a nanosecond
-/// cut off at the end of a packet is added to the next one of the same busy period.
+/// Computes how long packets take on the wire, exact to the nanosecond and without drift: the
+/// fraction of a nanosecond that is cut off at the end of a packet is added to the next packet of
+/// the same busy period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Serialiser {
     /// The fraction by which the end of the last packet was rounded down, in units of 1 / `rate` nanoseconds.
     carry: u64,
-    /// Bits per second.
+    /// The rate of the last packet, bits per second.
     rate: u64,
 }
 
-/// Bit-nanoseconds per byte-second: a byte takes this many units of 1 / rate nanoseconds.
+/// Bits per byte times nanoseconds per second: a byte takes this many units of 1 / `rate`
+/// nanoseconds.
 const UNITS_PER_BYTE: u64 = 8_000_000_000;
 
 impl Serialiser {
@@ -20,8 +22,8 @@ impl Serialiser {
         UNITS_PER_BYTE.is_multiple_of(rate).then_some(UNITS_PER_BYTE / rate)
     }
 
-    /// The nanoseconds that a packet of `size` bytes takes at `rate`; a rate of zero counts as 1 b/s. `fresh` tells
-    /// whether the packet begins a busy period.
+    /// The nanoseconds that a packet of `size` bytes takes at `rate`. A rate of zero counts as 1
+    /// b/s. `fresh` is true if the packet begins a busy period.
     #[inline]
     pub(crate) fn nanos(&mut self, size: u32, rate: Bitrate, fresh: bool) -> u64 {
         let rate = rate.as_bps().max(1);

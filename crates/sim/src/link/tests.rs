@@ -9,7 +9,7 @@ use anabranch_types::Time;
 
 use super::*;
 
-/// A link described by `text`, with packet numbers for tokens.
+/// A link described by `text`; its tokens are packet numbers.
 fn link(text: &str) -> Link<u64> {
     seeded(text, 1)
 }
@@ -19,7 +19,7 @@ fn seeded(text: &str, seed: u64) -> Link<u64> {
     Link::new(&config, seed, "test").expect("a valid configuration")
 }
 
-/// Advances from event to event until nothing is left and returns what came out.
+/// Advances from event to event until the link is empty. Returns all outputs.
 fn drain(link: &mut Link<u64>) -> Vec<LinkOutput<u64>> {
     let mut out = Vec::new();
     let mut before = None;
@@ -31,7 +31,7 @@ fn drain(link: &mut Link<u64>) -> Vec<LinkOutput<u64>> {
     out
 }
 
-/// Offers a packet of `size` bytes every `step`, advancing as time passes, then drains.
+/// Offers a packet of `size` bytes every `step`, advances the link meanwhile, and then drains it.
 fn constant_traffic(
     link: &mut Link<u64>,
     packets: u64,

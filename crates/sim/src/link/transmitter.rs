@@ -5,11 +5,11 @@ use anabranch_types::{Bitrate, Time};
 use super::serialiser::Serialiser;
 use crate::queue::Packet;
 
-/// Puts packets on the wire one after another at the link's rate.
+/// Serialises packets one after another at the link's rate.
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter<T> {
     in_service: Option<(Packet<T>, Time)>,
-    /// When the last packet left.
+    /// When the last bit of the last packet left.
     free_at: Time,
     serialiser: Serialiser,
 }
@@ -23,37 +23,39 @@ impl<T> Transmitter<T> {
         self.in_service.is_none()
     }
 
-    /// When the last packet left; the start of the idle time if idle.
+    /// When the last bit of the last packet left. If the transmitter is idle, it has been so since
+    /// then.
     pub(super) fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// When the packet in service will have left.
+    /// When the last bit of the packet in service leaves; `None` if idle.
     pub(super) fn finish(&self) -> Option<Time> {
         self.in_service.as_ref().map(|(_, finish)| *finish)
     }
 
-    /// Starts on `packet` as soon as the last one has left and not before `now`. `rate` is not zero.
+    /// Starts to serialise `packet` when the last packet has left, but not before `now`. `rate`
+    /// must not be zero.
     pub(super) fn start(&mut self, packet: Packet<T>, now: Time, rate: Bitrate) {
         let start = self.free_at.max(now);
         let nanos = self.serialiser.nanos(packet.size, rate, now > self.free_at);
         self.in_service = Some((packet, start + Duration::from_nanos(nanos)));
     }
 
-    /// Starts on `packet`, which will have left at `finish`, whatever the rate.
+    /// Starts to serialise `packet`, whose last bit leaves at `finish`, whatever the rate.
     pub(super) fn start_until(&mut self, packet: Packet<T>, finish: Time) {
         self.serialiser.reset();
         self.in_service = Some((packet, finish));
     }
 
-    /// Takes the packet in service with the time it has left at.
+    /// Takes out the packet in service, and returns it with the time at which its last bit left.
     pub(super) fn complete(&mut self) -> Option<(Packet<T>, Time)> {
         let (packet, finish) = self.in_service.take()?;
         self.free_at = finish;
         Some((packet, finish))
     }
 
-    /// Gives up the packet in service at `now`.
+    /// Stops serialising at `now`. Returns the unfinished packet, if there is one.
     pub(super) fn abort(&mut self, now: Time) -> Option<Packet<T>> {
         let (packet, _) = self.in_service.take()?;
         self.free_at = now;

@@ -6,8 +6,9 @@ use super::{LossConfig, LossConfigError, LossModel, LossProcess};
 
 /// The mean loss probability of `paths` independent paths over each of `windows` consecutive windows.
 ///
-/// Every path has its own realisation of `config`; the loss is integrated over time exactly, without any
-/// packets. The standard deviation of the means is the volatility of aggregate loss in MPLOT §IV-A.
+/// Every path has its own realisation of `config`. The loss probability is integrated over time
+/// exactly, without packets. The standard deviation of the means is what MPLOT §IV-A calls the
+/// volatility of aggregate loss.
 ///
 /// # Errors
 /// When `config` is not well formed.
@@ -32,12 +33,12 @@ pub fn aggregate_windows(
     Ok(means)
 }
 
-/// ∫ loss dt over `[from, to)`.
+/// ∫ loss dt over `[from, to)`, in seconds.
 fn integral(process: &mut LossProcess, from: Time, to: Time) -> f64 {
     let (mut now, mut sum) = (from, 0.0);
     while now < to {
         let loss = process.capacity_loss(now).get();
-        // A process whose state only packets move has no next change.
+        // A process whose state changes only with packets has no next change.
         let next = process.next_change().min(to);
         sum += loss * next.since(now).as_secs_f64();
         now = next;

@@ -10,7 +10,7 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// Loses each packet with `probability`, drawing from `packets`.
+    /// A process that loses each packet with `probability` and draws from `packets`.
     pub fn new(probability: Probability, packets: Rng) -> Self {
         Bernoulli { probability, packets }
     }

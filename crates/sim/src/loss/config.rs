@@ -11,18 +11,18 @@ use crate::rate::Schedule;
 /// Which loss process a link has, and its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum LossConfig {
-    /// Nothing is lost at random.
+    /// No random loss.
     #[default]
     None,
     /// Independent losses with this probability.
     Bernoulli(Probability),
-    /// Gilbert–Elliott, per packet.
+    /// The Gilbert–Elliott model, whose state changes per packet.
     GilbertElliott(GilbertElliottConfig),
-    /// A Markov chain in continuous time.
+    /// A loss probability that follows a Markov chain in continuous time.
     Markov(MarkovConfig),
     /// Independent losses whose probability changes at known times.
     Scheduled(Schedule<Probability>),
-    /// Losses shared along a chain of links, each with a loss of its own.
+    /// Losses that are correlated along a chain of links, each with its own loss probability.
     Correlated(CorrelatedConfig),
     /// Losses of a group of links with a given correlation matrix.
     Joint(JointConfig),
@@ -34,7 +34,7 @@ impl LossConfig {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// When the parameters are wrong; says how.
+    /// When the parameters are wrong. The error says why.
     pub fn validate(&self) -> Result<(), LossConfigError> {
         match self {
             LossConfig::None | LossConfig::Bernoulli(_) | LossConfig::Scheduled(_) => Ok(()),
@@ -50,23 +50,25 @@ impl LossConfig {
     }
 }
 
-/// Parameters of the Gilbert–Elliott model, all per packet.
+/// Parameters of the Gilbert–Elliott model, all of them per packet.
 ///
-/// In the literature's letters: p, r, 1 − k and 1 − h.
+/// In the literature, the fields are called p, r, 1 − k and 1 − h.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GilbertElliottConfig {
     /// Probability of leaving the good state after a packet.
     pub good_to_bad: Probability,
-    /// Probability of leaving the bad state after a packet; the mean bad burst is its inverse.
+    /// Probability of leaving the bad state after a packet. Its inverse is the mean length of a
+    /// stay in the bad state, in packets.
     pub bad_to_good: Probability,
-    /// Loss in the good state.
+    /// Loss probability in the good state.
     pub loss_in_good: Probability,
-    /// Loss in the bad state.
+    /// Loss probability in the bad state.
     pub loss_in_bad: Probability,
 }
 
 impl GilbertElliottConfig {
-    /// Gilbert's simple form: nothing is lost in the good state and everything in the bad one.
+    /// Gilbert's simple model: no packet is lost in the good state, and every packet in the bad
+    /// state.
     pub fn simple(good_to_bad: Probability, bad_to_good: Probability) -> Self {
         GilbertElliottConfig {
             good_to_bad,
@@ -82,7 +84,7 @@ impl GilbertElliottConfig {
         Probability::clamped((1.0 - bad) * self.loss_in_good.get() + bad * self.loss_in_bad.get())
     }
 
-    /// The share of packets that meet the bad state, p / (p + r).
+    /// The share of packets that are sent in the bad state, p / (p + r).
     pub fn bad_share(&self) -> f64 {
         let (p, r) = (self.good_to_bad.get(), self.bad_to_good.get());
         if p + r > 0.0 { p / (p + r) } else { 0.0 }
@@ -97,33 +99,34 @@ impl GilbertElliottConfig {
 /// Parameters of a Markov-modulated loss process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkovConfig {
-    /// The states; 1 to 256 of them.
+    /// The states, 1 to 256.
     pub states: Vec<MarkovState>,
-    /// `jumps[i][j]` is the probability that state `j` follows state `i`; rows sum to one.
-    /// `None` means every other state is equally likely.
+    /// `jumps[i][j]` is the probability that state `j` follows state `i`; rows sum to one. `None`
+    /// means that all other states are equally likely.
     pub jumps: Option<Vec<Vec<f64>>>,
 }
 
 /// One state of a [`MarkovConfig`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MarkovState {
-    /// Loss while the state holds.
+    /// Loss probability in this state.
     pub loss: Probability,
-    /// Mean of the exponential dwell; 1 µs to 10 days.
+    /// Mean of the exponentially distributed dwell time; 1 µs to 10 days.
     pub mean_dwell: Duration,
 }
 
 const MAX_STATES: usize = 256;
 const MIN_DWELL: Duration = Duration::from_micros(1);
 const MAX_DWELL: Duration = Duration::from_secs(10 * 86_400);
-/// How far the sum of a row of the jump matrix may be from one.
+/// Largest accepted difference between one and the sum of a row of the jump matrix.
 const ROW_TOLERANCE: f64 = 1e-9;
 
 impl MarkovConfig {
-    /// MPLOT's loss with disruptions (§IV-B): `low` and `high` alternate with a mean dwell of `dwell`
-    /// each; on leaving either, the path goes down with the chance `down`, for `down_dwell` on average,
-    /// during which everything is lost, and comes back in either state with equal chance. Without disruptions
-    /// (`down` zero) it has two states.
+    /// MPLOT's loss with disruptions (§IV-B). The loss probability alternates between `low` and
+    /// `high`, each with a mean dwell time of `dwell`. At the end of each dwell time, the path goes
+    /// down with the probability `down`. It then loses every packet for a mean time of
+    /// `down_dwell`, and returns to either state with equal probability. If `down` is zero, there
+    /// are only two states.
     pub fn trimodal(
         low: Probability,
         high: Probability,
@@ -143,7 +146,7 @@ impl MarkovConfig {
     }
 
     /// The share of time spent in each state in the long run: the stationary distribution of the
-    /// jump chain, weighted by the mean dwells.
+    /// jump chain, weighted by the mean dwell times.
     ///
     /// # Errors
     /// When the states or the jump matrix are not well formed.
@@ -168,7 +171,7 @@ impl MarkovConfig {
         Ok(Probability::clamped(mean))
     }
 
-    /// The jump matrix, filled in if it was left out.
+    /// The jump matrix, or the default matrix if `jumps` is `None`.
     pub(super) fn jump_matrix(&self) -> Vec<Vec<f64>> {
         let n = self.states.len();
         self.jumps.clone().unwrap_or_else(|| {
@@ -207,8 +210,8 @@ impl MarkovConfig {
 
 /// The stationary distribution of the chain `p`, or `None` if some state cannot reach state 0.
 ///
-/// State by state censoring (Grassmann, Taksar and Heyman 1985): no subtraction, so no
-/// cancellation.
+/// This is the elimination of one state after the other by Grassmann, Taksar and Heyman (1985),
+/// which needs no subtraction and so loses no digits.
 fn stationary(mut p: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     let n = p.len();
     for k in (1..n).rev() {
@@ -248,30 +251,32 @@ pub enum LossConfigError {
     StatesNeverLeft,
     /// A Markov model has no state or too many.
     StateCount(usize),
-    /// A mean dwell is too short or too long.
+    /// A mean dwell time is too short or too long.
     Dwell(Duration),
-    /// The jump matrix is not square, has an entry outside `[0, 1]` or a row not summing to one.
+    /// The jump matrix is not square, has an entry outside `[0, 1]`, or has a row whose sum is not
+    /// one.
     JumpMatrix,
-    /// Some states cannot be reached from others, so there is no stationary start.
+    /// Some state cannot reach the first one, so the stationary distribution may not be unique.
     StatesNotConnected,
-    /// A link's place in its group is zero, or beyond the group.
+    /// A link's position in its group is zero or beyond the end of the group.
     Position(u32),
     /// The time slot of a shared draw is too short or too long.
     Slot(Duration),
-    /// The base of a correlated loss is itself shared, or its state is moved by packets.
+    /// The base of a correlated loss is itself correlated, or its state changes with packets.
     CorrelatedBase,
     /// A loss of exactly 0 or 1 cannot be correlated with anything.
     JointLoss,
-    /// The correlation matrix is not square, symmetric, one on its diagonal and within `[0, 1]`.
+    /// The correlation matrix is not square, not symmetric, has an entry other than one on its
+    /// diagonal, or an entry outside `[0, 1]`.
     CorrelationMatrix,
-    /// Two links cannot be that correlated, because their losses differ too much.
+    /// Two links cannot have this correlation, because their loss probabilities differ too much.
     PairCorrelation {
         /// The links, counted from 1.
         links: (usize, usize),
         /// The largest correlation they could have, in thousandths, rounded down.
         largest_permille: u16,
     },
-    /// Each pair could be that correlated, but not all of them at once.
+    /// Each pair of links could have its correlation, but not all pairs at once.
     NoJointLoss,
     /// A trace of outcomes is empty.
     EmptyTrace,

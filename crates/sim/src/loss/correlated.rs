@@ -5,35 +5,38 @@ use anabranch_types::{Probability, Time};
 use super::{LossConfig, LossConfigError, LossModel, LossProcess};
 use crate::rate::draws::Draws;
 
-/// The most links a group may have.
+/// Maximum number of links in a group.
 pub const MAX_GROUP: u32 = 64;
 
-/// Losses that links of one group share, by a chain along their positions.
+/// Losses that are correlated between the links of a group, along a chain of positions.
 ///
-/// In every time slot U₁ is uniform, and U₍ⱼ₊₁₎ is Uⱼ with probability θ, else fresh. Link j loses a packet if
-/// Uⱼ lies below its own loss probability at that time. Each link keeps its own loss exactly, whatever
-/// the others have; links of equal loss have the correlation θ^|i − j|, as in MPLOT §IV-E. The construction works
-/// for any probabilities and any θ.
+/// In every time slot, U₁ is drawn uniformly. U₍ⱼ₊₁₎ equals Uⱼ with probability θ and is otherwise
+/// drawn anew. Link j loses a packet if Uⱼ is below the link's loss probability at that time. So
+/// each link has exactly its own loss probability, whatever those of the other links, and links of
+/// equal loss have the correlation θ^|i − j|, as in MPLOT §IV-E. This works for any probabilities
+/// and any θ.
 ///
-/// The draws depend on the seed, the group's name, the slot and the position alone, so links need not
-/// know each other, and traffic on one never moves another.
+/// The draws depend only on the seed, the group's name, the slot and the position. So links need
+/// not know each other, and traffic on one link does not affect another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatedConfig {
-    /// The group: links of the same name share their draws.
+    /// Name of the group. Links with the same group name share their draws.
     pub group: String,
-    /// Place along the chain, 1 to [`MAX_GROUP`].
+    /// Position along the chain, 1 to [`MAX_GROUP`].
     pub position: u32,
-    /// θ: the correlation of neighbours.
+    /// θ, the correlation of neighbours.
     pub theta: Probability,
-    /// How long one draw holds; about the time of one packet, 1 µs to 1 day. Packets of one link that end in
-    /// the same slot meet the same draw.
+    /// How long one draw is valid, 1 µs to 1 day; choose about the transmission time of a packet.
+    /// Packets of a link whose transmission ends in the same slot share a draw.
     pub slot: Duration,
-    /// Period after which each link draws anew which course its loss probability follows: with probability θ that of
-    /// the link before it, else one of its own, so that the states of a Markov loss have the correlation θ^|i − j|
-    /// too. `None` leaves the courses independent. In the range of `slot`; should last many dwells, since a link may
-    /// change its state at each draw.
+    /// Period after which each link draws anew which course its loss probability follows: with
+    /// probability θ that of the link before it in the chain, otherwise its own. So the states of a
+    /// Markov loss also have the correlation θ^|i − j|. `None` leaves the courses independent. The
+    /// period is 1 µs to 1 day and should be many dwell times long, since a link may change its
+    /// state at each draw.
     pub states: Option<Duration>,
-    /// The link's own loss. Not a process that packets move (Gilbert–Elliott, traces), nor another correlated one.
+    /// The link's own loss. A process whose state changes with packets (Gilbert–Elliott, traces)
+    /// and another correlated loss are not allowed.
     pub base: Box<LossConfig>,
 }
 
@@ -69,13 +72,14 @@ pub struct Correlated {
 /// How a link's loss probability changes with time.
 #[derive(Clone, Debug)]
 enum Course {
-    /// Independently of all other links.
+    /// It changes independently of all other links.
     Own(Box<LossProcess>),
-    /// Follows the course of one position up to the link's own; the position is drawn anew every period.
+    /// It follows the course of some position that is not after the link's own. This position is
+    /// drawn anew every period.
     Followed {
         /// The course that begins at each position.
         courses: Vec<LossProcess>,
-        /// Which course is followed, and when that is drawn again.
+        /// Index of the course that is followed, and when it is drawn again.
         current: usize,
         until: Time,
         draws: SlotDraws,
@@ -83,7 +87,8 @@ enum Course {
 }
 
 impl Correlated {
-    /// The process of `config`. `stream` names the link's own draws; `seed` is for these and for the group's.
+    /// The process of `config`. The link's own draws are the substreams of `seed` called `stream`;
+    /// the group's draws are also substreams of `seed`.
     ///
     /// # Errors
     /// When `config` is not well formed.
@@ -151,7 +156,7 @@ impl LossModel for Correlated {
     }
 }
 
-/// Uniform numbers by time slot and index, the same for every link of a group.
+/// Uniform random numbers, by time slot and index, that are the same for every link of a group.
 #[derive(Clone, Debug)]
 pub(super) struct SlotDraws {
     draws: Draws,
@@ -159,16 +164,16 @@ pub(super) struct SlotDraws {
 }
 
 impl SlotDraws {
-    /// The draws of `group` under `seed`, each held for `slot`.
+    /// The draws of `group` from `seed`. Each is valid for `slot`.
     pub(super) fn new(seed: u64, group: &str, slot: Duration) -> Self {
         let slot_nanos = u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX).max(1);
         SlotDraws { draws: Draws::new(seed, &format!("loss.group.{group}")), slot_nanos }
     }
 
-    /// The position, 1 to `position`, whose value holds at `position`: each position takes over the value of
-    /// the one before it with probability `theta`.
+    /// The position, from 1 to `position`, whose value is valid at `position`. Each position takes
+    /// the value of the position before it with probability `theta`.
     fn origin(&self, now: Time, position: u32, theta: f64) -> u32 {
-        // Walk the chain backwards to the nearest fresh value.
+        // Go backwards along the chain to the nearest position with its own value.
         let mut origin = position;
         while origin > 1 && self.uniform(now, 2 * origin) < theta {
             origin -= 1;
@@ -176,13 +181,13 @@ impl SlotDraws {
         origin
     }
 
-    /// When the slot that holds `now` ends.
+    /// When the slot that contains `now` ends.
     fn slot_end(&self, now: Time) -> Time {
         let slots = now.as_nanos() / self.slot_nanos + 1;
         Time::from_nanos(slots.saturating_mul(self.slot_nanos))
     }
 
-    /// Number `index` of the slot that holds `now`, uniform in `[0, 1)`.
+    /// Random number `index` of the slot that contains `now`, uniform in `[0, 1)`.
     pub(super) fn uniform(&self, now: Time, index: u32) -> f64 {
         self.draws.uniform(now.as_nanos() / self.slot_nanos, index)
     }

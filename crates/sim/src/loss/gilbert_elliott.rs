@@ -2,10 +2,11 @@ use anabranch_types::{Probability, Rng, Time};
 
 use super::{GilbertElliottConfig, LossConfigError, LossModel};
 
-/// The Gilbert–Elliott model: a good and a bad state that change after every packet
-/// (Gilbert 1960; Elliott 1963).
+/// The Gilbert–Elliott model (Gilbert 1960; Elliott 1963): a good and a bad state, which may change
+/// after every packet.
 ///
-/// The loss of the present state is drawn first, then the transition. The start is stationary.
+/// For each packet, the loss in the current state is drawn first, then the transition. The first
+/// state is drawn from the stationary distribution.
 #[derive(Clone, Debug)]
 pub struct GilbertElliott {
     config: GilbertElliottConfig,
@@ -17,7 +18,7 @@ impl GilbertElliott {
     /// The process of `config`, drawing from `packets`.
     ///
     /// # Errors
-    /// When the two states are never left, so that no stationary start exists.
+    /// When both transition probabilities are zero, so that no stationary distribution is defined.
     pub fn new(config: &GilbertElliottConfig, mut packets: Rng) -> Result<Self, LossConfigError> {
         config.validate()?;
         let bad = packets.chance(config.bad_share());

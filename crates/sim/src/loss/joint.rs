@@ -5,27 +5,28 @@ use anabranch_types::{Probability, Time, math};
 use super::correlated::{MAX_GROUP, SlotDraws, valid_slot};
 use super::{LossConfigError, LossModel};
 
-/// Losses of a group of links with any non-negative correlation matrix, if such losses exist
+/// Losses of a group of links with a given non-negative correlation matrix, if such losses exist
 /// (Park, Park and Shin 1996).
 ///
-/// Every link of the group names the whole group: all losses, all correlations and its own position.
-/// Losses are constant; for loss that changes with time use the chain of
+/// The configuration of every link describes the whole group: all losses, all correlations and the
+/// link's own position. Losses are constant. For a loss that changes with time, use the chain of
 /// [`CorrelatedConfig`](super::CorrelatedConfig).
 #[derive(Clone, Debug, PartialEq)]
 pub struct JointConfig {
-    /// The group: links of the same name share their draws.
+    /// Name of the group. Links with the same group name share their draws.
     pub group: String,
-    /// This link's place in `losses`, counted from 1.
+    /// This link's position in `losses`, counted from 1.
     pub position: u32,
-    /// The loss of every link, each above 0 and below 1; 1 to [`MAX_GROUP`] of them.
+    /// The loss probability of every link, above 0 and below 1; 1 to [`MAX_GROUP`] links.
     pub losses: Vec<Probability>,
-    /// The correlations: square, symmetric, ones on the diagonal, `[0, 1]`.
+    /// The correlation matrix: symmetric, with ones on the diagonal and entries in `[0, 1]`.
     pub correlation: Vec<Vec<f64>>,
-    /// How long one draw holds; about the time of one packet, 1 µs to 1 day.
+    /// How long one draw is valid, 1 µs to 1 day; choose about the transmission time of a packet.
     pub slot: Duration,
 }
 
-/// One shared cause of non-loss: while it strikes, none of its members loses a packet.
+/// A cause that prevents losses on several links at once: in a slot in which its Poisson draw is
+/// not zero, none of its members loses a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
     /// Mean of the component's Poisson draw per slot.
@@ -34,7 +35,7 @@ pub struct Component {
     pub members: Vec<usize>,
 }
 
-/// Means below this are rounding noise of the construction.
+/// Smaller means are treated as rounding errors of the construction.
 const NOISE: f64 = 1e-12;
 
 impl JointConfig {
@@ -44,15 +45,17 @@ impl JointConfig {
         (0..links).map(|i| (0..links).map(|j| entry(i, j)).collect()).collect()
     }
 
-    /// The Poisson components whose sums Y have P(Yᵢ = 0) = pᵢ and the wanted correlations.
+    /// The Poisson components. For each link i, the sum Yᵢ of its components is zero, which means a
+    /// loss, with probability pᵢ, and the losses have the given correlations.
     ///
-    /// With q = 1 − p, aᵢᵢ = −ln pᵢ and aᵢⱼ = ln(1 + ρᵢⱼ·√(qᵢqⱼ/(pᵢpⱼ))) are the means that links share; the
-    /// least positive mean is subtracted from a maximal set of links that all still share something, until
-    /// nothing is left.
+    /// With q = 1 − p, two links share the mean aᵢⱼ = ln(1 + ρᵢⱼ·√(qᵢqⱼ/(pᵢpⱼ))), and each link has
+    /// the mean aᵢᵢ = −ln pᵢ. In each step, the smallest positive mean becomes a component and is
+    /// subtracted from all means of a maximal set of links that still share a mean pairwise, until
+    /// no mean is left.
     ///
     /// # Errors
-    /// When the parameters are out of range, a pair cannot be that correlated, or the pairs cannot all be
-    /// at once.
+    /// When a parameter is out of its range, a pair of links cannot have its correlation, or all
+    /// pairs cannot have theirs at once.
     pub fn components(&self) -> Result<Vec<Component>, LossConfigError> {
         self.validate_shape()?;
         self.validate_pairs()?;
@@ -104,8 +107,8 @@ impl JointConfig {
         if valid { Ok(()) } else { Err(LossConfigError::CorrelationMatrix) }
     }
 
-    /// Two links lose together with at most the smaller of their loss probabilities, so no correlation may exceed
-    /// (min − pᵢpⱼ)/√(pᵢqᵢpⱼqⱼ).
+    /// The probability that both links lose a packet is at most the smaller of their loss
+    /// probabilities, so no correlation may exceed (min(pᵢ, pⱼ) − pᵢpⱼ)/√(pᵢqᵢpⱼqⱼ).
     fn validate_pairs(&self) -> Result<(), LossConfigError> {
         for (j, second) in self.losses.iter().enumerate() {
             for (i, first) in self.losses.iter().enumerate().take(j) {
@@ -127,7 +130,8 @@ pub fn largest_correlation(first: Probability, second: Probability) -> f64 {
     (p.min(r) - p * r) / math::sqrt(p * (1.0 - p) * r * (1.0 - r))
 }
 
-/// The row and column of the least entry above noise; the first one if several are equal.
+/// Row and column of the smallest entry that is not a rounding error; the first one if several are
+/// equal.
 fn least_positive(shared: &[Vec<f64>]) -> Option<(usize, usize)> {
     let upper = (0..shared.len()).flat_map(|i| (i..shared.len()).map(move |j| (i, j)));
     upper
@@ -135,7 +139,8 @@ fn least_positive(shared: &[Vec<f64>]) -> Option<(usize, usize)> {
         .min_by(|(i, j), (k, l)| shared[*i][*j].total_cmp(&shared[*k][*l]))
 }
 
-/// `r`, `s`, and every link that shares something with all of the set so far.
+/// Starts with `r` and `s`, and adds every link that shares a mean with all links of the set so
+/// far.
 fn clique(shared: &[Vec<f64>], r: usize, s: usize) -> Vec<usize> {
     let mut members = vec![r];
     if s != r {
@@ -155,13 +160,14 @@ fn clique(shared: &[Vec<f64>], r: usize, s: usize) -> Vec<usize> {
 #[derive(Clone, Debug)]
 pub struct Joint {
     loss: Probability,
-    /// The components that reach this link: number in the group, and the chance that it does not strike.
+    /// The components that reach this link: the number in the group, and the probability that the
+    /// component's Poisson draw is zero.
     spared: Vec<(u32, f64)>,
     draws: SlotDraws,
 }
 
 impl Joint {
-    /// The process of `config` under `seed`.
+    /// The process of `config` with draws from `seed`.
     ///
     /// # Errors
     /// The errors of [`JointConfig::components`].
@@ -179,7 +185,7 @@ impl Joint {
 
 impl LossModel for Joint {
     fn is_lost(&mut self, now: Time) -> bool {
-        // Only whether a Poisson draw is zero matters: that has the chance e^−mean.
+        // It only matters whether a Poisson draw is zero, which has the probability e^−mean.
         self.spared.iter().all(|(number, chance)| self.draws.uniform(now, *number) < *chance)
     }
 

@@ -4,15 +4,16 @@ use anabranch_types::{Probability, Rng, Time};
 
 use super::{LossConfigError, LossModel, MarkovConfig};
 
-/// Losses whose probability follows a continuous-time Markov chain: exponential dwell in each
-/// state, then a jump by the embedded chain. The start is stationary.
+/// Losses whose probability follows a continuous-time Markov chain: an exponentially distributed
+/// dwell time in each state, then a jump of the embedded chain. The first state is drawn from the
+/// stationary distribution.
 ///
-/// Two states of 250 ms are MPLOT's bimodal loss.
+/// MPLOT's bimodal loss has two states with a mean dwell time of 250 ms each.
 #[derive(Clone, Debug)]
 pub struct Markov {
     losses: Vec<Probability>,
     mean_dwell_secs: Vec<f64>,
-    /// Row by row, cumulative probabilities of the next state.
+    /// Cumulative probabilities of the next state, row by row.
     cumulative_jumps: Vec<f64>,
     state: usize,
     until: Time,
@@ -21,7 +22,8 @@ pub struct Markov {
 }
 
 impl Markov {
-    /// The process of `config`; `modulator` moves the state, `packets` decides each packet.
+    /// The process of `config`. The states are drawn from `modulator`, the losses of packets from
+    /// `packets`.
     ///
     /// # Errors
     /// When `config` is not well formed; see [`MarkovConfig`].
@@ -57,14 +59,14 @@ impl Markov {
         self.state
     }
 
-    /// When the state entered at `start` ends. Exponential dwells are memoryless, so the rest of the first dwell at
-    /// the epoch is exponential too.
+    /// When the state entered at `start` ends. Exponential dwell times are memoryless, so the dwell
+    /// time left at time zero is exponential, too.
     fn draw_end(&mut self, start: Time) -> Time {
         if self.losses.len() == 1 {
             return Time::MAX;
         }
         let dwell = self.modulator.exponential(self.mean_dwell_secs[self.state]);
-        // The dwell is at least a nanosecond, so that time moves.
+        // The dwell time is at least a nanosecond, so that time advances.
         start + Duration::from_nanos(((dwell * 1e9) as u64).max(1))
     }
 }
@@ -98,7 +100,7 @@ fn cumulative(weights: &[f64]) -> Vec<f64> {
 }
 
 /// The first index whose cumulative weight exceeds `draw`. Rounding may leave the total just below
-/// one; then it is the last index with any weight.
+/// one. A draw above the total gives the last index whose weight is not zero.
 fn pick(cumulative: &[f64], draw: f64) -> usize {
     let total = cumulative.last().copied().unwrap_or(0.0);
     let first = cumulative.partition_point(|c| *c <= draw);

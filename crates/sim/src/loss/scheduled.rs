@@ -11,7 +11,8 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    /// Loses each packet with the probability `schedule` has at that time, drawing from `packets`.
+    /// A process that loses each packet with the probability that `schedule` has at that time, and
+    /// draws from `packets`.
     pub fn new(schedule: &Schedule<Probability>, packets: Rng) -> Self {
         Scheduled { probability: schedule.cursor(), packets }
     }

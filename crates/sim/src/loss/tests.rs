@@ -16,7 +16,7 @@ fn process(config: &LossConfig, seed: u64) -> LossProcess {
     LossProcess::new(config, seed, "link.test.loss").expect("valid configuration")
 }
 
-/// Losses among `packets` packets, one each `step`.
+/// Number of losses among `packets` packets that are sent every `step`.
 fn losses(process: &mut LossProcess, packets: u64, step: Duration) -> u64 {
     let mut now = Time::ZERO;
     let mut lost = 0;
@@ -42,7 +42,7 @@ fn three_states() -> MarkovConfig {
 fn bernoulli_loses_its_share_and_the_ends_are_exact() {
     let n = 200_000;
     let share = losses(&mut process(&LossConfig::Bernoulli(p(0.05)), 1), n, Duration::ZERO);
-    // Five standard deviations: 5·sqrt(n·0.05·0.95) = 487.
+    // The tolerance is five standard deviations: 5·sqrt(n·0.05·0.95) = 487.
     assert!(share.abs_diff(10_000) < 487, "{share}");
     assert_eq!(losses(&mut process(&LossConfig::Bernoulli(p(0.0)), 1), n, Duration::ZERO), 0);
     assert_eq!(losses(&mut process(&LossConfig::Bernoulli(p(1.0)), 1), n, Duration::ZERO), n);
@@ -76,7 +76,7 @@ fn gilbert_elliott_with_four_parameters_mixes_both_losses() {
         loss_in_good: p(0.02),
         loss_in_bad: p(0.5),
     };
-    // (0.3·0.02 + 0.1·0.5) / 0.4
+    // The mean is (0.3·0.02 + 0.1·0.5) / 0.4 = 0.14.
     assert!((config.mean_loss().get() - 0.14).abs() < 1e-12);
     let n = 400_000;
     let lost = losses(&mut process(&LossConfig::GilbertElliott(config), 4), n, Duration::ZERO);
@@ -85,8 +85,8 @@ fn gilbert_elliott_with_four_parameters_mixes_both_losses() {
 
 #[test]
 fn markov_time_shares_match_a_hand_computed_chain() {
-    // Jump chain: nu0 = nu1 + nu2/2, nu1 = nu0/2 + nu2/2, nu2 = nu0/2 gives 4 : 3 : 2.
-    // Weighted by 100, 200, 50 ms: 400 : 600 : 100.
+    // The jump chain has nu0 = nu1 + nu2/2, nu1 = nu0/2 + nu2/2 and nu2 = nu0/2, so the shares are
+    // 4 : 3 : 2. Weighted by 100, 200 and 50 ms, they are 400 : 600 : 100.
     let shares = three_states().time_shares().expect("valid");
     for (share, expected) in shares.iter().zip([4.0 / 11.0, 6.0 / 11.0, 1.0 / 11.0]) {
         assert!((share - expected).abs() < 1e-12, "{shares:?}");
@@ -205,7 +205,8 @@ fn malformed_parameters_are_refused() {
 fn disruptions_take_their_share_of_time() {
     let ms = Duration::from_millis;
     let config = MarkovConfig::trimodal(p(0.25), p(0.75), ms(250), p(0.05), ms(1_000));
-    // Jumps: 1 : 1 : 0.1; weighted by .25, .25 and 1 s: 5/12, 5/12, 1/6.
+    // The jump chain has the shares 1 : 1 : 0.1. Weighted by 0.25, 0.25 and 1 s, they are 5/12,
+    // 5/12 and 1/6.
     let shares = config.time_shares().expect("valid");
     for (share, expected) in shares.iter().zip([5.0 / 12.0, 5.0 / 12.0, 1.0 / 6.0]) {
         assert!((share - expected).abs() < 1e-12, "{shares:?}");

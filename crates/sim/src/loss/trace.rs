@@ -5,28 +5,29 @@ use anabranch_types::{Probability, Time, parse_duration};
 use super::LossModel;
 use crate::rate::TraceError;
 
-/// A fixed sequence of losses, recorded or written down, without randomness.
+/// A fixed sequence of losses, without randomness.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossTrace {
-    /// One outcome for each packet in turn, `true` for lost.
+    /// One outcome for each packet, in order.
     Outcomes {
-        /// The outcomes; at least one.
+        /// The outcomes, at least one; `true` means lost.
         lost: Arc<[bool]>,
-        /// Whether the outcomes start over at the end; if not, nothing is lost beyond it.
+        /// Whether the outcomes start over at the end. If not, no packet is lost after the end.
         repeat: bool,
     },
-    /// The numbers of the packets that are lost, counted from 0 in the order in which they leave; they
-    /// rise strictly.
+    /// The numbers of the lost packets in strictly rising order. Packets are counted from 0 in the
+    /// order in which they leave the transmitter.
     Indices(Arc<[u64]>),
-    /// Instants of loss in ascending order: for each, the first packet is lost that leaves at or after it and is
-    /// not lost already for an earlier instant.
+    /// Times of loss in ascending order. For each time, the first packet that leaves the
+    /// transmitter at that time or later is lost, unless it is lost for an earlier time already;
+    /// then the next packet is lost.
     Times(Arc<[Time]>),
 }
 
 /// The format of the text of a loss trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossTraceForm {
-    /// `0` for a packet that arrives, `1` for one that is lost; white space is ignored.
+    /// `0` for a packet that arrives, `1` for a packet that is lost. White space is ignored.
     Outcomes {
         /// Whether the outcomes start over at the end, as in [`LossTrace::Outcomes`].
         repeat: bool,
@@ -37,14 +38,15 @@ pub enum LossTraceForm {
     Times,
 }
 
-/// Most entries of a trace, which limits its memory; longer traces are refused.
+/// Maximum number of entries of a trace, which limits its memory. Longer traces are refused.
 const MAX_ENTRIES: usize = 50_000_000;
 
 impl LossTrace {
     /// Reads `text` as `form`. Blank lines and everything after `#` are ignored.
     ///
     /// # Errors
-    /// Names the first line that is not of the form, and what is allowed there.
+    /// When a line does not have this form, or there is no entry. The error names the first such
+    /// line and what is allowed there.
     pub fn parse(text: &str, form: LossTraceForm) -> Result<Self, TraceError> {
         match form {
             LossTraceForm::Outcomes { repeat } => {
@@ -66,8 +68,7 @@ impl LossTrace {
         }
     }
 
-    /// The share of packets lost in the long run: the share in a pattern that repeats, zero for a trace that
-    /// ends.
+    /// The share of packets lost in the long run. It is zero for a trace that ends.
     pub fn mean_loss(&self) -> Probability {
         match self {
             LossTrace::Outcomes { lost, repeat: true } => {
@@ -124,7 +125,7 @@ pub struct Replay {
     mean: Probability,
     /// Packets seen so far.
     packets: u64,
-    /// Entries of the trace used up; for outcomes, the index of the next.
+    /// Number of entries used so far; for outcomes, the index of the next outcome.
     used: usize,
 }
 
@@ -158,7 +159,8 @@ impl LossModel for Replay {
         lost
     }
 
-    /// The mean: the outcome of the next packet is known in advance, but says nothing about the link.
+    /// Returns the mean loss, because the outcome of the next packet alone would not describe the
+    /// link.
     fn probability(&mut self, _now: Time) -> Probability {
         self.mean
     }

@@ -1,4 +1,4 @@
-//! Figures computed from several values or several runs.
+//! Statistics of several values.
 
 /// The arithmetic mean; zero for an empty slice.
 pub fn mean(values: &[f64]) -> f64 {
@@ -15,7 +15,8 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// The smallest of `values` that at least the share `q`, 0 to 1, of them do not exceed; zero for an empty slice.
+/// The `q` quantile, for `q` from 0 to 1: the smallest of `values` for which at least the share `q`
+/// of all values is not larger. Zero for an empty slice.
 pub fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -23,8 +24,9 @@ pub fn quantile(values: &[f64], q: f64) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// Jain's fairness index, (Σx)² / (n Σx²) (Jain, Chiu and Hawe 1984): one if all are equal, 1/n if one
-/// has everything. One for an empty slice, and if all shares are zero.
+/// Jain's fairness index, (Σx)² / (n Σx²) (Jain, Chiu and Hawe 1984). It is one if all shares are
+/// equal, and 1/n if one share is everything. It is also one for an empty slice, and if all shares
+/// are zero.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

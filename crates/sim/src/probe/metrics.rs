@@ -1,30 +1,32 @@
-//! The table of all metrics that a run can report.
+//! The table of all metrics (figures) that a run can report.
 
-/// A figure: its name, its subject, the forms in which it exists, and its definition.
+/// A metric: its name, its subject, the forms in which it exists, and its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     /// The name, with the unit at its end.
     pub name: &'static str,
-    /// The kind of subject that the figure describes.
+    /// The kind of subject that the metric describes.
     pub about: About,
     /// Whether runs report the metric as a single figure.
     pub scalar: bool,
-    /// Whether the single figure is costly and only measured if a probe or an expectation asks for it.
+    /// Whether the single figure is costly, so that it is measured only if a probe or an
+    /// expectation asks for it.
     pub on_request: bool,
     /// Whether a probe can follow the metric over time.
     pub series: bool,
-    /// Whether a probe can keep every value.
+    /// Whether a probe can record every single value.
     pub samples: bool,
     /// The definition. Everything is counted from the end of the warm-up on.
     pub what: &'static str,
 }
 
-/// The kinds of subjects that figures describe.
+/// The kinds of subjects that metrics describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// Flows, groups of flows (sums, or means where that is said) and `all` flows together.
+    /// Flows, groups of flows and `all` flows together. For several flows, the figure is the sum,
+    /// or the mean if its definition says so.
     Flow,
-    /// Flows and each of their paths (`FLOW/PATH`), groups and `all`.
+    /// Flows and each of their paths (`FLOW/PATH`), groups of flows and `all` flows together.
     Path,
     /// Links, as `link.NAME`.
     Link,
@@ -53,8 +55,9 @@ const fn metric(
     Metric { name, about, scalar, on_request, series, samples, what }
 }
 
-/// Every figure, in the order of the documentation. `1`: a single figure, `?`: on request,
-/// `t`: over time, `n`: samples.
+/// All metrics, in the order of the documentation. The third argument lists the forms: `1` for a
+/// single figure, `?` for one that is measured only on request, `t` for values over time, `n` for
+/// samples.
 pub const METRICS: &[Metric] = &[
     metric(
         "goodput_mbps",
@@ -353,7 +356,7 @@ pub const METRICS: &[Metric] = &[
 ];
 
 impl Metric {
-    /// The metric of this name.
+    /// The metric of this name; `None` if there is none.
     pub fn named(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
     }

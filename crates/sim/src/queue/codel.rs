@@ -15,7 +15,8 @@ pub struct CodelConfig {
 }
 
 impl Default for CodelConfig {
-    /// 5 ms in 100 ms, marking: the values for the Internet at large (RFC 8289 §4.2, §4.3).
+    /// A target of 5 ms, an interval of 100 ms, and marking: the values for the Internet in general
+    /// (RFC 8289 §4.2, §4.3).
     fn default() -> Self {
         CodelConfig {
             target: Duration::from_millis(5),
@@ -34,22 +35,23 @@ impl CodelConfig {
     }
 }
 
-/// Controlled delay: decides about packets as they leave the queue, by how long they have waited
-/// (RFC 8289 §5).
+/// CoDel, controlled delay (RFC 8289 §5). It marks or drops packets when they leave the queue,
+/// depending on how long they have waited.
 #[derive(Clone, Debug)]
 pub struct Codel {
     config: CodelConfig,
-    /// When the delay will have been above target for an interval; `None` while it is not above.
+    /// When the delay will have been above the target for one interval; `None` while it is not
+    /// above the target.
     due: Option<Time>,
     dropping: bool,
     drop_next: Time,
     /// Drops since the dropping state was entered.
     count: u32,
     last_count: u32,
-    /// Whether the last packet was dropped on schedule; the next drop is then set if the packet behind it has a
-    /// standing delay too.
+    /// Whether the last packet was dropped at its scheduled time. The next drop is then scheduled
+    /// if the packet behind it has a standing delay, too.
     dropped_last: bool,
-    /// Largest packet seen, bytes: a backlog no larger than this is no standing queue.
+    /// Largest packet seen, bytes. A backlog that is not larger does not count as a standing queue.
     largest: u32,
 }
 
@@ -58,9 +60,9 @@ pub struct Codel {
 pub enum CodelVerdict {
     /// The packet leaves unchanged.
     Pass,
-    /// The packet leaves, marked.
+    /// The packet leaves and must be marked.
     Mark,
-    /// The packet is dropped; the packet behind it is decided on next.
+    /// The packet is dropped, and the packet behind it is examined next.
     Drop,
 }
 
@@ -84,8 +86,9 @@ impl Codel {
         self.largest = self.largest.max(size);
     }
 
-    /// Decides about the packet at the head, which leaves or is dropped at `now` after waiting for `sojourn`;
-    /// `bytes_left` wait behind it.
+    /// Decides about the packet at the head, which leaves or is dropped at `now` after it has
+    /// waited for `sojourn`. `bytes_left` bytes wait behind it, and `capable` says whether it is
+    /// ECN-capable.
     pub fn on_departure(
         &mut self,
         now: Time,
@@ -129,7 +132,7 @@ impl Codel {
         self.dropped_last = false;
     }
 
-    /// Whether the delay has been above target for an interval.
+    /// Whether the delay has been above the target for an interval.
     fn is_standing(&mut self, now: Time, sojourn: Duration, bytes_left: u64) -> bool {
         if sojourn < self.config.target || bytes_left <= u64::from(self.largest) {
             self.due = None;
@@ -144,7 +147,8 @@ impl Codel {
         }
     }
 
-    /// Enters the dropping state; if the last one ended recently, starts near the drop rate that it had reached.
+    /// Enters the dropping state. If the previous dropping state ended recently, the new one starts
+    /// near the drop rate that the previous one had reached.
     fn enter(&mut self, now: Time) {
         self.dropping = true;
         let lately = now.since(self.drop_next) < self.config.interval * 16;

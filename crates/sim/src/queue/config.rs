@@ -4,29 +4,30 @@ use anabranch_types::{DataSize, Probability};
 
 use super::codel::CodelConfig;
 
-/// The packet size by which byte limits become RED thresholds and packet limits become bytes.
+/// The packet size, in bytes, that converts byte counts to packets, such as for RED's thresholds.
 pub const NOMINAL_PACKET: u32 = 1500;
 
 /// A queue's size and discipline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueConfig {
-    /// How much may wait; `None` for one bandwidth-delay product, and 10 nominal packets at least.
+    /// How much may wait; `None` for one bandwidth-delay product, but at least 10 nominal packets.
     pub limit: Option<QueueLimit>,
-    /// How packets are treated below the limit.
+    /// How packets are treated while the queue is not full.
     pub discipline: Discipline,
 }
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// This many bytes: from one nominal packet (1500 B) to 1 GiB.
+    /// This many bytes, from 1500 B to 1 GiB.
     Bytes(DataSize),
-    /// This many packets, whatever their size: 1 to 1 000 000.
+    /// This many packets of any size, from 1 to 1 000 000.
     Packets(u32),
 }
 
 impl QueueLimit {
-    /// Whether a packet of `size` bytes does not fit behind the `packets` and `bytes` that wait.
+    /// Whether the queue is too full for a packet of `size` bytes when `packets` packets with
+    /// `bytes` bytes wait.
     #[inline]
     pub fn is_full(self, packets: u64, bytes: u64, size: u32) -> bool {
         match self {
@@ -56,31 +57,33 @@ pub enum Discipline {
     Codel(CodelConfig),
 }
 
-/// Parameters of RED (Floyd and Jacobson 1993), gentle variant included.
+/// Parameters of RED (Floyd and Jacobson 1993), including its gentle variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedConfig {
-    /// Where marking starts and where it reaches `max_probability`.
+    /// The average queues at which marking starts and at which its probability reaches
+    /// `max_probability`.
     pub thresholds: RedThresholds,
-    /// Weight w of each arrival in the average queue, in `(0, 1]`.
+    /// Weight w of each arrival in the average queue length, in `(0, 1]`.
     pub weight: f64,
     /// Marking probability max_p at the upper threshold.
     pub max_probability: Probability,
-    /// Whether the probability rises further, to 1 at twice the upper threshold, instead of jumping to 1 at
-    /// the upper threshold.
+    /// Whether the probability rises from `max_probability` at the upper threshold to 1 at twice
+    /// the upper threshold. If not, it jumps to 1 at the upper threshold.
     pub gentle: bool,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// The base probability p_b from which on ECN-capable packets are dropped too; if 1, they are marked wherever RED
-    /// does not drop every packet.
+    /// The base probability p_b from which ECN-capable packets are dropped instead of marked. If it
+    /// is 1, they are marked unless RED drops every packet.
     pub mark_limit: Probability,
-    /// How marks are spread.
+    /// How marks and drops are spread over the arrivals.
     pub spacing: RedSpacing,
-    /// Size of the small packets by which idle time is counted, in bytes; at least 1.
+    /// Size of the packets in which idle time is counted, bytes; at least 1.
     pub idle_packet_bytes: u32,
 }
 
 impl Default for RedConfig {
-    /// Thresholds at a sixth and a half of the buffer, w = 0.002, max_p = 0.1, gentle, marking.
+    /// Thresholds of a sixth and a half of the buffer, w = 0.002, max_p = 0.1, gentle, with
+    /// marking.
     fn default() -> Self {
         RedConfig {
             thresholds: RedThresholds::FromBuffer,
@@ -96,8 +99,9 @@ impl Default for RedConfig {
 }
 
 impl RedConfig {
-    /// RED as ns-2 has it by default, thresholds as in [`RedConfig::default`]: marks at least 1/p_b packets
-    /// apart, and only while p_b is below 0.1, that is, below the upper threshold.
+    /// RED with the defaults of ns-2, except for the thresholds, which are those of
+    /// [`RedConfig::default`]. Marks are at least 1/p_b packets apart. Packets are marked only
+    /// while p_b is below 0.1, that is, below the upper threshold, and dropped beyond.
     pub fn ns2() -> Self {
         RedConfig {
             mark_limit: Probability::clamped(0.1),
@@ -113,19 +117,19 @@ pub enum RedSpacing {
     /// Gaps are uniform from 1 to 1/p_b: p_a = p_b/(1 − count·p_b) (Floyd and Jacobson 1993, §4).
     #[default]
     Even,
-    /// Gaps are uniform from 1/p_b to just below 2/p_b, and nothing is marked or dropped early while at most one
-    /// packet waits: ns-2's `wait_`.
+    /// Gaps are uniform from 1/p_b to just below 2/p_b, and no packet is marked or dropped early
+    /// while at most one packet waits. This is `wait_` in ns-2.
     Waiting,
 }
 
-/// RED's thresholds on the average queue.
+/// RED's thresholds for the average queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RedThresholds {
     /// A sixth and a half of the buffer, in packets.
     FromBuffer,
-    /// This many packets each; `0 <= min < max`.
+    /// Thresholds in packets, with `0 <= min < max`.
     Packets {
-        /// Below this average every packet passes.
+        /// Below this average, every packet is admitted unchanged.
         min: f64,
         /// At this average the marking probability is max_p.
         max: f64,
@@ -146,10 +150,10 @@ impl RedThresholds {
 }
 
 impl QueueConfig {
-    /// Checks every parameter against the range its documentation states.
+    /// Checks every parameter against the range that its documentation states.
     ///
     /// # Errors
-    /// Names the first parameter that is outside its range.
+    /// When a parameter is outside its range. The error names the first such parameter.
     pub fn validate(&self) -> Result<(), QueueConfigError> {
         let limit_ok = match self.limit {
             None => true,

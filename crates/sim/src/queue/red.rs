@@ -4,7 +4,8 @@ use super::{Idle, QueueLimit, RedConfig, RedSpacing};
 
 /// Random early detection (Floyd and Jacobson 1993, figure 2), with the gentle slope and ECN.
 ///
-/// The average queue counts the packets that wait, and is updated on every arrival, dropped packets included.
+/// The average counts the waiting packets, and is updated at every arrival, even if the arriving
+/// packet is dropped.
 #[derive(Clone, Debug)]
 pub struct Red {
     min: f64,
@@ -17,12 +18,12 @@ pub struct Red {
     spacing: RedSpacing,
     idle_packet_bits: f64,
     average: f64,
-    /// Packets since the last mark or drop; −1 while RED admits every packet.
+    /// Number of packets since the last mark or drop; −1 while RED admits every packet.
     count: i64,
     random: Rng,
 }
 
-/// Decision of RED about an arrival.
+/// RED's decision about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedVerdict {
     /// The packet is admitted unchanged.
@@ -36,13 +37,13 @@ pub enum RedVerdict {
 /// RED's decision before it is known whether the packet is ECN-capable.
 enum Pressure {
     None,
-    /// Mark or drop with this probability, spread over the packets since the last mark or drop.
+    /// Mark or drop with this base probability, which must still be spread over the arrivals.
     Probability(f64),
     Drop,
 }
 
 impl Red {
-    /// RED over a buffer of `limit`, drawing from `random`.
+    /// RED for a buffer of `limit`, with draws from `random`.
     pub fn new(config: &RedConfig, limit: QueueLimit, random: Rng) -> Self {
         let (min, max) = config.thresholds.resolve(limit);
         Red {
@@ -61,11 +62,13 @@ impl Red {
         }
     }
 
-    /// Decides about an arrival that finds `waiting` packets: counted where the buffer is limited in
-    /// packets, else the bytes that wait over [`NOMINAL_PACKET`](super::NOMINAL_PACKET), so that the
-    /// thresholds mean the same share of the buffer whatever the packets' size.
+    /// Decides about an arrival that finds `waiting` packets in the queue. If the limit is in
+    /// bytes, this is the number of waiting bytes divided by
+    /// [`NOMINAL_PACKET`](super::NOMINAL_PACKET), so that the thresholds are the same share of the
+    /// buffer for any packet size.
     ///
-    /// `idle` as in [`Queue::offer`](super::Queue::offer); `full` forces a drop.
+    /// `idle` is as in [`Queue::offer`](super::Queue::offer), `capable` says whether the packet is
+    /// ECN-capable, and `full` forces a drop.
     pub fn on_arrival(
         &mut self,
         waiting: f64,
@@ -110,8 +113,8 @@ impl Red {
         self.average
     }
 
-    /// The probability p_b at the current average, before marks are spread over arrivals; 1 where every packet
-    /// is dropped.
+    /// The probability p_b at the current average, before it is spread over the arrivals; 1 if
+    /// every packet is dropped.
     pub fn base_probability(&self) -> f64 {
         match self.pressure() {
             Pressure::None => 0.0,
@@ -127,7 +130,8 @@ impl Red {
 
     fn update_average(&mut self, waiting: f64, idle: Option<Idle>) {
         match idle {
-            // Idle time counts as if it had been filled with small packets that all found an empty queue.
+            // Idle time counts as if small packets had arrived all the time and found an empty
+            // queue.
             Some(Idle { lasted, rate }) => {
                 let m = lasted.as_secs_f64() * rate.as_bps() as f64 / self.idle_packet_bits;
                 self.average *= math::pow(1.0 - self.weight, m);
@@ -151,7 +155,8 @@ impl Red {
 }
 
 impl RedSpacing {
-    /// The probability for the `count`-th arrival since the last mark or drop, from the base probability.
+    /// The probability p_a for the `count`-th arrival since the last mark or drop, given the base
+    /// probability p_b.
     fn spread(self, base: f64, count: i64) -> f64 {
         let filled = count as f64 * base;
         let rest = match self {

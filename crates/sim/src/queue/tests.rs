@@ -49,7 +49,8 @@ fn red_averages_a_hand_computed_trace() {
         thresholds: RedThresholds::Packets { min: 50.0, max: 60.0 },
         ..RedConfig::default()
     });
-    // 0 → 1 → 2.75 → 5.0625; 0.8 ms idle at 10 Mb/s are two packets of 500 B: × 0.75²; then 4.
+    // The average goes 0 → 1 → 2.75 → 5.0625. Then 0.8 ms of idle time at 10 Mb/s count as two
+    // packets of 500 B, a factor of 0.75². The last arrival finds 4 packets.
     let idle = Idle { lasted: Duration::from_micros(800), rate: Bitrate::from_mbps(10.0) };
     let steps: [(u32, Option<Idle>, f64); 5] = [
         (4, None, 1.0),
@@ -66,7 +67,7 @@ fn red_averages_a_hand_computed_trace() {
 
 #[test]
 fn red_probabilities_follow_the_gentle_line() {
-    // Weight one makes the average the queue itself.
+    // With a weight of one, the average is the current queue length.
     let config = RedConfig { weight: 1.0, ..RedConfig::default() };
     let mut gentle = red(config.clone());
     assert_eq!(gentle.thresholds(), (10.0, 30.0));
@@ -84,8 +85,8 @@ fn red_probabilities_follow_the_gentle_line() {
 
 #[test]
 fn red_evens_out_the_gaps_between_marks() {
-    // With p_b = 0.05 held, the k-th arrival after a mark has p_a = 0.05 / (1 − 0.05k): the gap is
-    // uniform on 1..=19.
+    // With a constant p_b of 0.05, the k-th arrival after a mark has p_a = 0.05 / (1 − 0.05k), so
+    // the gap is uniform on 1..=19.
     let config = RedConfig { weight: 1.0, ..RedConfig::default() };
     let mut red = red(config);
     let (mut marks, mut gap, mut longest) = (0_u32, 0_u32, 0_u32);
@@ -108,7 +109,7 @@ fn red_evens_out_the_gaps_between_marks() {
 
 #[test]
 fn red_in_the_manner_of_ns2_waits_between_marks() {
-    // With p_b = 0.05 held, gaps are uniform from 20 to 39.
+    // With a constant p_b of 0.05, gaps are uniform from 20 to 39.
     let config = RedConfig { weight: 1.0, ..RedConfig::ns2() };
     let mut red = red(config);
     let (mut marks, mut gap, mut shortest, mut longest, mut total) = (0_u32, 0, u32::MAX, 0, 0_u32);

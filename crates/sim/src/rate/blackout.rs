@@ -2,7 +2,7 @@ use anabranch_types::{Bitrate, Time};
 
 use super::Schedule;
 
-/// A period in which a link carries nothing: `[start, end)`.
+/// A period in which a link carries no packet: `[start, end)`.
 ///
 /// Packets offered to the link are dropped, and packets that wait or are being serialised at `start` are lost
 /// (pTCP's blackout). Packets already propagating arrive.
@@ -14,7 +14,8 @@ pub struct Blackout {
     pub end: Time,
 }
 
-/// `rate` with zero inside every blackout. Blackouts may overlap and come in any order.
+/// The schedule `rate`, but zero during every blackout. Blackouts may overlap and come in any
+/// order.
 pub fn darken(rate: &Schedule<Bitrate>, blackouts: &[Blackout]) -> Schedule<Bitrate> {
     let mut times: Vec<Time> = rate.steps().iter().map(|(time, _)| *time).collect();
     times.extend(blackouts.iter().flat_map(|b| [b.start, b.end]));

@@ -1,8 +1,8 @@
-//! Uniform random numbers by index, independent of the order in which they are asked for.
+//! Uniform random numbers by index, which do not depend on the order in which they are drawn.
 
 use anabranch_types::Rng;
 
-/// A family of independent uniform numbers, each named by two indices.
+/// A family of independent uniform random numbers with two indices.
 #[derive(Clone, Debug)]
 pub(crate) struct Draws {
     key: u64,
@@ -14,7 +14,7 @@ impl Draws {
         Draws { key: Rng::substream(seed, name).next_u64() }
     }
 
-    /// Number (`row`, `column`), in `[0, 1)` with 53 random bits.
+    /// The number with the indices `row` and `column`, in `[0, 1)` with 53 random bits.
     pub(crate) fn uniform(&self, row: u64, column: u32) -> f64 {
         let bits = mix(mix(self.key ^ row).wrapping_add(u64::from(column)));
         (bits >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)

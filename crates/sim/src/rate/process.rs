@@ -4,20 +4,23 @@ use core::time::Duration;
 use anabranch_types::{Bitrate, Time};
 
 use super::{
-    Blackout, Cursor, DeliveryTrace, OPPORTUNITY_BYTES, RandomCourse, RandomRate, Schedule,
-    TraceCourse, darken,
+    Blackout, ContendedCourse, ContendedRate, Cursor, DeliveryTrace, OPPORTUNITY_BYTES,
+    RandomCourse, RandomRate, Schedule, TraceCourse, darken,
 };
 
 /// How a link's rate varies around its nominal rate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fluctuation {
-    /// Not at all: the schedule is the rate.
+    /// The rate is exactly the nominal rate.
     #[default]
     None,
     /// A random share of the nominal rate, drawn anew every period.
     Random(RandomRate),
-    /// The link serves by the opportunities of a trace; the nominal rate, which must not change, is their mean
-    /// and sizes buffers only.
+    /// The service times are those of a station on a saturated 802.11 channel. The nominal rate is
+    /// the mean rate.
+    Contended(ContendedRate),
+    /// The link sends at the delivery opportunities of a trace. The nominal rate must be constant;
+    /// it is the trace's mean rate and is used only for the size of buffers.
     Trace(DeliveryTrace),
 }
 
@@ -30,11 +33,13 @@ impl Fluctuation {
         match self {
             Fluctuation::None | Fluctuation::Trace(_) => Ok(()),
             Fluctuation::Random(random) => random.validate(),
+            Fluctuation::Contended(contended) => contended.validate(),
         }
     }
 }
 
-/// Walks a link's rate forwards: schedule, fluctuation and blackouts together.
+/// A link's rate over time, from the schedule, the fluctuation and the blackouts together. Time
+/// only moves forwards.
 #[derive(Clone, Debug)]
 pub struct RateProcess {
     /// The nominal rate, zero in blackouts.
@@ -47,14 +52,15 @@ pub struct RateProcess {
 enum Course {
     Steady,
     Random(RandomCourse),
+    Contended(ContendedCourse),
     Trace(TraceCourse),
 }
 
 impl RateProcess {
-    /// The process at the epoch; its random draws are the substream of `seed` called `stream`.
+    /// The process at time zero; its random draws are the substream of `seed` called `stream`.
     ///
     /// # Errors
-    /// When the fluctuation's parameters are out of range.
+    /// When a parameter of the fluctuation is out of its range.
     pub fn new(
         nominal: &Schedule<Bitrate>,
         fluctuation: &Fluctuation,
@@ -65,6 +71,9 @@ impl RateProcess {
         let course = match fluctuation {
             Fluctuation::None => Course::Steady,
             Fluctuation::Random(random) => Course::Random(RandomCourse::new(random, seed, stream)?),
+            Fluctuation::Contended(contended) => {
+                Course::Contended(ContendedCourse::new(contended, seed, stream)?)
+            }
             Fluctuation::Trace(trace) => Course::Trace(TraceCourse::new(trace)),
         };
         let nominal = darken(nominal, blackouts).cursor();
@@ -73,7 +82,7 @@ impl RateProcess {
         Ok(process)
     }
 
-    /// The rate that holds now, zero in a blackout; the mean rate where a trace decides.
+    /// The current rate, zero in a blackout. For a trace, this is the mean rate.
     #[inline]
     pub fn current(&self) -> Bitrate {
         self.current
@@ -83,7 +92,7 @@ impl RateProcess {
     #[inline]
     pub fn next_change(&self) -> Time {
         match &self.course {
-            Course::Steady | Course::Trace(_) => self.nominal.next_change(),
+            Course::Steady | Course::Contended(_) | Course::Trace(_) => self.nominal.next_change(),
             Course::Random(random) => self.nominal.next_change().min(random.next_change()),
         }
     }
@@ -108,16 +117,18 @@ impl RateProcess {
         self.refresh();
     }
 
-    /// When a packet of `size` bytes whose service begins at `start` has left, if a trace decides that; `idle`
-    /// as in [`TraceCourse::finish`].
+    /// When the service of a packet of `size` bytes ends that begins at `start`, if a trace or
+    /// contention decides that; `idle` as in [`TraceCourse::finish`].
     pub fn opportunity(&mut self, start: Time, size: u32, idle: bool) -> Option<Time> {
         match &mut self.course {
             Course::Trace(trace) => Some(trace.finish(start, size, idle)),
-            _ => None,
+            Course::Contended(course) => Some(course.finish(start, size, self.current)),
+            Course::Steady | Course::Random(_) => None,
         }
     }
 
-    /// Bits the link can carry in `(from, to]`, a span from now on in which the rate does not change.
+    /// Bits that the link can carry in `(from, to]`. This span must lie in the current piece of the
+    /// process, in which the rate does not change.
     pub fn bits(&self, from: Time, to: Time) -> f64 {
         match &self.course {
             Course::Trace(course) if self.current > Bitrate::ZERO => {
@@ -132,7 +143,7 @@ impl RateProcess {
     fn refresh(&mut self) {
         let nominal = self.nominal.current();
         self.current = match &self.course {
-            Course::Steady | Course::Trace(_) => nominal,
+            Course::Steady | Course::Contended(_) | Course::Trace(_) => nominal,
             Course::Random(random) => {
                 Bitrate::from_bps((nominal.as_bps() as f64 * random.share()).round() as u64)
             }
@@ -143,10 +154,12 @@ impl RateProcess {
 /// Which parameter of a fluctuating rate is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateError {
-    /// How long a level holds.
+    /// The time for which a level holds is out of its range.
     Period(Duration),
-    /// The least share, the largest share or the step.
+    /// The smallest share, the largest share or the step is out of its range.
     Shares,
+    /// The number of contending stations is out of its range.
+    Stations,
 }
 
 impl fmt::Display for RateError {
@@ -155,6 +168,7 @@ impl fmt::Display for RateError {
             RateError::Period(period) => {
                 write!(f, "a period of {period:?} is outside 1ms to 1 day")
             }
+            RateError::Stations => f.write_str("the stations that contend must be 1 to 256"),
             RateError::Shares => f.write_str(
                 "the least share must be above 0% and at most the largest, that at most 1000%, the step \
                  above 0% and at most 100%, and the least share must not round to zero steps",

@@ -5,24 +5,26 @@ use anabranch_types::Time;
 use super::RateError;
 use super::draws::Draws;
 
-/// A rate that takes a new random level every period: pTCP's fluctuating bandwidth (§6.3, figure 10).
+/// A rate that takes a new random level every period, as in pTCP's experiments with fluctuating
+/// bandwidth (§6.3, figure 10).
 ///
-/// Levels are shares of the link's nominal rate: uniform in `[least, most]`, then rounded to a multiple of
-/// `step`, so that the two end levels have half the weight of the others.
+/// Levels are shares of the link's nominal rate. They are drawn uniformly from `[least, most]` and
+/// then rounded to a multiple of `step`, so the lowest and the highest level have half the
+/// probability of the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomRate {
     /// How long each level holds: 1 ms to 1 day.
     pub period: Duration,
-    /// Least share before rounding; above 0.
+    /// Smallest share before rounding; above 0.
     pub least: f64,
     /// Largest share before rounding; at least `least`, at most 10.
     pub most: f64,
-    /// Shares are multiples of this; above 0, at most 1. The least share must not round to zero.
+    /// Shares are multiples of this; above 0, at most 1. The smallest share must not round to zero.
     pub step: f64,
 }
 
 impl RandomRate {
-    /// pTCP's parameters: a fifth to the whole of the nominal rate in steps of a tenth, mean 0.6.
+    /// pTCP's parameters: 20 % to 100 % of the nominal rate in steps of 10 %, 60 % on average.
     pub fn ptcp(period: Duration) -> Self {
         RandomRate { period, least: 0.2, most: 1.0, step: 0.1 }
     }
@@ -30,7 +32,7 @@ impl RandomRate {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// Names the first one out of its range.
+    /// When a parameter is out of its range.
     pub fn validate(&self) -> Result<(), RateError> {
         let periods = Duration::from_millis(1)..=Duration::from_secs(86_400);
         if !periods.contains(&self.period) {
@@ -50,7 +52,7 @@ impl RandomRate {
     }
 }
 
-/// Walks the levels of a [`RandomRate`] forwards.
+/// Steps through the levels of a [`RandomRate`] in order of time.
 #[derive(Clone, Debug)]
 pub struct RandomCourse {
     config: RandomRate,
@@ -62,11 +64,11 @@ pub struct RandomCourse {
 }
 
 impl RandomCourse {
-    /// The course of `config`, whose first level holds from the epoch; its random draws are the substream of `seed`
-    /// called `stream`.
+    /// The course of `config`, whose first level holds from time zero. Its random draws are the
+    /// substream of `seed` called `stream`.
     ///
     /// # Errors
-    /// When `config` is out of range.
+    /// When a parameter of `config` is out of its range.
     pub fn new(config: &RandomRate, seed: u64, stream: &str) -> Result<Self, RateError> {
         config.validate()?;
         let period_nanos = u64::try_from(config.period.as_nanos()).unwrap_or(u64::MAX);
@@ -77,7 +79,7 @@ impl RandomCourse {
         Ok(course)
     }
 
-    /// The share of the nominal rate that holds now.
+    /// The current share of the nominal rate.
     pub fn share(&self) -> f64 {
         self.share
     }
@@ -87,7 +89,7 @@ impl RandomCourse {
         Time::from_nanos((self.level + 1).saturating_mul(self.period_nanos))
     }
 
-    /// Goes to the level that holds at `now`, if that is later.
+    /// Goes forwards to the level that holds at `now`.
     pub fn advance(&mut self, now: Time) {
         let level = now.as_nanos() / self.period_nanos;
         if level > self.level {

@@ -1,19 +1,19 @@
-//! Converts recorded rates to opportunities to send.
+//! Converts recorded rates to delivery opportunities.
 
 use super::trace::{DeliveryTrace, MAX_OPPORTUNITIES, OPPORTUNITY_BYTES, TraceError};
 
 /// Format of a line, as error messages state it.
 const LINE: &str = "a time in seconds above the one before it, up to 10 days after the first, and 0 to 1000000 Mb/s, \
                     such as '12.5 48.2'; at least two lines, of which one has a rate";
-/// An opportunity in billionths of a bit.
+/// Size of an opportunity, billionths of a bit.
 const OPPORTUNITY: u128 = 8_000_000_000 * OPPORTUNITY_BYTES as u128;
 /// The longest recording, seconds, and the largest rate, Mb/s.
 const LONGEST: f64 = 864_000.0;
 const FASTEST: f64 = 1e6;
 
-/// Reads a time in seconds and Mb/s on each line.
+/// Reads a text whose lines have a time in seconds and a rate in Mb/s.
 pub(super) fn rates(text: &str) -> Result<DeliveryTrace, TraceError> {
-    // Nanoseconds, and bits per second.
+    // The start of each rate in nanoseconds, and the rate in bits per second.
     let mut steps: Vec<(u64, u64)> = Vec::new();
     let (mut start, mut last) = (None, (0, ""));
     for (i, line) in text.lines().enumerate() {
@@ -37,10 +37,10 @@ pub(super) fn rates(text: &str) -> Result<DeliveryTrace, TraceError> {
     Ok(DeliveryTrace::from_parts(nanos.ok_or_else(refuse)?, period))
 }
 
-/// When each opportunity comes, nanoseconds; `None` if there are too many.
+/// The time of each opportunity, nanoseconds; `None` if there are too many.
 fn opportunities(steps: &[(u64, u64)], period: u64) -> Option<Vec<u64>> {
     let mut nanos = Vec::new();
-    // Billionths of a bit that the next opportunity still needs.
+    // Billionths of a bit that are still missing until the next opportunity.
     let mut lacking = OPPORTUNITY;
     let ends = steps.iter().skip(1).map(|(start, _)| *start).chain([period]);
     for ((start, rate), end) in steps.iter().zip(ends) {

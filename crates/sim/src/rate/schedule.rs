@@ -2,12 +2,14 @@ use core::fmt;
 
 use anabranch_types::Time;
 
-/// A piecewise-constant function of time: a first value at the epoch, then changes at rising times.
+/// A piecewise-constant function of time: a first value from time zero on, then changes at rising
+/// times.
 ///
-/// A change at `t` holds from `t` on.
+/// The value of a change at `t` holds from `t` on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule<V> {
-    /// Never empty; the first entry is at `Time::ZERO`, times rise strictly.
+    /// The values and the times from which they hold. There is at least one entry, the first is at
+    /// `Time::ZERO`, and times rise strictly.
     steps: Vec<(Time, V)>,
 }
 
@@ -17,10 +19,10 @@ impl<V: Copy> Schedule<V> {
         Schedule { steps: vec![(Time::ZERO, value)] }
     }
 
-    /// `initial` from the epoch, then each `(time, value)` of `changes`.
+    /// A schedule with `initial` from time zero on, and then each `(time, value)` of `changes`.
     ///
     /// # Errors
-    /// When a change is at the epoch or not later than the one before it.
+    /// When a change is at time zero, or not later than the change before it.
     pub fn new(
         initial: V,
         changes: impl IntoIterator<Item = (Time, V)>,
@@ -43,24 +45,24 @@ impl<V: Copy> Schedule<V> {
         self.steps[after.saturating_sub(1)].1
     }
 
-    /// Every value with the time from which it holds; the first is at the epoch.
+    /// Every value with the time from which it holds; the first time is zero.
     pub fn steps(&self) -> &[(Time, V)] {
         &self.steps
     }
 
-    /// A reader that walks this schedule forwards from the epoch.
+    /// A reader that steps through this schedule from time zero on.
     pub fn cursor(&self) -> Cursor<V> {
         Cursor { steps: self.steps.clone(), index: 0 }
     }
 
-    /// Builds from steps already known to be well formed.
+    /// A schedule of steps whose times are known to rise; `None` unless the first is at time zero.
     pub(super) fn from_steps(steps: Vec<(Time, V)>) -> Option<Self> {
         let starts_at_epoch = steps.first().is_some_and(|(time, _)| *time == Time::ZERO);
         starts_at_epoch.then_some(Schedule { steps })
     }
 }
 
-/// Walks a [`Schedule`] forwards in constant time per step.
+/// Steps through a [`Schedule`] in order of time. A step takes constant time.
 #[derive(Clone, Debug)]
 pub struct Cursor<V> {
     steps: Vec<(Time, V)>,
@@ -68,7 +70,7 @@ pub struct Cursor<V> {
 }
 
 impl<V: Copy> Cursor<V> {
-    /// The value that holds now.
+    /// The current value.
     #[inline]
     pub fn current(&self) -> V {
         self.steps[self.index].1
@@ -94,12 +96,12 @@ impl<V: Copy> Cursor<V> {
     }
 }
 
-/// A schedule's times do not rise.
+/// The error for a schedule whose times do not rise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleError {
-    /// The offending time.
+    /// The first time that does not rise.
     pub time: Time,
-    /// The time that the entry should have been later than.
+    /// The time of the entry before, which `time` should be later than.
     pub after: Time,
 }
 

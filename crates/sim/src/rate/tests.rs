@@ -52,6 +52,67 @@ fn blackouts_cut_holes_and_the_rate_underneath_returns() {
     assert_eq!(darken(&rate, &blackouts).steps(), expected);
 }
 
+mod contention {
+    use super::*;
+    use crate::wireless::bianchi::{Access, Channel};
+
+    /// Service times of packets of 750 bytes at 3 Mb/s, divided by their mean of 2 ms.
+    fn times(access: Access, stations: u32) -> Vec<f64> {
+        let config = ContendedRate { access, stations };
+        let mut course = ContendedCourse::new(&config, 1, "link.test.rate").expect("valid");
+        let time = |_| course.finish(Time::ZERO, 750, mbps(3)).as_nanos() as f64 / 2e6;
+        (0..100_000).map(time).collect()
+    }
+
+    /// Before its own success, a station waits through a geometrically distributed number of
+    /// collisions and successes of others. A geometrically distributed number of idle slots
+    /// precedes each of these busy slots.
+    #[test]
+    fn service_times_have_the_mean_and_the_deviation_of_the_slots() {
+        for access in [Access::Basic, Access::RtsCts] {
+            for stations in [1, 2, 5, 10] {
+                let slots = Channel::fhss().slots(access, stations, 1023);
+                let busy = 1.0 - slots.idle;
+                let own = slots.success / busy / f64::from(stations);
+                let other = slots.success / busy - own;
+                let collision = 1.0 - own - other;
+                let idle_mean = slots.idle / busy * slots.idle_seconds;
+                let idle_variance = slots.idle / busy.powi(2) * slots.idle_seconds.powi(2);
+                let (success, lost) = (slots.success_seconds, slots.collision_seconds);
+                let before = |power: i32| {
+                    (other * success.powi(power) + collision * lost.powi(power))
+                        / (1.0 - own).max(1e-9)
+                };
+                let (wait, spread) =
+                    (idle_mean + before(1), idle_variance + before(2) - before(1).powi(2));
+                let waits = (1.0 - own) / own;
+                let mean = waits * wait + idle_mean + success;
+                let variance = waits * spread + waits / own * wait.powi(2) + idle_variance;
+                let expected = variance.sqrt() / mean;
+
+                let times = times(access, stations);
+                let n = times.len() as f64;
+                let measured = times.iter().sum::<f64>() / n;
+                let deviation =
+                    (times.iter().map(|time| (time - measured).powi(2)).sum::<f64>() / n).sqrt();
+                assert!((measured - 1.0).abs() < 0.01, "{access:?} {stations}: mean {measured}");
+                assert!(
+                    (deviation / expected - 1.0).abs() < 0.02,
+                    "{access:?} {stations}: deviation {deviation}, expected {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_contends_in_turns_or_in_a_crowd_without_end() {
+        for (access, stations) in [(Access::Tdma, 3), (Access::Basic, 0), (Access::RtsCts, 257)] {
+            let config = ContendedRate { access, stations };
+            assert_eq!(config.validate(), Err(RateError::Stations), "{config:?}");
+        }
+    }
+}
+
 mod random {
     use core::time::Duration;
 
@@ -76,7 +137,8 @@ mod random {
             sum += course.share();
         }
         assert_eq!(counts[..2], [0, 0]);
-        // Eight bins of the whole, the first and the last of half: 10000 ± 5·94, 5000 ± 5·69.
+        // The tolerances are five standard deviations: 10000 ± 5·94 for the inner levels, and 5000
+        // ± 5·69 for the first and the last level, which have half the probability.
         for (tenth, count) in counts.iter().enumerate().skip(2) {
             let (expected, slack) =
                 if tenth == 2 || tenth == 10 { (5_000, 345) } else { (10_000, 470) };
@@ -164,12 +226,12 @@ mod trace {
     fn a_trace_repeats_after_its_last_opportunity() {
         let trace = trace("# two in the third millisecond\n1\n3\n3\n10\n");
         assert_eq!((trace.opportunities(), trace.period()), (4, Duration::from_millis(10)));
-        // 6000 B in 10 ms.
+        // The trace carries 6000 B in 10 ms.
         assert_eq!(trace.mean_rate(), Bitrate::from_bps(4_800_000));
         let counts = [0, 1, 2, 3, 9, 10, 11, 13, 20, 21].map(|t| trace.count(Time::from_millis(t)));
         assert_eq!(counts, [0, 1, 1, 3, 3, 4, 5, 7, 8, 9]);
         let zero = super::super::DeliveryTrace::parse("0\n4\n").expect("a trace");
-        // The end of one cycle and the start of the next fall together.
+        // The last opportunity of a cycle and the first of the next are at the same time.
         assert_eq!([0, 3, 4, 8].map(|t| zero.count(Time::from_millis(t))), [1, 1, 3, 5]);
     }
 
@@ -177,15 +239,16 @@ mod trace {
     fn packets_share_and_span_opportunities() {
         let mut course = TraceCourse::new(&trace("1\n3\n3\n10\n"));
         let ms = Time::from_millis;
-        // 500 B of the first; 1000 B remain for the packet behind.
+        // The first packet takes 500 B of the first opportunity, so 1000 B remain for the next
+        // packet.
         assert_eq!(course.finish(ms(0), 500, true), ms(1));
         assert_eq!(course.finish(ms(1), 1000, false), ms(1));
         assert_eq!(course.finish(ms(1), 100, false), ms(3));
-        // 1400 B left at 3 ms: 4400 B end with the opportunity at 10 ms.
+        // 1400 B are left at 3 ms, so a packet of 4400 B ends with the opportunity at 10 ms.
         assert_eq!(course.finish(ms(3), 4400, false), ms(10));
         assert_eq!(course.finish(ms(10), 1, false), ms(11));
-        // Leftover bytes of an opportunity are lost when the queue empties, as is an opportunity at
-        // the instant of arrival.
+        // When the queue empties, the unused bytes of an opportunity are lost. An opportunity at
+        // the instant of an arrival is lost, too.
         assert_eq!(course.finish(ms(11), 1, true), ms(13));
         assert_eq!(course.finish(Time::from_micros(19_999), 1500, true), ms(20));
         assert_eq!(course.finish(ms(20), u32::MAX, false), course.finish(ms(20), 1, false));
@@ -210,7 +273,7 @@ mod trace {
 
 #[test]
 fn a_recorded_rate_gives_opportunities_at_that_rate() {
-    // 12 Mb/s for a second, nothing for half of one, 1.2 Mb/s for as long.
+    // The rate is 12 Mb/s for a second, zero for half a second, and 1.2 Mb/s for half a second.
     let recorded =
         DeliveryTrace::parse("1718.0 12 # Mb/s\n\n1719 0\n1719.5\t1.2\n").expect("a trace");
     assert_eq!((recorded.period().as_millis(), recorded.opportunities()), (2_000, 1_050));
@@ -219,7 +282,7 @@ fn a_recorded_rate_gives_opportunities_at_that_rate() {
     assert_eq!((count(1_499), count(1_511), count(2_000)), (1_000, 1_001, 1_050));
     assert_eq!((count(2_500), count(3_600)), (1_550, 2_060));
     assert_eq!(recorded.mean_rate(), Bitrate::from_bps(6_300_000));
-    // Silence at the end belongs to the period.
+    // A rate of zero at the end belongs to the period.
     let silent = DeliveryTrace::parse("0 12\n1 0\n").expect("a trace");
     assert_eq!(
         (silent.period().as_millis(), silent.count(Time::from_millis(2_500))),

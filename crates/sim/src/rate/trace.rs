@@ -6,8 +6,8 @@ use anabranch_types::{Bitrate, Time};
 
 use super::recorded;
 
-/// Bytes that one delivery opportunity carries: a full IP packet. (Mahimahi counts 1504, of which its
-/// tunnel's framing takes 4 from every packet.)
+/// Bytes that one delivery opportunity carries, a full IP packet. (Mahimahi counts 1504 bytes,
+/// because its tunnel adds 4 bytes to every packet.)
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
 /// Maximum number of opportunities in a trace.
@@ -15,32 +15,35 @@ pub(super) const MAX_OPPORTUNITIES: usize = 20_000_000;
 /// The latest time in a trace, milliseconds: 10 days.
 const MAX_MILLIS: u64 = 864_000_000;
 
-/// A link recorded as the instants at which it could deliver a packet, in the format of Mahimahi
-/// (Netravali et al. 2015, after the traces of Winstein, Sivaraman and Balakrishnan 2013).
+/// A recording of the times at which a link could deliver a packet, in the format of Mahimahi
+/// (Netravali et al. 2015; traces by Winstein, Sivaraman and Balakrishnan 2013).
 ///
-/// Each opportunity carries up to [`OPPORTUNITY_BYTES`] of what waits: a larger packet takes several, and what
-/// a smaller one leaves the next packet may use. An opportunity that finds an empty queue is lost, and a packet
-/// that comes at the very instant of one is too late for it. The last instant is the period after which the
-/// trace starts over.
+/// Each opportunity carries up to [`OPPORTUNITY_BYTES`] of the waiting packets. A larger packet
+/// takes several opportunities, and the next packet may use the bytes that a smaller packet leaves.
+/// An opportunity that finds an empty queue is lost, and a packet that arrives at the same instant
+/// is too late for it. The last time is also the period after which the trace starts over.
 ///
-/// A recorded rate, with a time in seconds and Mb/s on each line, is read too, and gives opportunities at that rate.
-/// Each line's rate holds until the next line's time; times rise strictly and count from the first line's. The trace
-/// starts over once its last line has held for as long as the line before it.
+/// A recorded rate is also accepted, with a time in seconds and a rate in Mb/s on each line; it is
+/// converted to opportunities. The rate of a line holds until the time of the next line. Times rise
+/// strictly and count from the time of the first line. The trace starts over once its last line has
+/// held for as long as the line before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
-    /// Times of the opportunities, nanoseconds: never falling, at least one.
+    /// Times of the opportunities in ascending order, nanoseconds; at least one.
     nanos: Arc<[u64]>,
-    /// Nanoseconds after which the trace starts over; above zero, not below the last opportunity.
+    /// Nanoseconds after which the trace starts over; above zero and not below the last
+    /// opportunity.
     period: u64,
 }
 
 impl DeliveryTrace {
-    /// Reads `text`: a whole number of milliseconds on each line, or a time in seconds and Mb/s on each. Blank
-    /// lines and everything after `#` are ignored.
+    /// Reads `text`, which has either a whole number of milliseconds on each line, or a time in
+    /// seconds and a rate in Mb/s on each line. Blank lines and everything after `#` are ignored.
     ///
     /// # Errors
-    /// When a line does not have the form of the first line or is out of order; the error names the first such line.
-    /// When the trace is empty, lasts no time, or has no or too many opportunities.
+    /// When a line does not have the form of the first line or is out of order (the error names the
+    /// first such line), or when the trace is empty, has a period of zero, or has no or too many
+    /// opportunities.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut entries = text.lines().map(|line| line.split('#').next().unwrap_or_default());
         let columns = entries.find(|entry| !entry.trim().is_empty());
@@ -72,17 +75,18 @@ impl DeliveryTrace {
         }
     }
 
-    /// The opportunities at `nanos`, never falling, at least one, none later than `period`.
+    /// A trace with opportunities at `nanos`, of which there is at least one; they must be in
+    /// ascending order and not later than `period`.
     pub(super) fn from_parts(nanos: Vec<u64>, period: u64) -> Self {
         DeliveryTrace { nanos: nanos.into(), period }
     }
 
-    /// After this time the trace starts over.
+    /// The time after which the trace starts over.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period)
     }
 
-    /// Opportunities in one period.
+    /// Number of opportunities in one period.
     pub fn opportunities(&self) -> u64 {
         self.nanos.len() as u64
     }
@@ -93,8 +97,8 @@ impl DeliveryTrace {
         Bitrate::from_transfer(bytes, self.period())
     }
 
-    /// Opportunities in `[0, time]`, repetitions included: also the number, from 0, of the first one later
-    /// than `time`.
+    /// Number of opportunities in `[0, time]`, repetitions included. This is also the number,
+    /// counted from 0, of the first opportunity later than `time`.
     pub fn count(&self, time: Time) -> u64 {
         let (cycle, rest) = (time.as_nanos() / self.period, time.as_nanos() % self.period);
         // An opportunity at the end of the period falls on the first instant of the next cycle.
@@ -102,7 +106,7 @@ impl DeliveryTrace {
         cycle.saturating_mul(self.opportunities()).saturating_add(within)
     }
 
-    /// When opportunity `number` comes, counted from 0.
+    /// The time of opportunity `number`, counted from 0.
     fn time(&self, number: u64) -> Time {
         let n = self.opportunities();
         let within = self.nanos.get((number % n) as usize).copied().unwrap_or(0);
@@ -110,17 +114,17 @@ impl DeliveryTrace {
     }
 }
 
-/// Serves packets by the opportunities of a [`DeliveryTrace`].
+/// Sends packets at the opportunities of a [`DeliveryTrace`].
 #[derive(Clone, Debug)]
 pub struct TraceCourse {
     trace: DeliveryTrace,
-    /// The opportunity that finished the last packet, and the bytes it has left.
+    /// Number of the opportunity that finished the last packet, and the bytes that it has left.
     number: u64,
     left: u32,
 }
 
 impl TraceCourse {
-    /// Starts at the epoch.
+    /// A course that starts at time zero.
     pub fn new(trace: &DeliveryTrace) -> Self {
         TraceCourse { trace: trace.clone(), number: 0, left: 0 }
     }
@@ -130,10 +134,11 @@ impl TraceCourse {
         &self.trace
     }
 
-    /// When a packet of `size` bytes whose service begins at `start` has left.
+    /// When the service of a packet of `size` bytes ends that begins at `start`.
     ///
-    /// If the link was `idle` before, opportunities up to `start` are gone; if not, the link has just finished the
-    /// packet before, and the rest of the opportunity that finished it serves this packet first.
+    /// If the link was `idle` before, opportunities up to `start` are lost. If not, the link has
+    /// just finished the previous packet, and this packet first uses the bytes left of that
+    /// opportunity.
     pub fn finish(&mut self, start: Time, size: u32, idle: bool) -> Time {
         if idle {
             self.number = self.trace.count(start);
@@ -165,7 +170,7 @@ pub struct TraceError {
 
 impl TraceError {
     pub(crate) fn new(line: usize, given: impl fmt::Display, allowed: &'static str) -> Self {
-        // A line of a file that is no trace at all may be very long.
+        // The file may not be a trace at all, and its lines may be very long.
         let given = given.to_string().chars().take(40).collect();
         TraceError { line, given, allowed }
     }

@@ -1,4 +1,4 @@
-//! Builds plans in code: a few lines for links, a profile and an amount of data.
+//! Builds plans in code: a few lines define the links, a profile and the amount of data.
 
 use core::time::Duration;
 
@@ -22,10 +22,11 @@ const CHECK: Duration = Duration::from_millis(10);
 const MOST: Duration = Duration::from_secs(600);
 
 impl Plan {
-    /// Links side by side from a sender to a receiver, a path over each, and no flow yet. A link without
-    /// a name is called by its number, from 0, and its path likewise; the opposite direction of `a` is
-    /// `a.reverse`, clean. A run ends when every flow that ends has delivered everything, after ten
-    /// minutes at the latest.
+    /// A plan with parallel links from a sender to a receiver, a path over each link, and no flow.
+    /// A link without a name is named by its number, counted from 0; a path has the name of its
+    /// link. The reverse link of `a` is called `a.reverse`, and it has no random loss
+    /// ([`LinkConfig::clean_reverse`]). A run ends when every finite flow has delivered all its
+    /// data, but after ten minutes at the latest.
     ///
     /// ```
     /// use anabranch_core::profiles::Profile;
@@ -80,8 +81,8 @@ impl Plan {
         plan
     }
 
-    /// Sets the reverse directions, in the order of the links; a link for which none is given keeps its clean
-    /// one.
+    /// Sets the reverse links, in the order of the links. A link for which none is given keeps its
+    /// default reverse link.
     #[must_use]
     pub fn with_reverse(mut self, reverse: impl IntoIterator<Item = LinkConfig>) -> Plan {
         for (path, config) in self.paths.iter().zip(reverse) {
@@ -93,14 +94,14 @@ impl Plan {
         self
     }
 
-    /// Limits the run to `duration`, from the epoch on.
+    /// Limits the run to `duration`, counted from time zero.
     #[must_use]
     pub fn within(mut self, duration: Duration) -> Plan {
         self.duration = duration;
         self
     }
 
-    /// Measures from the end of `warm_up` on.
+    /// Starts the measurements at the end of `warm_up`.
     #[must_use]
     pub fn after(mut self, warm_up: Duration) -> Plan {
         self.warm_up = warm_up;
@@ -132,7 +133,7 @@ impl Plan {
         self
     }
 
-    /// Records a figure over time; a name that no metric has is ignored.
+    /// Records a metric of the subject `of` every `interval`. An unknown metric is ignored.
     #[must_use]
     pub fn record(mut self, of: &str, metric: &str, interval: Duration) -> Plan {
         let series = Metric::named(metric).into_iter().map(|metric| metric.name).collect();
@@ -152,8 +153,8 @@ impl Plan {
 }
 
 impl FlowPlan {
-    /// A flow between core endpoints of `profile`, called `flow`, that sends without end from the epoch
-    /// on, over packets of one size.
+    /// A flow between core endpoints of `profile`, called `flow`. It sends without end from time
+    /// zero on, in packets of one size.
     pub fn core(profile: Profile) -> FlowPlan {
         FlowPlan {
             group: "flow".to_owned(),
@@ -171,10 +172,11 @@ impl FlowPlan {
             stop: None,
             key_limit: None,
             host: None,
+            stripe: None,
         }
     }
 
-    /// Lets the flow share its endpoints with the other flows of `host`.
+    /// Makes the flow share its endpoints with the other flows of `host`.
     #[must_use]
     pub fn at(self, host: &str) -> FlowPlan {
         FlowPlan { host: Some(host.to_owned()), ..self }

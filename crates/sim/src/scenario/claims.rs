@@ -1,8 +1,9 @@
-//! Claims: what the results of a scenario must show, and verdicts on them.
+//! Claims, which state what the results of a scenario must show, and the verdicts on claims.
 //!
-//! A claim is about a *quantity*, which is arithmetic with figures of a run: at one point of the sweep, between two
-//! points, or along one of its keys. Runs with the same seed are paired, so quantities are compared seed by seed. A
-//! claim holds if the whole 95 % interval lies within its bounds.
+//! A claim is about a *quantity*, which is computed from figures of a run. The claim is about its
+//! value at one point of the sweep, a comparison of two points, or its course along a key of the
+//! sweep. Points are compared seed by seed. A claim holds if the whole 95 % confidence interval
+//! lies within its bounds.
 
 mod average;
 mod grid;
@@ -22,7 +23,7 @@ pub(super) use read::{Context, read};
 use crate::stats::{Estimate, Verdict};
 use statistic::Statistic;
 
-/// The words of `kind`.
+/// The values that the key `kind` accepts.
 pub(super) const KINDS: &[&str] = &[
     "value",
     "ratio",
@@ -45,9 +46,9 @@ pub(super) const KINDS: &[&str] = &[
 pub struct Claim {
     /// The published result that the claim is about.
     pub item: Option<String>,
-    /// Name of the claim as it is written, or made from the rest.
+    /// Name of the claim, as given or made from its other keys.
     pub name: String,
-    /// Whether the claim is judged: a measure is only reported.
+    /// Whether the claim is judged. A measure is only reported.
     pub is_judged: bool,
     /// Whether the claim shows why other claims fail.
     pub is_ablation: bool,
@@ -55,9 +56,9 @@ pub struct Claim {
     pub min: Option<f64>,
     /// The upper bound of the claimed value.
     pub max: Option<f64>,
-    /// The value in the paper, as text.
+    /// The value given in the paper, as text.
     pub paper: Option<String>,
-    /// The reading of the paper that the claim depends on.
+    /// The interpretation of the paper that the claim depends on.
     pub reading: Option<String>,
     form: Form,
     quantity: Quantity,
@@ -75,17 +76,19 @@ pub struct Claim {
 enum Form {
     /// The mean of the quantity over the seeds.
     Value,
-    /// The mean of the ratios to the same quantity at another point, of another subject, or both.
+    /// The mean of the ratios of the quantity to that at another point, of another subject, or
+    /// both.
     Ratio,
-    /// The mean of the differences from the same quantity at another point, of another subject, or both.
+    /// The mean of the differences between the quantity and that at another point, of another
+    /// subject, or both.
     Difference,
-    /// The steps from each value along a key to the next.
+    /// The differences between neighbouring values along a key.
     Order(Along, Direction),
-    /// A statistic of the curve of the quantity's means along a key.
+    /// A statistic of the curve that the quantity's means form along a key.
     Curve(Along, Statistic),
 }
 
-/// A key of the sweep, and its values in the order to look at.
+/// A key of the sweep, and its values in the order of the comparison.
 #[derive(Clone, Debug)]
 struct Along {
     key: String,
@@ -105,7 +108,7 @@ pub struct Finding {
     pub item: Option<String>,
     /// The name of the claim or measure in reports.
     pub name: String,
-    /// The values of the sweep's keys that the finding is about.
+    /// The values of the sweep's keys at this point.
     pub point: Vec<(String, String)>,
     /// Whether the finding shows why other claims fail.
     pub is_ablation: bool,
@@ -113,12 +116,12 @@ pub struct Finding {
     pub min: Option<f64>,
     /// The upper bound of the claimed value.
     pub max: Option<f64>,
-    /// The value in the paper, as text.
+    /// The value given in the paper, as text.
     pub paper: Option<String>,
-    /// The reading of the paper that the finding depends on.
+    /// The interpretation of the paper that the finding depends on.
     pub reading: Option<String>,
-    /// The measured value, with its interval; `None` if a figure that the claim needs was not measured, or the value
-    /// is not finite.
+    /// The measured value with its confidence interval; `None` if a figure that the claim needs was
+    /// not measured, or the value is not finite.
     pub estimate: Option<Estimate>,
     /// The verdict; `None` for a measure, which is not judged.
     pub verdict: Option<Verdict>,

@@ -1,4 +1,4 @@
-//! `[[correlation]]`: links that lose packets together.
+//! Reads `[[correlation]]`, which makes the losses of links correlated.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use super::reader::Section;
 use super::topology::Network;
 use crate::loss::{CorrelatedConfig, JointConfig, LossConfig};
 
-/// Applies every `[[correlation]]`: makes the losses of its links correlated.
+/// Applies every `[[correlation]]` to the links that it names.
 pub(super) fn apply(file: &Section<'_>, network: &mut Network) {
     for (index, section) in file.tables("correlation").into_iter().enumerate() {
         let links = members(&section, network);
@@ -88,7 +88,7 @@ impl Group {
     }
 }
 
-/// The links that the section names, directly or by the paths that own them.
+/// The links that the section names directly or by the names of their paths.
 fn members(section: &Section<'_>, network: &Network) -> Vec<usize> {
     let mut links = Vec::new();
     for (name, place) in section.names("links").unwrap_or_default() {

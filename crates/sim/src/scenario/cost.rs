@@ -1,8 +1,10 @@
-//! Estimates the cost of a run from its plan, well enough to tell long runs from short ones.
+//! Estimates the CPU time of a run from its plan, accurately enough to tell long runs from short
+//! ones.
 //!
-//! The packets of a flow are those that its share of the slowest link of each path admits until the run
-//! ends, or until it has sent everything; a flow that losses hold back sends fewer. What a packet costs was
-//! measured on a machine of 2024; on others all runs are longer or shorter by about the same factor.
+//! The number of packets of a flow is what its share of the slowest link of each path carries until
+//! the run ends or until the flow has sent all its data. A flow that is slowed down by losses sends
+//! fewer. The CPU time per packet was measured on a machine from 2024. On other machines, all runs
+//! take longer or shorter by about the same factor.
 
 use core::time::Duration;
 
@@ -84,8 +86,9 @@ impl Shares<'_> {
         bits / (f64::from(load.packet) * 8.0).max(1.0) * load.path.forward.len() as f64 * HOP
     }
 
-    /// The lowest rate of a path's links, bit/s, each divided by the number of flows and loads that use the link; 0
-    /// without links, as between stations of a mesh, whose cost is added separately.
+    /// The flow's share of the slowest link of a path, bit/s: the rate of each link is divided by
+    /// the number of flows and loads that use it. Zero for a path without links, as between
+    /// stations of a mesh, whose cost is added separately.
     fn rate(&self, path: &PathPlan) -> f64 {
         let share = |link: &usize| {
             let (plan, sharing) = (self.plan.links.get(*link)?, self.sharing.get(*link)?);
@@ -95,12 +98,12 @@ impl Shares<'_> {
     }
 }
 
-/// Links that a packet crosses, and half of those that acknowledgements cross.
+/// The number of links that a packet crosses, plus half of those that acknowledgements cross.
 fn hops(path: &PathPlan) -> f64 {
     path.forward.len() as f64 + path.back.len() as f64 / 2.0
 }
 
-/// Bits that the application offers in this many seconds.
+/// Bits that the application offers in `lasts` seconds.
 fn offered(traffic: &Traffic, lasts: f64) -> f64 {
     let each = |interval: Duration| lasts / interval.as_secs_f64().max(1e-6);
     match traffic {
@@ -110,7 +113,7 @@ fn offered(traffic: &Traffic, lasts: f64) -> f64 {
         Traffic::OnOff { on, off, rate } => {
             rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64 * lasts) * share(*on, *off)
         }
-        // Every message is a packet, however short it is.
+        // Every message takes at least a packet, however short it is.
         Traffic::Messages(messages) => {
             f64::from(messages.size).max(PACKET / 8.0) * 8.0 * each(messages.interval)
         }
@@ -156,9 +159,9 @@ mod tests {
         let about = |value: f64, times: f64| (value / one / times - 1.0).abs() < 0.1;
         assert!(about(cost(&["duration=200s"]), 2.0));
         assert!(about(cost(&["path.p.rate=30mbit"]), 3.0));
-        // Flows that share a link send no more than one.
+        // Several flows that share a link send no more packets than one flow.
         assert!(about(cost(&["flow.f.count=4"]), 1.0));
-        // A transfer of a tenth of what the link carries in that time.
+        // A transfer of a tenth of the data that the link carries in the run costs a tenth.
         assert!(about(cost(&["flow.f.traffic=size:12500kB"]), 0.1));
         assert!(cost(&["flow.f.profile=anabranch"]) > 10.0 * one);
     }

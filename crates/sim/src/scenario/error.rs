@@ -1,4 +1,4 @@
-//! Mistakes in a scenario: the place, the value given, the values allowed.
+//! Mistakes in a scenario, with the place, the given value and the allowed values.
 
 use core::fmt;
 
@@ -11,22 +11,22 @@ const MOST_NAMES: usize = 32;
 /// One mistake in a scenario, located in its file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ScenarioError {
-    /// The file's name as the caller gave it, or the assignment that was applied on top of it.
+    /// The file's name as the caller gave it, followed by the assignment if the mistake is in one.
     pub file: String,
     /// Line, from 1; 0 when the mistake is in an assignment.
     pub line: u32,
     /// Column in characters, from 1; 0 when the mistake is in an assignment.
     pub column: u32,
-    /// The key concerned, such as `link.bottleneck.loss`; empty when none is.
+    /// The key with the mistake, such as `link.bottleneck.loss`; empty if there is none.
     pub key: String,
     /// Description of the mistake.
     pub given: String,
-    /// Accepted values; empty when `given` alone explains the mistake.
+    /// The accepted values; empty if `given` alone explains the mistake.
     pub allowed: String,
 }
 
 impl fmt::Display for ScenarioError {
-    /// `FILE:LINE:COLUMN: KEY: what was given; allowed: what may be`.
+    /// Writes `FILE:LINE:COLUMN: KEY: what was given; allowed: what may be`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if self.line > 0 {
@@ -42,7 +42,7 @@ impl fmt::Display for ScenarioError {
 
 impl core::error::Error for ScenarioError {}
 
-/// Where a value was written: an offset in the file, or in which assignment.
+/// The place of a value: an offset in the file, or the number of an assignment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// One more than the assignment's index; 0 for the file.
@@ -51,7 +51,7 @@ pub(super) struct Place {
     pub offset: usize,
 }
 
-/// A mistake before it is located for the reader.
+/// A mistake before its line and column are known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flaw {
     pub place: Place,
@@ -72,7 +72,7 @@ impl Flaw {
         Flaw { place, key: key.into(), given, allowed: allowed.into() }
     }
 
-    /// Any other mistake, in words.
+    /// Any other mistake, described by `given`.
     pub(super) fn other(
         place: Place,
         key: impl Into<String>,
@@ -82,7 +82,7 @@ impl Flaw {
         Flaw { place, key: key.into(), given: given.into(), allowed: allowed.into() }
     }
 
-    /// A name that does not exist among `known`.
+    /// A name that is not one of `known`.
     pub(super) fn unknown(
         place: Place,
         key: impl Into<String>,
@@ -104,7 +104,7 @@ impl Flaw {
         Flaw { place, key: key.into(), given, allowed }
     }
 
-    /// The mistake with its line and column in `text`, or with the assignment it is in.
+    /// The mistake with its line and column in `text`, or with the assignment that contains it.
     pub(super) fn locate(self, file: &str, text: &str, assignments: &[String]) -> ScenarioError {
         let Flaw { place, key, given, allowed } = self;
         if let Some(assignment) =
@@ -129,8 +129,8 @@ impl Flaw {
     }
 }
 
-/// The candidate that `name` most likely meant: at most a third of its letters (and two at least) must
-/// be changed, left out or added.
+/// The candidate that `name` most likely means: the nearest one that differs by at most a third of
+/// the letters of `name`, or by two letters if that is more. `None` if there is none.
 pub(super) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! `[[event]]`: paths that come, go and move.
+//! Reads `[[event]]`, the changes of paths during a run.
 
 use super::error::Flaw;
 use super::plan::{EventPlan, FlowPlan};
@@ -7,7 +7,7 @@ use super::reader::Section;
 use super::topology::{Network, numbered};
 use crate::endpoint::PathChange;
 
-/// Reads `[[event]]`; the events are sorted by their time.
+/// Reads every `[[event]]`. The events are sorted by time.
 pub(super) fn read(file: &Section<'_>, network: &Network, flows: &[FlowPlan]) -> Vec<EventPlan> {
     let mut events = Vec::new();
     for section in file.tables("event") {

@@ -1,10 +1,10 @@
-//! `{…}` inside texts: variables and arithmetic with them.
+//! Evaluates `{…}` inside texts: variables and arithmetic with them.
 
 use std::collections::BTreeMap;
 
 use super::formula::{Formula, Grammar, Name, Refusal};
 
-/// Values of the names inside braces.
+/// The values of the names that may occur inside braces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Bindings(BTreeMap<String, Binding>);
 
@@ -15,12 +15,12 @@ enum Binding {
 }
 
 impl Bindings {
-    /// Lets `name` stand for a number.
+    /// Binds `name` to a number.
     pub(super) fn number(&mut self, name: &str, value: f64) {
         self.0.insert(name.to_owned(), Binding::Number(value));
     }
 
-    /// Lets `name` stand for a text; one that parses as a number can be used in arithmetic.
+    /// Binds `name` to a text. A text that is a number can be used in arithmetic.
     pub(super) fn text(&mut self, name: &str, value: &str) {
         let binding = match value.trim().parse::<f64>() {
             Ok(number) if number.is_finite() => Binding::Number(number),
@@ -29,17 +29,18 @@ impl Bindings {
         self.0.insert(name.to_owned(), binding);
     }
 
-    /// A copy of the bindings with one more.
+    /// A copy of the bindings in which `name` is bound to `value`.
     pub(super) fn with(&self, name: &str, value: f64) -> Bindings {
         let mut more = self.clone();
         more.number(name, value);
         more
     }
 
-    /// `text` with every `{…}` replaced by its value; texts without braces come back as they are.
+    /// `text` with every `{…}` replaced by its value.
     ///
     /// # Errors
-    /// In words: which part is not understood, and what is allowed in its place.
+    /// When a part of `text` is not understood. The error says which part it is and what is allowed
+    /// there.
     pub(super) fn expand(&self, text: &str) -> Result<String, Refusal> {
         let mut result = String::new();
         let mut rest = text;
@@ -71,7 +72,7 @@ impl Bindings {
         };
         let value = Formula::parse(inside, &GRAMMAR)
             .map_err(|(given, allowed)| {
-                // Messages show the part with the braces that the text has around it.
+                // Show the part in messages with its braces, as in the text.
                 (given.replace(&format!("in '{inside}'"), &format!("in '{{{inside}}}'")), allowed)
             })?
             .value(&lookup, &no_call)?;
@@ -81,7 +82,7 @@ impl Bindings {
         Ok(value.to_string())
     }
 
-    /// Lets `name` stand for a text that is never treated as a number.
+    /// Binds `name` to a text that is never treated as a number.
     pub(super) fn word(&mut self, name: &str, value: &str) {
         self.0.insert(name.to_owned(), Binding::Text(value.to_owned()));
     }

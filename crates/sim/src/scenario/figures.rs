@@ -1,4 +1,4 @@
-//! `[[figure]]`: curves of the results beside those of a paper.
+//! Reads and draws `[[figure]]`: curves of the results beside those of a paper.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,11 +34,11 @@ struct Curve {
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// A quantity that runs measured.
+    /// A quantity that is computed from the runs.
     Measured(Quantity),
-    /// A series of the first seed.
+    /// The series of this metric in the run with the first seed.
     OverTime(String),
-    /// Values that the paper prints, by the labels of the abscissa.
+    /// Values printed in the paper, with their labels on the x axis.
     Paper(Vec<(String, f64)>),
 }
 
@@ -49,12 +49,11 @@ pub struct Drawing {
     pub item: Option<String>,
     /// Title of the figure.
     pub title: String,
-    /// The abscissa, with its unit.
+    /// Label of the x axis, with its unit.
     pub x_label: String,
-    /// The ordinate, with its unit.
+    /// Label of the y axis, with its unit.
     pub y_label: String,
-    /// Labels of the places of the abscissa, if it has alternatives and not numbers: points are then at
-    /// 0, 1, ….
+    /// Labels on the x axis if its values are not numbers. The points are then at 0, 1, ….
     pub categories: Vec<String>,
     /// The curves.
     pub curves: Vec<DrawnCurve>,
@@ -65,13 +64,13 @@ pub struct Drawing {
 pub struct DrawnCurve {
     /// Name of the curve in the legend.
     pub name: String,
-    /// Abscissae and values with their intervals.
+    /// The x values, and the y values with their confidence intervals.
     pub points: Vec<(f64, Estimate)>,
-    /// Whether the curve is from the paper, not measured here.
+    /// Whether the curve is taken from the paper rather than measured.
     pub is_published: bool,
 }
 
-/// Reads every figure of a file; `whole` unless the sweep was changed.
+/// Reads every figure of a file. `whole` is true unless the sweep was changed.
 pub(super) fn read(
     file: &Section<'_>,
     known: &Known,
@@ -103,7 +102,7 @@ pub(super) fn read(
     figures
 }
 
-/// The abscissa of figures over time.
+/// The value of the key `x` for figures over time.
 const TIME: &str = "time";
 
 fn curve(section: &Section<'_>, x: &str, known: &Known, grid: &Grid, whole: bool) -> Option<Curve> {
@@ -140,7 +139,7 @@ fn curve(section: &Section<'_>, x: &str, known: &Known, grid: &Grid, whole: bool
     Some(Curve { name, of, at, average, source })
 }
 
-/// Points as they are printed: each a pair of a value of the abscissa and a number.
+/// Reads the points printed in the paper, each a pair of an x value and a number.
 fn published(section: &Section<'_>) -> Option<Vec<(String, f64)>> {
     let node = section.node("paper")?;
     let point = |node: &Node| match &node.value {
@@ -206,7 +205,7 @@ impl Figure {
         }
     }
 
-    /// A curve, once for each combination of the keys that it leaves open.
+    /// Draws a curve, once for each combination of values of the keys that it leaves open.
     fn drawn(
         &self,
         curve: &Curve,

@@ -1,4 +1,4 @@
-//! Reads flows and loads: every connection and datagram source.
+//! Reads flows (transport connections) and loads (datagram sources).
 
 use core::time::Duration;
 
@@ -12,9 +12,10 @@ use super::profiles::{self, Protocol};
 use super::reader::{Part, Section};
 use super::topology::{Network, RECEIVER, SENDER, name, numbered};
 use super::variant;
+use crate::endpoint::Stripe;
 use crate::traffic::{Messages, Traffic};
 
-/// Reads `[[flow]]`.
+/// Reads every `[[flow]]`.
 pub(super) fn flows(
     file: &Section<'_>,
     network: &Network,
@@ -33,8 +34,9 @@ pub(super) fn flows(
             let section = numbered(&section, number);
             let Some(flow) = flow(&section, &group, network, mesh) else { continue };
             let alone = |path: &PathPlan| FlowPlan { paths: vec![path.clone()], ..flow.clone() };
-            let repeated = match section.flag("per-path") {
-                Some(true) => flow.paths.iter().map(alone).collect(),
+            let repeated = match (section.flag("per-path"), stripe_buffer(&section, &flow)) {
+                (Some(true), Some(buffer)) => striped(&flow, number, buffer),
+                (Some(true), None) => flow.paths.iter().map(alone).collect(),
                 _ => vec![flow],
             };
             for flow in repeated {
@@ -47,7 +49,7 @@ pub(super) fn flows(
     flows
 }
 
-/// Reads `[[load]]`.
+/// Reads every `[[load]]`.
 pub(super) fn loads(
     file: &Section<'_>,
     (network, mesh): (&Network, Option<&MeshPlan>),
@@ -75,7 +77,7 @@ pub(super) fn loads(
     loads
 }
 
-/// The name of a group, added to `names`; refused if it is among them.
+/// Reads the name of a group and adds it to `names`. A name that is already in `names` is refused.
 fn own_name(section: &Section<'_>, names: &mut Vec<String>) -> Option<String> {
     let name = name(section, false)?;
     if names.contains(&name) {
@@ -86,7 +88,7 @@ fn own_name(section: &Section<'_>, names: &mut Vec<String>) -> Option<String> {
     Some(name)
 }
 
-/// Numbers the members of a group, if there are several; a lone member keeps the group's name.
+/// Numbers the members of a group if there are several. A single member keeps the group's name.
 fn number_subjects<T>(members: &mut [T], subject: impl Fn(&mut T) -> &mut String) {
     if members.len() < 2 {
         return;
@@ -130,6 +132,7 @@ fn flow(
         stop,
         key_limit,
         host: section.text("host"),
+        stripe: None,
     };
     if let Some(mesh) = mesh {
         mesh.check(section, &flow);
@@ -150,7 +153,40 @@ fn ends(
     mesh.between(section).map_or((Vec::new(), None), |(path, ends)| (vec![path], Some(ends)))
 }
 
-/// Complains about a flow that cannot share the endpoints of its host with those before it.
+/// Reads `resequencing-buffer`, the size of the buffer in which one stream that was sent over a
+/// flow for each path is put back into order, bytes.
+fn stripe_buffer(section: &Section<'_>, flow: &FlowPlan) -> Option<u64> {
+    let key = "resequencing-buffer";
+    let buffer = section.size(key)?;
+    let core = matches!(flow.protocol, Protocol::Core(_));
+    let plain = flow.host.is_none() && flow.stop.is_none() && flow.messages.is_none();
+    if section.flag("per-path") != Some(true) || !core {
+        section.complain(
+            key,
+            "given without per-path or to a flow over TCP",
+            "a core profile and per-path = true",
+        );
+    } else if !matches!(flow.traffic, Traffic::Bulk) || !plain {
+        section.complain(
+            key,
+            "given beside other traffic",
+            "bulk traffic without host, stop and messages",
+        );
+    }
+    Some(buffer.as_bytes())
+}
+
+/// The flows that together carry one stream: one for each path of `flow`.
+fn striped(flow: &FlowPlan, number: u64, buffer: u64) -> Vec<FlowPlan> {
+    // Hosts in scenarios cannot have this name.
+    let host = Some(format!("{}/{number}", flow.group));
+    let stripes = (0..flow.paths.len()).map(|path| Stripe { path, buffer });
+    stripes
+        .map(|stripe| FlowPlan { host: host.clone(), stripe: Some(stripe), ..flow.clone() })
+        .collect()
+}
+
+/// Reports a flow that cannot share the endpoints of its host with the flows before it.
 fn check_host(section: &Section<'_>, flow: &FlowPlan, before: &[FlowPlan]) {
     let Some(host) = &flow.host else { return };
     if !matches!(flow.protocol, Protocol::Core(_)) {
@@ -163,7 +199,8 @@ fn check_host(section: &Section<'_>, flow: &FlowPlan, before: &[FlowPlan]) {
     }
 }
 
-/// The paths a flow or load may use: those it names, the route between its ends, or all there are.
+/// The paths that a flow or load may use: those that it names, the route between its ends, or all
+/// paths.
 fn paths(section: &Section<'_>, network: &Network) -> Vec<PathPlan> {
     let ends = ["from", "to"].iter().any(|key| section.has(key));
     match section.names("paths") {
@@ -191,9 +228,11 @@ fn paths(section: &Section<'_>, network: &Network) -> Vec<PathPlan> {
     }
 }
 
-/// Limits of core endpoints, the bytes on the wire beyond the UDP payload, and the packets per key.
+/// Reads `transport`: the limits of core endpoints, the bytes on the wire in addition to the UDP
+/// payload, and the number of packets per key.
 fn transport(section: &Section<'_>) -> (TransportConfig, i32, Option<u64>) {
-    // Packets keep their size unless the scenario wants otherwise, so that figures can be compared.
+    // By default, path MTU discovery is off and packets have one size, so that figures can be
+    // compared.
     let mut config = TransportConfig {
         max_paths: MAX_PATHS as u8,
         mtu_limit: None,
@@ -240,7 +279,7 @@ fn class(section: &Section<'_>) -> Option<TrafficClass> {
     TrafficClass::named(section.word("class")?)
 }
 
-/// Reads [`Messages`] from a table with the keys of its fields.
+/// Reads [`Messages`] from a table whose keys are the names of its fields.
 fn messages(table: &Section<'_>) -> Option<Messages> {
     let interval = table.time("interval")?;
     if interval.is_zero() {

@@ -1,12 +1,13 @@
-//! Arithmetic as scenarios write it: numbers, names, `+ - * / ( )` and a few functions.
+//! Formulas in scenarios: numbers, names, `+ - * / ( )` and a few functions.
 //!
-//! The grammar also applies inside the braces of texts, where names are variables, and in the metrics of
-//! claims, where names are figures and may be taken at another point of the sweep: `goodput_mbps[M=1]`.
+//! Formulas occur inside the braces of texts, where names are variables, and in the metrics of
+//! claims, where names are figures. A figure may be taken from another point of the sweep:
+//! `goodput_mbps[M=1]`.
 
-/// A mistake, and what is allowed in its place.
+/// A mistake, and what is allowed instead.
 pub(super) type Refusal = (String, String);
 
-/// A formula that has been read.
+/// A parsed formula.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Formula {
     Number(f64),
@@ -16,17 +17,17 @@ pub(super) enum Formula {
     Call(&'static str, Vec<Formula>),
 }
 
-/// A name, and the values of sweep keys that it is taken at.
+/// A name, and the values of sweep keys that select another point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Name {
     pub name: String,
     pub pins: Vec<(String, String)>,
 }
 
-/// Extensions of formulas beyond numbers, names and arithmetic.
+/// What formulas may contain in addition to numbers, names and arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grammar {
-    /// Functions, with the fewest and the most arguments of each.
+    /// Functions, each with its smallest and largest number of arguments.
     pub functions: &'static [(&'static str, usize, usize)],
     /// Whether names may have `[KEY=VALUE]` behind them.
     pub pins: bool,
@@ -34,20 +35,20 @@ pub(super) struct Grammar {
     pub example: &'static str,
 }
 
-/// The functions of plain numbers.
+/// The functions of plain numbers, each with its smallest and largest number of arguments.
 const NUMERIC: [(&str, usize, usize); 5] =
     [("min", 2, 2), ("max", 2, 2), ("floor", 1, 1), ("ceil", 1, 1), ("round", 1, 1)];
 
 const MAX_DEPTH: u32 = 32;
 
-/// Computes a function that is not arithmetic, by its name, from its arguments.
+/// Computes a function that is not in `NUMERIC` from its name and its arguments.
 pub(super) type Call<'a, E> = dyn Fn(&str, &[Formula]) -> Result<f64, E> + 'a;
 
 impl Formula {
     /// Reads all of `text`.
     ///
     /// # Errors
-    /// Which part is not understood.
+    /// When a part of `text` is not understood. The error names this part.
     pub(super) fn parse(text: &str, grammar: &Grammar) -> Result<Formula, Refusal> {
         let mut parser = Parser { rest: text, grammar, depth: 0 };
         let formula = parser.sum()?;
@@ -58,7 +59,8 @@ impl Formula {
         Err((given, grammar.example.to_owned()))
     }
 
-    /// The value, with `name` and `call` for what is not plain arithmetic.
+    /// The value of the formula. `name` gives the values of names, `call` those of functions that
+    /// are not in `NUMERIC`.
     pub(super) fn value<E>(
         &self,
         name: &dyn Fn(&Name) -> Result<f64, E>,
@@ -88,8 +90,8 @@ impl Formula {
         })
     }
 
-    /// Calls `see` with every name; if the name is the first argument of a function that is not in `NUMERIC`, with
-    /// that function too.
+    /// Calls `see` with every name. If the name is the first argument of a function that is not in
+    /// `NUMERIC`, that function is passed, too.
     pub(super) fn names<'a>(&'a self, see: &mut dyn FnMut(&'a Name, Option<&'static str>)) {
         match self {
             Formula::Number(_) => {}
@@ -187,7 +189,7 @@ impl<'a> Parser<'a> {
         Ok(Formula::Call(name, arguments))
     }
 
-    /// `KEY=VALUE, KEY=VALUE]`.
+    /// Reads `KEY=VALUE, KEY=VALUE]`.
     fn pins(&mut self) -> Result<Vec<(String, String)>, Refusal> {
         let Some((inside, rest)) = self.rest.split_once(']') else {
             return Err(self.refusal("a '[' without its ']'"));
@@ -201,7 +203,7 @@ impl<'a> Parser<'a> {
         pins.ok_or_else(|| self.refusal(format!("'[{inside}]' is not understood")))
     }
 
-    /// The longest run of letters, digits, points and underscores ahead.
+    /// Reads the letters, digits, points and underscores up to the next other character.
     fn word(&mut self) -> &'a str {
         let text = self.rest.trim_start();
         let end = text

@@ -1,18 +1,19 @@
-//! Nodes, the links between them, and shortest routes.
+//! A graph of nodes and links, and the shortest routes in it.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// A directed graph; nodes are created by their first link.
+/// A directed graph. A node is created with its first link.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
     ids: BTreeMap<String, usize>,
     names: Vec<String>,
-    /// Links that leave a node, and where they lead, in the order in which they were added.
+    /// For each node, the links that leave it and the nodes at their ends, in the order in which
+    /// they were added.
     leaving: Vec<Vec<(usize, usize)>>,
 }
 
 impl Graph {
-    /// Adds a link, which the caller calls `link`.
+    /// Adds a link with the caller's number `link`.
     pub(super) fn add(&mut self, from: &str, to: &str, link: usize) {
         let (from, to) = (self.id(from), self.id(to));
         if let Some(leaving) = self.leaving.get_mut(from) {
@@ -29,8 +30,8 @@ impl Graph {
         self.ids.contains_key(node)
     }
 
-    /// The links of the shortest route by hops, ties by the order in which links were added; `None` if
-    /// there is none.
+    /// The links of the route with the fewest hops. Of equally short routes, it takes links that
+    /// were added earlier. `None` if there is no route.
     pub(super) fn shortest(&self, from: &str, to: &str) -> Option<Vec<usize>> {
         let (from, to) = (*self.ids.get(from)?, *self.ids.get(to)?);
         let arrived_by = self.explore(from, Some(to));
@@ -45,7 +46,7 @@ impl Graph {
         Some(route)
     }
 
-    /// Nodes to which some route leads from `from`, in alphabetical order.
+    /// The nodes that can be reached from `from`, in alphabetical order.
     pub(super) fn reachable(&self, from: &str) -> Vec<&str> {
         let Some(from) = self.ids.get(from) else { return Vec::new() };
         let arrived_by = self.explore(*from, None);
@@ -55,8 +56,8 @@ impl Graph {
         names
     }
 
-    /// By which link, and from where, each node is first reached from `from`, breadth first, until `to`
-    /// is found.
+    /// For each node, the link and the previous node by which a breadth-first search from `from`
+    /// first reaches it. The search ends when it reaches `to`.
     fn explore(&self, from: usize, to: Option<usize>) -> Vec<Option<(usize, usize)>> {
         let mut arrived_by = vec![None; self.names.len()];
         let mut frontier = VecDeque::from([from]);

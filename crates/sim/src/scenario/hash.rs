@@ -1,9 +1,9 @@
-//! The hash of a scenario: runs of scenarios with different hashes must not be mixed.
+//! The hash of a scenario. Runs of scenarios with different hashes must not be mixed.
 
 use super::Scenario;
 use super::tree::{Node, Table, Value};
 
-/// Keys that say what results mean, and change no run.
+/// Keys that describe or judge results and do not change runs.
 const MEANING: &[&str] = &[
     "title",
     "description",
@@ -18,11 +18,11 @@ const MEANING: &[&str] = &[
 ];
 
 impl Scenario {
-    /// Sixteen hexadecimal digits that differ, in all likelihood, between scenarios whose runs may differ:
-    /// in a key, an assignment, a figure that is asked for, the content of a file, or the policies that a
-    /// program has brought, by their names and [version](super::OwnPolicies). Claims are not part of the hash, so
-    /// that runs stay valid while claims change. Seeds in the scenario's text are part of it; seeds given otherwise
-    /// are not.
+    /// Sixteen hexadecimal digits, which almost certainly differ between scenarios whose runs may
+    /// differ: in a key, an assignment, a figure that is measured on request, the content of a
+    /// file, or the names and the [version](super::OwnPolicies) of a program's own policies. Claims
+    /// are not part of the hash, so that runs stay valid when claims change. Seeds in the
+    /// scenario's text are part of the hash; seeds given in other ways are not.
     pub fn hash(&self) -> String {
         let mut hash = Hash(0xcbf2_9ce4_8422_2325);
         hash.table(&self.root.without(MEANING));
@@ -43,7 +43,7 @@ impl Scenario {
     }
 }
 
-/// FNV-1a.
+/// The state of an FNV-1a hash.
 struct Hash(u64);
 
 impl Hash {
@@ -55,7 +55,7 @@ impl Hash {
 
     fn table(&mut self, table: &Table) {
         let mut entries: Vec<_> = table.entries.iter().collect();
-        // The order of keys in the file does not matter.
+        // Sort the keys, since their order in the file does not matter.
         entries.sort_by(|a, b| a.key.cmp(&b.key));
         for entry in entries {
             self.text(&entry.key);

@@ -1,4 +1,4 @@
-//! Every key of a scenario file.
+//! The descriptions of all keys of a scenario file.
 
 mod claims;
 mod links;
@@ -13,10 +13,10 @@ use anabranch_policy::Axis;
 use super::spec::{KeySpec, Kind, needed, optional};
 
 const INFINITE: f64 = f64::INFINITY;
-/// Traffic classes.
+/// The values of keys for traffic classes.
 const CLASS: Kind = Kind::Word(&["interactive", "live", "bulk"]);
 
-/// The whole file.
+/// The top-level keys of a file.
 pub const SCENARIO: &[KeySpec] = &[
     needed("name", Kind::Name, "its name in results"),
     optional("title", Kind::Text, "the name", "one line, used as the figures' title"),
@@ -58,7 +58,7 @@ pub const SCENARIO: &[KeySpec] = &[
     ),
 ];
 
-/// `[[correlation]]`.
+/// The keys of `[[correlation]]`.
 pub const CORRELATION: &[KeySpec] = &[
     needed(
         "links",
@@ -81,7 +81,7 @@ pub const CORRELATION: &[KeySpec] = &[
     ),
 ];
 
-/// `[[flow]]`.
+/// The keys of `[[flow]]`.
 pub const FLOW: &[KeySpec] = &[
     needed("name", Kind::Name, "its name in reports"),
     optional("count", Kind::Count(0, 100_000), "1", "how many of them; {i} in texts is the number"),
@@ -95,6 +95,12 @@ pub const FLOW: &[KeySpec] = &[
         Kind::Flag,
         "false",
         "whether there is a flow for each path, on that path alone",
+    ),
+    optional(
+        "resequencing-buffer",
+        Kind::Size,
+        "a stream for each path",
+        "with per-path, of core profiles: one endless stream over the flows of all paths, put into order in a buffer of this size",
     ),
     optional("start", Kind::Time, "0s", "when it begins"),
     optional(
@@ -130,7 +136,7 @@ pub const FLOW: &[KeySpec] = &[
 
 const TRAFFIC_FORM: &str = "bulk, or size:1MB for one transfer of so much";
 
-/// `traffic = { … }`.
+/// The keys of `traffic = { … }`.
 pub const TRAFFIC: &[KeySpec] = &[
     needed(
         "kind",
@@ -157,7 +163,7 @@ pub const TRAFFIC: &[KeySpec] = &[
     optional("class", CLASS, "interactive", "messages: how urgent they are, for core profiles"),
 ];
 
-/// `messages = { … }`.
+/// The keys of `messages = { … }`.
 pub const MESSAGES: &[KeySpec] = &[
     needed("interval", Kind::Time, "time between two"),
     needed("size", Kind::Size, "bytes of each, 16B to 1000B"),
@@ -165,7 +171,7 @@ pub const MESSAGES: &[KeySpec] = &[
     optional("class", CLASS, "interactive", "how urgent they are"),
 ];
 
-/// `[[event]]`.
+/// The keys of `[[event]]`.
 pub const EVENT: &[KeySpec] = &[
     needed("at", Kind::Time, "when"),
     needed("path", Kind::Text, "a path of [[path]]; the event is about every flow that uses it"),
@@ -190,7 +196,7 @@ const fn choice(axis: Axis) -> KeySpec {
     optional(axis.name(), Kind::Text, "as the profile", axis.summary())
 }
 
-/// `policy = { … }`: the axes of core profiles.
+/// The keys of `policy = { … }`: the policy axes of core profiles.
 pub const POLICY: &[KeySpec] = &[
     choice(Axis::Congestion),
     choice(Axis::LossDetector),
@@ -202,7 +208,7 @@ pub const POLICY: &[KeySpec] = &[
     choice(Axis::Ack),
 ];
 
-/// `transport = { … }`: limits of core profiles.
+/// The keys of `transport = { … }`: the limits of core profiles.
 pub const TRANSPORT: &[KeySpec] = &[
     optional("packet", Kind::Count(300, 9000), "1232", "most bytes of UDP payload in a packet"),
     optional(
@@ -247,7 +253,7 @@ pub const TRANSPORT: &[KeySpec] = &[
     ),
 ];
 
-/// `tcp = { … }`: options of tcp profiles.
+/// The keys of `tcp = { … }`: the options of TCP profiles.
 pub const TCP: &[KeySpec] = &[
     optional("congestion", Kind::Text, PROFILE, "congestion control, by name as in policies"),
     optional("mss", Kind::Count(1, 65_535), PROFILE, "payload of a segment, bytes"),
@@ -456,7 +462,7 @@ pub const TCP: &[KeySpec] = &[
 
 const PROFILE: &str = "as the profile";
 
-/// `[[load]]`.
+/// The keys of `[[load]]`.
 pub const LOAD: &[KeySpec] = &[
     needed("name", Kind::Name, "its name in reports"),
     optional("count", Kind::Count(0, 10_000), "1", "how many of them"),

@@ -1,4 +1,4 @@
-//! `[mesh]`: stations with radios, which flows run between.
+//! Reads `[mesh]`: stations with radios, between which flows run.
 
 mod radio;
 mod routing;
@@ -29,7 +29,7 @@ pub(super) fn read(file: &Section<'_>) -> Option<MeshPlan> {
     Some(MeshPlan { config, movement, run })
 }
 
-/// Keys of random waypoint.
+/// The keys of the random waypoint model.
 const RANDOM: [&str; 7] =
     ["width", "height", "least-speed", "most-speed", "pause", "moving-for", "movement"];
 
@@ -93,7 +93,8 @@ impl MeshPlan {
         }
     }
 
-    /// A path without links between the stations that a flow names: the mesh routes its packets.
+    /// A path between the stations that a flow names. It has no links, since the mesh routes the
+    /// packets.
     pub(super) fn between(&self, section: &Section<'_>) -> Option<(PathPlan, (u32, u32))> {
         let station = |key: &str| {
             let text = section.text(key);
@@ -122,7 +123,7 @@ impl MeshPlan {
         Some((path, (from, to)))
     }
 
-    /// Reports what flows over a mesh do not support.
+    /// Reports settings of a flow that are not supported over a mesh.
     pub(super) fn check(&self, section: &Section<'_>, flow: &FlowPlan) {
         let counts = matches!(self.config.routing.routes, RouteUse::CopiesIfLossy { .. });
         match &flow.protocol {

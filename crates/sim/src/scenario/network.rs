@@ -12,27 +12,29 @@ use super::tree::{Node, Table};
 use super::{OwnPolicies, ReadFile, correlation, events, open, variables};
 use crate::link::LinkConfig;
 
-/// Links, the paths over them, and what happens to the paths.
+/// Links, the paths over them, and the events that change the paths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkPlan {
     /// The directed links.
     pub links: Vec<LinkPlan>,
-    /// The named routes, at least one if it was read from a scenario.
+    /// The named routes. There is at least one if the plan was read from a scenario.
     pub paths: Vec<PathPlan>,
     /// Changes of paths, in the order of time.
     pub events: Vec<EventPlan>,
 }
 
-/// Keys that a scenario requires and a network does not, with values for a network without them.
+/// Keys that are required in a scenario but not in a network, and the values used if they are
+/// missing.
 const SPARED: [(&str, &str); 2] = [("name", "network"), ("duration", "1s")];
 
 impl NetworkPlan {
-    /// Reads the network of a scenario as [`Scenario::load`](super::Scenario::load) does. Flows, loads, probes and
-    /// claims of the scenario are ignored; these, its name and its duration may be missing. If the network differs
-    /// among the points of sweeps and variants, assignments have to leave only one of them.
+    /// Reads the network of a scenario as [`Scenario::load`](super::Scenario::load) does. Flows,
+    /// loads, probes and claims of the scenario are ignored. They, its name and its duration may be
+    /// missing. If the network differs between points of a sweep or between variants, assignments
+    /// must select one of them.
     ///
     /// # Errors
-    /// Every mistake found, in the order of the file, those of assignments last.
+    /// Every mistake found, in the order of the file; mistakes in assignments come last.
     pub fn load(
         text: &str,
         file_name: &str,
@@ -45,7 +47,7 @@ impl NetworkPlan {
         let flaws = RefCell::new(flaws);
         for (key, value) in SPARED {
             if root.find(key).is_none() {
-                // A key of the top level can always be set.
+                // Setting a top-level key cannot fail.
                 let _ = root.set(key, &Node::from_assignment(value, Place::default()));
             }
         }
@@ -54,7 +56,8 @@ impl NetworkPlan {
         if flaws.is_empty() { Ok(plan) } else { Err(sources.locate(flaws, assignments)) }
     }
 
-    /// Parallel links, and a path over each; of each pair, the first is the forward link, the second the reverse.
+    /// Parallel links, and a path over each. The first link of each pair is the forward link, the
+    /// second is the reverse link.
     pub fn parallel(links: impl IntoIterator<Item = (String, [LinkConfig; 2])>) -> NetworkPlan {
         let mut plan = NetworkPlan::default();
         for (name, [there, back]) in links {

@@ -1,4 +1,4 @@
-//! The outcome of a scenario's runs: claims with verdicts, and figures.
+//! The outcome of a scenario's runs: the findings on its claims, and its figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,8 @@ use crate::probe::Metric;
 use crate::report::RunReport;
 
 impl Scenario {
-    /// The published results that the text of a scenario is about, as far as it can be read.
+    /// The published results that the text of a scenario names. Text that cannot be read is
+    /// ignored.
     pub fn items(text: &str) -> BTreeSet<String> {
         let (root, _) = Table::parse(text);
         let mut items = BTreeSet::new();
@@ -33,8 +34,8 @@ impl Scenario {
         items
     }
 
-    /// The groups of flows that run at any point, each with its profile and the changes to the profile:
-    /// `mplot: mplot-paper, policy { redundancy = … }`.
+    /// The groups of flows that run at any point, each with its profile and the changes to the
+    /// profile, such as `mplot: mplot-paper, policy { redundancy = … }`.
     pub fn flows(&self) -> Vec<String> {
         let mut flows = Vec::new();
         for point in &self.points {
@@ -71,15 +72,16 @@ impl Scenario {
         &self.claims
     }
 
-    /// The findings of every claim and measure: `runs` holds the runs of each point in the order of the
-    /// seeds, the same seeds everywhere. Claims about points that the sweep lacks, because an assignment
-    /// or `[quick]` changed it, are left out.
+    /// The findings of every claim and measure. `runs` holds the runs of each point in the order of
+    /// the seeds, and all points have the same seeds. Claims about points that do not exist,
+    /// because an assignment or `[quick]` changed the sweep, are left out.
     pub fn judge(&self, runs: &[Vec<RunReport>]) -> Vec<Finding> {
         let runs = Runs { grid: &self.grid, runs };
         self.claims.iter().flat_map(|claim| claim.judge(&runs, &self.titles)).collect()
     }
 
-    /// The scenario's figures with their data from `runs`, which are as for [`judge`](Self::judge).
+    /// The scenario's figures with their data from `runs`, which have the same order as for
+    /// [`judge`](Self::judge).
     pub fn draw(&self, runs: &[Vec<RunReport>]) -> Vec<Drawing> {
         let runs = Runs { grid: &self.grid, runs };
         self.figures.iter().map(|figure| figure.draw(&runs, &self.titles)).collect()
@@ -116,7 +118,8 @@ impl Scenario {
     }
 }
 
-/// The parts of a run's report that claims and figures need; the rest need not be in memory for them.
+/// The parts of a run's report that claims and figures need. The other parts can be removed to save
+/// memory.
 #[derive(Clone, Debug, Default)]
 pub struct Needed {
     /// Metrics over time, by subject.
@@ -132,8 +135,8 @@ impl Needed {
         report.series.retain(|series| has(&self.series, &series.subject, &series.metric));
     }
 
-    /// Version of [`trim`](Self::trim) that removes the point and unneeded single figures too: the report can still
-    /// be judged, but has no table rows.
+    /// Like [`trim`](Self::trim), but also removes the point and the single figures that are not
+    /// needed. The report can still be judged, but no longer gives table rows.
     pub fn reduce(&self, report: &mut RunReport) {
         self.trim(report);
         report.point = Vec::new();

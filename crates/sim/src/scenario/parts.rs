@@ -10,7 +10,7 @@ use crate::loss::{LossConfig, LossTrace, LossTraceForm, MarkovConfig, MarkovStat
 use crate::queue::{CodelConfig, Discipline, QueueConfig, RedConfig, RedThresholds};
 use crate::rate::{DeliveryTrace, Fluctuation, TraceError};
 
-/// The link that `section` describes; keys that are left out keep their values in `base`.
+/// Reads the link that `section` describes. Keys that are left out keep their values from `base`.
 pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig {
     let mut config = base;
     rate(section, &mut config);
@@ -76,13 +76,14 @@ fn delay(section: &Section<'_>, config: &mut LinkConfig) {
     }
 }
 
-/// A course over time: written in the text form, or recorded in a file.
+/// A value that changes with time, given in the text form or recorded in a file.
 enum Given<T> {
     Text(String),
     Trace(T),
 }
 
-/// The value of `key`; a text that begins with `trace:`, or a table's `trace`, names a file. Mistakes are reported.
+/// Reads the value of `key`. A text that begins with `trace:`, or the key `trace` of a table, names
+/// a file. Mistakes are reported.
 fn given<T>(
     section: &Section<'_>,
     key: &str,
@@ -98,7 +99,7 @@ fn given<T>(
     trace.map(Given::Trace)
 }
 
-/// Reads the file at `path`, which `key` names, with `parse`; mistakes are reported.
+/// Reads the file at `path`, which `key` names, with `parse`. Mistakes are reported.
 fn trace<T>(
     section: &Section<'_>,
     key: &str,
@@ -127,12 +128,12 @@ fn rate(section: &Section<'_>, config: &mut LinkConfig) {
     }
 }
 
-/// Applies a key of the text form, and tells whether the key is present and valid.
+/// Applies a key of the text form. Returns whether the key is present and valid.
 fn set(section: &Section<'_>, key: &str, config: &mut LinkConfig) -> bool {
     section.text(key).is_some_and(|text| set_to(section, key, &text, config))
 }
 
-/// Version of [`set`] for a key that holds `text`.
+/// Like [`set`], but for a key that is known to hold `text`.
 fn set_to(section: &Section<'_>, key: &str, text: &str, config: &mut LinkConfig) -> bool {
     let (text, mut alone) = (text.trim(), blank());
     let outcome = if text.contains(',') {
@@ -286,7 +287,8 @@ fn loss_table(table: &Section<'_>) -> Option<LossConfig> {
     }
 }
 
-/// A list under `key`, each item read by `parse`; a single value stands for a list of one.
+/// Reads the list under `key` and parses each item with `parse`. A single value counts as a list of
+/// one.
 fn list<T>(table: &Section<'_>, key: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     let Some(items) = table.names(key) else {
         table.refuse(key, table.place, "missing");
@@ -306,7 +308,7 @@ fn list<T>(table: &Section<'_>, key: &str, parse: impl Fn(&str) -> Option<T>) ->
     Some(read)
 }
 
-/// A list of rows of numbers.
+/// Reads a list of rows of numbers.
 fn matrix(table: &Section<'_>, key: &str) -> Option<Vec<Vec<f64>>> {
     let number = |node: &Node| match node.value {
         Value::Whole(number) => Some(number as f64),

@@ -1,4 +1,4 @@
-//! The plan of one point of a scenario: every group expanded, every name resolved.
+//! The plan of one point of a scenario, with all groups expanded and all names resolved.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use anabranch_policy::view::TrafficClass;
 use anabranch_types::{Bitrate, DataSize};
 
 use super::profiles::Protocol;
-use crate::endpoint::PathChange;
+use crate::endpoint::{PathChange, Stripe};
 use crate::link::LinkConfig;
 use crate::traffic::{Messages, Traffic};
 use crate::wireless::mesh::MeshConfig;
@@ -19,10 +19,10 @@ use crate::wireless::{RandomWaypoint, Waypoints};
 pub struct Plan {
     /// Virtual time of a run.
     pub duration: Duration,
-    /// Initial time of the run that is not measured; below the duration.
+    /// Time at the beginning of the run that is not measured; less than the duration.
     pub warm_up: Duration,
-    /// If given, the run ends once every flow that ends by itself has delivered everything; checked at this
-    /// interval, and whenever something is recorded.
+    /// If given, the run ends once every finite flow has delivered all its data. This is checked at
+    /// the given interval, and whenever a value is recorded.
     pub stop_when_done: Option<Duration>,
     /// The directed links.
     pub links: Vec<LinkPlan>,
@@ -30,9 +30,9 @@ pub struct Plan {
     pub paths: Vec<PathPlan>,
     /// Stations with radios, in place of links.
     pub mesh: Option<MeshPlan>,
-    /// Transport connections, one by one.
+    /// The transport connections.
     pub flows: Vec<FlowPlan>,
-    /// Datagram sources, one by one.
+    /// The datagram sources.
     pub loads: Vec<LoadPlan>,
     /// Changes of paths during the run.
     pub events: Vec<EventPlan>,
@@ -40,34 +40,35 @@ pub struct Plan {
     pub probes: Vec<ProbePlan>,
 }
 
-/// Stations with radios; flows are between two of them.
+/// Stations with radios. Each flow is between two stations.
 #[derive(Clone, Debug)]
 pub struct MeshPlan {
-    /// Radio, loss and routing; its flows are those of the [`Plan`].
+    /// Radio, loss and routing. Its flows are filled in from the [`Plan`].
     pub config: MeshConfig,
-    /// Where the stations are.
+    /// The positions of the stations over time.
     pub movement: Movement,
-    /// Number of this run among those with the same movements, from 1: each has other draws of everything else.
+    /// Number of this run among the runs with the same movements, from 1. All other random draws
+    /// differ between these runs.
     pub run: u64,
 }
 
-/// Where stations are.
+/// The positions of stations over time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Movement {
-    /// On a circle, evenly.
+    /// At equal distances on a circle, without movement.
     Ring {
-        /// How many stations.
+        /// Number of stations.
         stations: usize,
         /// Radius of the circle, metres.
         radius: f64,
     },
     /// From a movement file of ns-2.
     File(Waypoints),
-    /// Random waypoint.
+    /// From the random waypoint model.
     Random {
         /// The area, the speeds and the pauses.
         model: RandomWaypoint,
-        /// Seed of the movements; the run's if there is none.
+        /// Seed of the movements; `None` for the seed of the run.
         seed: Option<u64>,
     },
 }
@@ -85,33 +86,34 @@ pub struct LinkPlan {
     pub config: LinkConfig,
 }
 
-/// A named route and the way back.
+/// A named route and its reverse route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPlan {
     /// Name of the path, such as `p2`.
     pub name: String,
-    /// The group that the path was written in, such as `p`.
+    /// Name of the path's section in the file, such as `p`.
     pub group: String,
     /// Links of the forward direction, by index.
     pub forward: Vec<usize>,
     /// Links of the reverse direction, by index.
     pub back: Vec<usize>,
-    /// Congestion control of TCP flows on the path, where it is not the flow's own.
+    /// Congestion control of TCP flows on this path; `None` for that of the flow.
     pub congestion: Option<PolicySpec>,
 }
 
 /// One transport connection.
 #[derive(Clone, Debug)]
 pub struct FlowPlan {
-    /// The group that the flow was written in.
+    /// Name of the flow's section in the file.
     pub group: String,
-    /// Name of the flow in reports: the group's name, and the flow's number if the group has several.
+    /// Name of the flow in reports: the group's name, followed by the flow's number if the group
+    /// has several flows.
     pub subject: String,
-    /// Protocol of the flow with every option.
+    /// Protocol of the flow with all options.
     pub protocol: Protocol,
     /// Limits and buffers of core endpoints.
     pub transport: TransportConfig,
-    /// Bytes that a core endpoint's packets have on the wire beyond their UDP payload.
+    /// Bytes that a core endpoint's packets have on the wire in addition to their UDP payload.
     pub overhead: i32,
     /// Paths that the flow may use, at least one.
     pub paths: Vec<PathPlan>,
@@ -119,7 +121,7 @@ pub struct FlowPlan {
     pub stations: Option<(u32, u32)>,
     /// When the flow begins, jitter not included.
     pub start: Duration,
-    /// Extra wait, uniform from zero to this.
+    /// The longest additional delay of the start, which is drawn uniformly from zero to this.
     pub start_jitter: Duration,
     /// Traffic of the application.
     pub traffic: Traffic,
@@ -127,30 +129,34 @@ pub struct FlowPlan {
     pub messages: Option<Messages>,
     /// Traffic class of a core endpoint's streams.
     pub class: TrafficClass,
-    /// When the application stops writing; what was written by then is delivered.
+    /// When the application stops writing. Data written by then is still delivered.
     pub stop: Option<Duration>,
     /// Packets after which a packet key of a core endpoint is due for replacement; `None` for no limit.
     pub key_limit: Option<u64>,
-    /// Core flows of one host share an endpoint at either end, whose limits are those of the first of them;
-    /// they use the same paths. What arrives over a path is then counted for all of them.
+    /// Name of the flow's host, if it has one. The core flows of a host share the endpoints at both
+    /// ends, which have the limits of the first flow, and they use the same paths. The bytes that
+    /// arrive over a path are then counted for each of these flows.
     pub host: Option<String>,
+    /// The part of a core flow in a stream that the flows of its host carry together, if there is
+    /// such a stream.
+    pub stripe: Option<Stripe>,
 }
 
 /// A change of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPlan {
-    /// The time.
+    /// Time of the change.
     pub at: Duration,
     /// Name of the path that changes, for every flow that uses it.
     pub path: String,
-    /// The kind.
+    /// Kind of the change.
     pub change: PathChange,
 }
 
 /// One datagram source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadPlan {
-    /// The group that the load was written in.
+    /// Name of the load's section in the file.
     pub group: String,
     /// Name of the load in reports.
     pub subject: String,
@@ -160,24 +166,24 @@ pub struct LoadPlan {
     pub stations: Option<(u32, u32)>,
     /// Rate while sending, headers included.
     pub rate: Bitrate,
-    /// Bytes of a packet on the wire.
+    /// Size of a packet on the wire, bytes.
     pub packet: u32,
-    /// Mean times of sending and of silence; `None` for always on.
+    /// Mean lengths of bursts and pauses; `None` if the load always sends.
     pub on_off: Option<(Duration, Duration)>,
     /// When the load begins.
     pub start: Duration,
-    /// When the load ends, if before the run does.
+    /// When the load ends, if it ends before the run.
     pub stop: Option<Duration>,
 }
 
 /// Figures that one probe records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbePlan {
-    /// Subjects, each existing.
+    /// Names of existing subjects.
     pub of: Vec<String>,
     /// Metrics to follow over time.
     pub series: Vec<&'static str>,
-    /// Metrics of which every value is kept.
+    /// Metrics of which every single value is recorded.
     pub samples: Vec<&'static str>,
     /// Figures to measure in addition to those that every run has.
     pub figures: Vec<&'static str>,
@@ -185,6 +191,6 @@ pub struct ProbePlan {
     pub interval: Duration,
     /// Length of the stream slices whose delays are measured as blocks.
     pub slice: DataSize,
-    /// Whether blocks of flows that code are their coding blocks, not slices.
+    /// Whether the blocks of flows with a code are their coding blocks instead of slices.
     pub coding_blocks: bool,
 }

@@ -1,4 +1,4 @@
-//! Policies that a program brings to a scenario.
+//! Policies that a program adds to those that a scenario can name.
 
 use core::cell::RefCell;
 
@@ -9,8 +9,8 @@ use super::reader::{Context, Files};
 use super::sources::Sources;
 use super::{ReadFile, Scenario};
 
-/// Policies that a program brings to a scenario, where they are named like the built-in ones: for every
-/// flow, on every axis, and on single paths.
+/// A program's own policies. A scenario names them like the built-in policies: for any flow, on any
+/// axis, and for single paths.
 #[derive(Clone, Debug, Default)]
 pub struct OwnPolicies {
     registry: Registry,
@@ -18,24 +18,25 @@ pub struct OwnPolicies {
 }
 
 impl OwnPolicies {
-    /// The policies of `registry`. Runs of scenarios whose policies have the same names and the same
-    /// `version` count as runs of one scenario: the version has to change whenever a policy may decide
-    /// otherwise than before, as a hash of the sources does.
+    /// The policies of `registry`. Runs of a scenario with policies of the same names and the same
+    /// `version` count as runs of one scenario, so the version must change whenever a policy may
+    /// decide differently. A hash of the source code can serve as version.
     pub fn new(registry: Registry, version: &str) -> Self {
         OwnPolicies { registry, version: version.to_owned() }
     }
 
-    /// Policies that can be named, the built-in ones included.
+    /// All policies that can be named, including the built-in ones.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The version that tells these policies from others of the same names.
+    /// The version that distinguishes these policies from others with the same names.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Texts that differ between policies whose runs must not be mixed; none if nothing was brought.
+    /// Texts that differ between policies whose runs must not be mixed; none if the program has no
+    /// policies of its own.
     pub(super) fn identity(&self) -> impl Iterator<Item = String> + '_ {
         let mut names: Vec<String> =
             self.registry.own().map(|(axis, entry)| format!("{axis} {}", entry.name)).collect();
@@ -55,11 +56,11 @@ impl OwnPolicies {
 }
 
 impl Scenario {
-    /// Version of [`load`](Self::load) where flows and paths may also name `policies`. Scenarios derived from this
-    /// one keep them.
+    /// Like [`load`](Self::load), but flows and paths may also name `policies`. Scenarios that are
+    /// derived from this one keep these policies.
     ///
     /// # Errors
-    /// Every mistake found, in the order of the file, those of assignments last.
+    /// Every mistake found, in the order of the file; mistakes in assignments come last.
     pub fn load_with(
         text: &str,
         file_name: &str,
@@ -70,7 +71,7 @@ impl Scenario {
         Scenario::read(Sources::new(file_name, text), assignments, false, policies, read)
     }
 
-    /// The policies that a program has brought to the scenario.
+    /// The program's own policies for this scenario.
     pub fn policies(&self) -> &OwnPolicies {
         &self.policies
     }

@@ -1,5 +1,5 @@
-//! A scenario together with all files that it was read from, for places where those files are
-//! missing.
+//! A scenario together with the contents of all its files, so that it can be read again without
+//! these files.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{OwnPolicies, Scenario, ScenarioError};
 
-/// Text, assignments and files that a scenario is read from. Two scenarios of one source have the same hash.
+/// The text, assignments and files from which a scenario is read. Scenarios that are read from the
+/// same source have the same hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioSource {
     /// Name of the file, for messages.
     pub file: String,
     /// Text of the file.
     pub text: String,
-    /// The `KEY=VALUE` assignments on top of the text.
+    /// The `KEY=VALUE` assignments that are applied to the text.
     pub assignments: Vec<String>,
     /// Whether the scenario is shortened by its `[quick]`.
     pub quick: bool,
-    /// Contents of the files that the text names, by the paths it gives them.
+    /// Contents of the files that the text names, by path.
     pub files: BTreeMap<String, String>,
 }
 
@@ -26,12 +27,13 @@ impl ScenarioSource {
     /// Reads the scenario.
     ///
     /// # Errors
-    /// Every mistake found, in the order of the file, those of assignments last.
+    /// Every mistake found, in the order of the file; mistakes in assignments come last.
     pub fn read(&self) -> Result<Scenario, Vec<ScenarioError>> {
         self.read_with(OwnPolicies::default())
     }
 
-    /// Version of [`read`](Self::read) where flows and paths may also name `policies`, which are not in the source.
+    /// Like [`read`](Self::read), but flows and paths may also name `policies`, which are not part
+    /// of the source.
     ///
     /// # Errors
     /// The errors of [`read`](Self::read).

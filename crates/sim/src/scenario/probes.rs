@@ -1,4 +1,4 @@
-//! Reads what a scenario records.
+//! Reads the probes of a scenario.
 
 use core::time::Duration;
 
@@ -9,7 +9,8 @@ use super::plan::{FlowPlan, LinkPlan, LoadPlan, ProbePlan};
 use super::reader::Section;
 use crate::probe::{About, METRICS, Metric};
 
-/// Subjects that results can be about: groups and members, paths within them, links, and everything.
+/// The possible subjects of results: groups of flows and their members, the members' paths, loads,
+/// links, stations and all flows together.
 #[derive(Clone, Debug)]
 pub(super) struct Subjects {
     flows: Vec<String>,
@@ -54,7 +55,7 @@ impl Subjects {
         subjects
     }
 
-    /// Every subject, in the order in which messages list them.
+    /// All subjects, in the order in which messages list them.
     pub(super) fn all(&self) -> Vec<String> {
         let all = core::iter::once("all".to_owned());
         let named = [&self.flows, &self.loads, &self.paths, &self.links].into_iter().flatten();
@@ -76,7 +77,7 @@ impl Subjects {
     }
 }
 
-/// Reads `[[probe]]`.
+/// Reads every `[[probe]]`.
 pub(super) fn read(file: &Section<'_>, subjects: &Subjects) -> Vec<ProbePlan> {
     let mut probes = Vec::new();
     for section in file.tables("probe") {
@@ -135,8 +136,8 @@ fn metrics(
     found
 }
 
-/// The subjects that a probe names; if it names none, the flows and the mesh, as far as one of its metrics is about
-/// them.
+/// The subjects that a probe names. If it names none, these are the flows and the mesh, if one of
+/// its metrics exists for them.
 fn targets<'a>(
     section: &Section<'_>,
     subjects: &Subjects,

@@ -1,4 +1,4 @@
-//! The protocols that a flow can run, by name, one row each.
+//! The protocols that a flow can use, by name.
 
 use anabranch_core::profiles::Profile;
 use anabranch_policy::{Axis, CongestionController, PolicySpec};
@@ -14,19 +14,20 @@ use super::reader::Section;
 use super::tcp;
 use crate::endpoint::{TcpProtocol, ToldRates};
 
-/// A protocol with every option.
+/// A protocol with all options.
 #[derive(Clone, Debug)]
 pub enum Protocol {
-    /// The transport itself, both endpoints of it, with these policies.
+    /// The core transport with these policies, at both endpoints.
     Core(Box<Profile>),
-    /// The model of TCP, over one path, or over several at once.
+    /// The TCP model, over one or several paths.
     Tcp(Arc<TcpProtocol>),
 }
 
-/// A profile that is no choice of core policies: its name, a line about it, and how it is made.
+/// A profile that does not use the core transport: its name, its description in one line, and a
+/// function that makes it.
 type Row = (&'static str, &'static str, fn() -> Protocol);
 
-/// Every such profile.
+/// All profiles that do not use the core transport.
 const ROWS: &[Row] = &[
     ("tcp:sack", "TCP with selective acknowledgements (RFC 6675), Reno, timestamps", || {
         reference(Config::default(), RENO)
@@ -65,7 +66,8 @@ const ROWS: &[Row] = &[
             let meta = MetaConfig {
                 recovery,
                 scheduler: PolicySpec::new("linux"),
-                // Payload is about half of the memory that tcp_rmem and tcp_wmem limit, 32 MiB and 4 MiB a subflow.
+                // About half of the memory limits of tcp_rmem and tcp_wmem (32 MiB and 4 MiB per
+                // subflow) is available for payload.
                 receive_buffer: 16 << 20,
                 send_buffer: 8 << 20,
                 autotune: Some(tcp::INITIAL_RECEIVE_BUFFER),
@@ -112,14 +114,16 @@ const ROWS: &[Row] = &[
 const RENO: &str = "reno:initial=2,growth=acks";
 const NS2_RENO: &str = "reno:initial=2,growth=acks,floor=1";
 
-/// Names of all profiles with a line about each, in the order in which messages list them.
+/// The names of all profiles, each with its description in one line, in the order in which messages
+/// list them.
 pub fn all() -> Vec<(String, String)> {
     let core = Profile::all().into_iter().map(|profile| (profile.name, profile.summary));
     let others = ROWS.iter().map(|(name, summary, _)| ((*name).to_owned(), (*summary).to_owned()));
     core.chain(others).collect()
 }
 
-/// The protocol that a flow's section names, with the section's changes; `paths` it can use.
+/// The protocol that a flow's section names, with the section's changes. `paths` are those that the
+/// flow can use.
 pub(super) fn read(section: &Section<'_>, paths: &[PathPlan]) -> Option<Protocol> {
     let name = section.text("profile")?;
     let row = ROWS.iter().find(|(row, _, _)| *row == name);
@@ -154,7 +158,8 @@ pub(super) fn read(section: &Section<'_>, paths: &[PathPlan]) -> Option<Protocol
     }
 }
 
-/// A row's specification is known to be well formed because it is written here; a test builds each.
+/// A TCP profile over one path. `control` is well formed, since it is written in this file and a
+/// test builds every profile.
 fn reference(config: Config, control: &str) -> Protocol {
     let control = control.parse().unwrap_or_else(|_| PolicySpec::new("reno"));
     Protocol::Tcp(Arc::new(TcpProtocol::new(config, control)))
@@ -165,7 +170,7 @@ fn several(meta: MetaConfig, control: &str) -> Protocol {
     Protocol::Tcp(Arc::new(TcpProtocol::over_several(meta, control)))
 }
 
-/// SACK connections with ECN whose shared buffers never bind (MPLOT, §IV-G).
+/// SACK connections with ECN and shared buffers that are never full (MPLOT, §IV-G).
 fn parallel() -> MetaConfig {
     let unbounded = 1 << 40;
     MetaConfig {
@@ -177,10 +182,11 @@ fn parallel() -> MetaConfig {
     }
 }
 
-/// SACK connections with buffers of 64 KiB as pTCP's rivals have them (pTCP, §2 and §5): a single window update, a
-/// persist timer of 5 s to 60 s, and no resequencing buffer in addition to the sockets' buffers: "the receiving
-/// application reads from each socket only in-sequence packets" (§5.1). The application's header is a sequence
-/// number of four bytes.
+/// SACK connections with buffers of 64 KiB, as used by the protocols that pTCP is compared with
+/// (pTCP, §2 and §5). They have a single window update, a persist timer of 5 s to 60 s, and no
+/// resequencing buffer in addition to the sockets' buffers: "the receiving application reads from
+/// each socket only in-sequence packets" (§5.1). The application's header is a sequence number of
+/// four bytes.
 fn striped(striping: Striping, told: Option<ToldRates>) -> Protocol {
     let (initial, most) = (Duration::from_secs(5), Duration::from_secs(60));
     let persist = Some(PersistTimer { initial, most });
@@ -218,13 +224,14 @@ fn policies(section: &Section<'_>, mut profile: Profile) -> Profile {
             table.complain(axis.name(), error.to_string(), "");
         }
     }
-    // An endpoint names the profile by which its peer acknowledges. This profile now differs from the built-in one of
-    // its name; under a name that is not built in, the peer acknowledges by the profile that it was given.
+    // An endpoint sends its peer the name of the profile by which the peer should acknowledge. This
+    // profile now differs from the built-in one of the same name. If the name is not built in, the
+    // peer uses the profile that it was configured with.
     profile.name.push('*');
     profile
 }
 
-/// The congestion control that `key` of `table` names, if it can be built.
+/// Reads the congestion control that `key` of `table` names. Reports it if it cannot be built.
 pub(super) fn control(table: &Section<'_>, key: &str, mss: u32) -> Option<PolicySpec> {
     let text = table.text(key)?;
     let built = text.parse::<PolicySpec>().and_then(|spec| {

@@ -1,4 +1,4 @@
-//! Reads a table of a scenario by its description, and collects every mistake.
+//! Reads a table of a scenario according to the description of its keys, and collects all mistakes.
 
 use core::cell::RefCell;
 use core::time::Duration;
@@ -11,14 +11,15 @@ use super::expression::Bindings;
 use super::spec::{KeySpec, Kind};
 use super::tree::{Entry, Node, Table, Value};
 
-/// A table being read: what it holds, what it may hold, and what `{…}` means in it.
+/// A table that is being read, with the description of its keys and the variables that `{…}` can
+/// use.
 #[derive(Clone)]
 pub(super) struct Section<'a> {
     table: &'a Table,
     spec: &'static [KeySpec],
-    /// Where the table itself begins.
+    /// The place where the table begins.
     pub place: Place,
-    /// The path of keys that leads here; empty at the top.
+    /// The path of keys that leads to this table; empty at the top level.
     pub path: String,
     pub bindings: Bindings,
     context: Context<'a>,
@@ -27,16 +28,17 @@ pub(super) struct Section<'a> {
 /// State that all tables of a scenario share while they are read.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
-    /// Collects the mistakes.
+    /// The mistakes found so far.
     pub flaws: &'a RefCell<Vec<Flaw>>,
     pub files: &'a dyn Files,
     /// The policies that can be named.
     pub registry: &'a Registry,
 }
 
-/// Where the files that a scenario names come from.
+/// Gives access to the files that a scenario names.
 pub(super) trait Files {
-    /// The content of the file at this path, relative to the scenario; an error is one line.
+    /// The content of the file at this path, relative to the scenario. An error is a text of one
+    /// line.
     fn read(&self, path: &str) -> Result<String, String>;
 }
 
@@ -47,8 +49,8 @@ pub(super) enum Part<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// Begins to read `table`; keys that `spec` does not know and required ones that are missing are
-    /// reported at once.
+    /// Begins to read `table`. Keys that are not in `spec` and missing required keys are reported
+    /// at once.
     #[expect(clippy::too_many_arguments, reason = "a table, what it may hold and where it stands")]
     pub(super) fn open(
         table: &'a Table,
@@ -73,12 +75,12 @@ impl<'a> Section<'a> {
         section
     }
 
-    /// The table with other bindings; nothing is reported again.
+    /// The same table with other bindings. Mistakes in its keys are not reported again.
     pub(super) fn rebound(&self, bindings: Bindings) -> Section<'a> {
         Section { bindings, ..self.clone() }
     }
 
-    /// How many mistakes were found so far, anywhere.
+    /// Number of mistakes found so far in the whole scenario.
     pub(super) fn mistakes(&self) -> usize {
         self.context.flaws.borrow().len()
     }
@@ -92,18 +94,19 @@ impl<'a> Section<'a> {
         self.context.flaws.borrow_mut().push(flaw);
     }
 
-    /// Reports that `key` holds something that is not allowed, in words.
+    /// Reports that the value of `key` is not allowed. `given` describes the value in words.
     pub(super) fn refuse(&self, key: &str, place: Place, given: &str) {
         let allowed = self.kind(key).map(|kind| kind.allowed()).unwrap_or_default();
         self.report(Flaw::other(place, self.path_of(key), given, allowed));
     }
 
-    /// Reports that `key` holds `given`, and says what else it may hold.
+    /// Reports that the value of `key` is `given`, which is not accepted, and which values are
+    /// allowed.
     pub(super) fn refuse_value(&self, key: &str, given: &str, allowed: &str) {
         self.report(Flaw::value(self.place_of(key), self.path_of(key), given, allowed));
     }
 
-    /// Reports anything about `key` in words.
+    /// Reports any other mistake about `key`, described by `given`.
     pub(super) fn complain(&self, key: &str, given: impl Into<String>, allowed: impl Into<String>) {
         self.report(Flaw::other(self.place_of(key), self.path_of(key), given, allowed));
     }
@@ -129,7 +132,7 @@ impl<'a> Section<'a> {
         self.table.find(key).map(|entry| &entry.node)
     }
 
-    /// A text as it is written, with its braces not expanded.
+    /// A text as written in the file, without expansion of braces.
     pub(super) fn raw(&self, key: &str) -> Option<&'a str> {
         let node = self.node(key)?;
         let Value::Text(text) = &node.value else {
@@ -139,7 +142,7 @@ impl<'a> Section<'a> {
         Some(text)
     }
 
-    /// A single value as text, its braces expanded.
+    /// A single value as text, with braces expanded.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         let node = self.node(key)?;
         self.single(key, node)
@@ -163,7 +166,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A percentage: a bare number is refused, because `1` might mean 1 % or always.
+    /// A percentage. A number without `%` is refused, because `1` could mean 1 % or 100 %.
     pub(super) fn share(&self, key: &str) -> Option<Probability> {
         self.parsed(key, |text| text.trim().ends_with('%').then(|| text.parse().ok())?)
     }
@@ -200,7 +203,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// One of the words that the description lists.
+    /// One of the words that the description of the key lists.
     pub(super) fn word(&self, key: &str) -> Option<&'static str> {
         let Some(Kind::Word(words)) = self.kind(key) else { return None };
         self.parsed(key, |text| words.iter().copied().find(|word| *word == text))
@@ -217,7 +220,7 @@ impl<'a> Section<'a> {
         Some(items.iter().filter_map(name).collect())
     }
 
-    /// The content of the file at `path`, which `key` has named.
+    /// The content of the file at `path`, which `key` names.
     pub(super) fn content(&self, key: &str, path: &str) -> Option<String> {
         let complain = |why| {
             self.complain(key, format!("file '{path}' cannot be read: {why}"), "");
@@ -250,7 +253,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Tables in a list; their paths end with their names, where they have one.
+    /// The tables of a list. The key path of a table ends with its name, if it has one.
     pub(super) fn tables(&self, key: &str) -> Vec<Section<'a>> {
         let (Some(node), Some(Kind::Tables(spec))) = (self.node(key), self.kind(key)) else {
             return Vec::new();
@@ -275,7 +278,7 @@ impl<'a> Section<'a> {
         sections
     }
 
-    /// The pairs of a table whose keys are free, each value as text.
+    /// The pairs of a table with free keys, with each value as text.
     pub(super) fn free(&self, key: &str) -> Vec<(String, String, Place)> {
         let Some(node) = self.node(key) else { return Vec::new() };
         let Value::Table(table) = &node.value else {

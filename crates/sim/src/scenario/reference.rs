@@ -1,4 +1,4 @@
-//! Generates the documentation's tables of keys from their description.
+//! Generates the tables of keys in the documentation from the descriptions of the keys.
 
 use core::fmt::Write as _;
 
@@ -35,7 +35,7 @@ const TABLES: &[(&str, &[KeySpec])] = &[
     ("`[[result]]`", keys::RESULT),
 ];
 
-/// Tables of every key and of every figure, in Markdown.
+/// Tables of all keys and all metrics, in Markdown.
 pub(super) fn markdown() -> String {
     let mut page = String::new();
     for (title, keys) in TABLES {

@@ -1,4 +1,4 @@
-//! `[[result]]`: describes in words the published results that a scenario reproduces.
+//! Reads `[[result]]`, which describes the published results that a scenario reproduces.
 
 use super::reader::Section;
 
@@ -11,17 +11,18 @@ pub struct Published {
     pub title: String,
     /// Where the result is published, such as `Figure 11`; may be empty.
     pub source: String,
-    /// Result that the paper states; may be empty.
+    /// What the paper states; may be empty.
     pub paper: String,
     /// Remarks for readers in addition to the figures; may be empty.
     pub note: String,
     /// Why the results differ, if they do; may be empty.
     pub explanation: String,
-    /// Variants that read the paper differently, each with a verdict of its own; the first is the item's.
+    /// Variants that follow different interpretations of the paper. Each has a verdict of its own;
+    /// the first one's is also that of the item.
     pub readings: Vec<String>,
 }
 
-/// Reads `[[result]]`.
+/// Reads every `[[result]]`.
 pub(super) fn read(file: &Section<'_>) -> Vec<Published> {
     let mut results: Vec<Published> = Vec::new();
     for section in file.tables("result") {

@@ -29,21 +29,22 @@ use build::Live;
 use flow::LiveFlow;
 use series::Recorder;
 
-/// Options of a run: what a caller may want in addition to its report.
+/// Options of a run.
 #[derive(Default)]
 pub struct RunOptions<'a> {
     /// Called from time to time with the share of the virtual time that has passed, 0 to 1.
     pub progress: Option<&'a mut dyn FnMut(f64)>,
-    /// Checked from time to time; once true, the run ends with [`RunError::Cancelled`].
+    /// Checked from time to time. Once it is true, the run ends with [`RunError::Cancelled`].
     pub cancel: Option<&'a AtomicBool>,
-    /// Sees every packet on every link. Links are numbered as in [`Plan::links`].
+    /// Observes every packet on every link. Links are numbered as in [`Plan::links`].
     pub observer: Option<&'a mut dyn Observer>,
-    /// Called once for every flow between core endpoints, with its subject; may return an observer of the
-    /// sender's decisions.
+    /// Called once for every flow between core endpoints, with the flow's subject. It may return an
+    /// observer of the sender's decisions.
     pub decisions: Option<&'a mut DecisionObservers<'a>>,
 }
 
-/// Gives an observer for the decisions of a flow's sender.
+/// A function that takes a flow's subject and may return an observer of the decisions of the flow's
+/// sender.
 pub type DecisionObservers<'a> =
     dyn FnMut(&str) -> Option<Box<dyn anabranch_core::observe::Observer>> + 'a;
 
@@ -58,16 +59,17 @@ impl fmt::Debug for RunOptions<'_> {
 pub enum RunError {
     /// The point does not belong to the scenario.
     Scenario(Vec<ScenarioError>),
-    /// The network or an endpoint cannot be built, in one line.
+    /// The network or an endpoint cannot be built. The text explains why, in one line.
     Build(String),
-    /// A receiver's application got other data than the sender's wrote, or got one message twice.
+    /// A receiver's application got data that differs from what the sender's application wrote, or
+    /// got a message twice.
     Corrupt {
-        /// The flow, as reports call it.
+        /// Name of the flow in reports.
         flow: String,
-        /// The fault found in the data.
+        /// Description of the fault in the data.
         what: String,
     },
-    /// The caller's flag was set.
+    /// The caller set the flag [`RunOptions::cancel`].
     Cancelled,
 }
 
@@ -89,17 +91,18 @@ impl fmt::Display for RunError {
 
 impl core::error::Error for RunError {}
 
-/// Least number of progress reports in a run of full length; the caller's flag is checked at least as often.
+/// Smallest number of progress reports in a run of full length. The caller's cancel flag is checked
+/// at least as often.
 const TICKS: u32 = 100;
-/// Time between two samples of the queues whose mean is asked for.
+/// Time between two samples of queues whose mean length is measured.
 const LOOK: Duration = Duration::from_millis(10);
 
 impl Scenario {
     /// Runs `point` with `seed`. The same point and seed give the same report on every machine.
     ///
     /// # Errors
-    /// When the point is not one of this scenario's or cannot be built, or a receiver read data that differs from
-    /// what was written.
+    /// When the point is not one of this scenario's or cannot be built, or when a receiver read
+    /// data that differs from what was written.
     pub fn run(&self, point: &Point, seed: u64) -> Result<RunReport, RunError> {
         self.run_with(point, seed, &mut RunOptions::default())
     }
@@ -107,7 +110,7 @@ impl Scenario {
     /// Like [`run`](Self::run), with progress, cancellation and observers.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run), and one when the caller's flag is set.
+    /// The errors of [`run`](Self::run), and [`RunError::Cancelled`] when the caller's flag is set.
     pub fn run_with(
         &self,
         point: &Point,
@@ -133,7 +136,7 @@ impl Plan {
     /// Like [`run`](Self::run), with progress, cancellation and observers.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run), and one when the caller's flag is set.
+    /// The errors of [`run`](Self::run), and [`RunError::Cancelled`] when the caller's flag is set.
     pub fn run_with(&self, seed: u64, options: &mut RunOptions<'_>) -> Result<RunReport, RunError> {
         run(self, &[], seed, options)
     }
@@ -156,12 +159,12 @@ fn run(
     }
 }
 
-/// A run under way.
+/// A run in progress.
 struct Run<'a> {
     plan: &'a Plan,
     live: Live,
     recorder: Recorder,
-    /// The first event that has not happened.
+    /// Index of the next event.
     next_event: usize,
     warm: bool,
     look_at: Option<Time>,
@@ -230,7 +233,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The error of a receiver that read wrong data, if there is one: such a run gives no valid figures.
+    /// The error of a receiver that read wrong data, if there is one. Such a run gives no valid
+    /// figures.
     fn corruption(&self) -> Option<RunError> {
         self.live.flows.iter().zip(&self.plan.flows).find_map(|(flow, plan)| {
             match flow.failure(&self.live.engine)? {
@@ -262,7 +266,7 @@ impl<'a> Run<'a> {
         (!self.warm).then_some(Time::ZERO + self.plan.warm_up)
     }
 
-    /// Remembers all counters once the warm-up is over.
+    /// Remembers the values of all counters when the warm-up is over.
     fn turn_warm(&mut self) {
         if !self.warm && self.live.engine.now() >= Time::ZERO + self.plan.warm_up {
             self.warm = true;

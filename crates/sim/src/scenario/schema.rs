@@ -1,11 +1,11 @@
-//! Generates the JSON schema of the format from the description of its keys.
+//! Generates the JSON schema of the scenario format from the descriptions of its keys.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::SCENARIO;
 use super::spec::{KeySpec, Kind};
 
-/// The schema of a scenario file (JSON Schema draft 2020-12), indented, with a newline at its end.
+/// The schema of a scenario file (JSON Schema draft 2020-12), indented, with a newline at the end.
 pub(super) fn json_schema() -> String {
     let mut root = table(SCENARIO);
     if let Value::Object(fields) = &mut root {
@@ -53,7 +53,7 @@ fn property(spec: &KeySpec) -> Value {
     schema
 }
 
-/// Every single value may be a text with `{…}` in it.
+/// The schema of a value. Every value may also be a text that contains `{…}`.
 fn kind(kind: &Kind) -> Value {
     match kind {
         Kind::Text => json!({ "type": ["string", "number", "boolean"] }),

@@ -1,4 +1,5 @@
-//! The files that a scenario is read from: its own, its bases, and those it names.
+//! The files that a scenario is read from: its own file, its bases, and the other files that it
+//! names.
 
 use core::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,31 +9,32 @@ use super::error::{Flaw, Place, ScenarioError};
 use super::reader::Files;
 use super::tree::{Node, Table, Value};
 
-/// Longest chain of files of which each starts from the next.
+/// Longest chain of files in which each is the base of the one before.
 const MAX_BASES: usize = 8;
-/// Keys that say what results mean: a file that starts from another has its own.
+/// Keys that describe or judge results. A file does not take them over from its base.
 const MEANING: &[&str] =
     &["name", "title", "description", "item", "result", "claim", "expect", "measure", "figure"];
-/// Keys that say how a file changes what it starts from.
+/// Keys that name a file's base and its changes.
 const CHANGES: &[&str] = &["base", "set", "quick"];
 
-/// A scenario file and the chain that it starts from, with the offsets by which places tell them apart.
+/// A scenario file and the chain of its bases. The offsets of places are counted across all these
+/// files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sources {
-    /// Name, text and offset of each.
+    /// Name, text and start offset of each file.
     files: Vec<(String, String, usize)>,
 }
 
-/// The tree that results from a chain of files.
+/// The tree of keys that results from a chain of files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Merged {
     pub root: Table,
-    /// Keys that quick runs change, with their values, in the order of application.
+    /// Keys that quick runs change, with their new values, in the order in which they are applied.
     pub quick: Vec<(String, Node)>,
 }
 
 impl Sources {
-    /// Only this file.
+    /// The sources of a scenario in this file, before its bases are read.
     pub(super) fn new(name: &str, text: &str) -> Self {
         Sources { files: vec![(name.to_owned(), text.to_owned(), 0)] }
     }
@@ -47,12 +49,12 @@ impl Sources {
         self.files.first().map_or("", |(name, ..)| name)
     }
 
-    /// Whether a file of this name is one that the scenario starts from.
+    /// Whether one of the scenario's bases has this file name.
     pub(super) fn has_base(&self, name: &str) -> bool {
         self.files.iter().skip(1).any(|(known, ..)| known == name)
     }
 
-    /// Mistakes with the files and lines that they are in, in the order of the files.
+    /// The mistakes with their files and lines, in the order of the files.
     pub(super) fn locate(
         &self,
         mut flaws: Vec<Flaw>,
@@ -70,8 +72,8 @@ impl Sources {
         flaws.into_iter().map(locate).collect()
     }
 
-    /// The tree of everything that is read, shortened if `is_quick`, with the assignments applied, and the mistakes
-    /// in the assignments.
+    /// The tree of keys of all files, shortened if `is_quick`, with the assignments applied, and
+    /// the mistakes in the assignments.
     ///
     /// # Errors
     /// When the files cannot be read or merged into a tree.
@@ -93,10 +95,11 @@ impl Sources {
         Ok((root, flaws))
     }
 
-    /// Reads the scenario's text and everything that it starts from into one tree.
+    /// Reads the scenario's text and all its bases into one tree.
     ///
     /// # Errors
-    /// Text that is not TOML, and bases that cannot be read or form a cycle.
+    /// When a text is not TOML, or a base cannot be read or is its own base, directly or through
+    /// others.
     pub(super) fn merge(&mut self, files: &dyn Files) -> Result<Merged, Vec<Flaw>> {
         let (own, flaws) = Table::parse(self.text());
         let mut chain = vec![own];
@@ -114,7 +117,7 @@ impl Sources {
             }
         }
         if !flaws.is_empty() {
-            // A partial file would only cause misleading messages.
+            // The keys of incomplete files would only cause misleading messages.
             return Err(flaws);
         }
         let mut merged = Merged::default();
@@ -126,7 +129,7 @@ impl Sources {
         if flaws.is_empty() { Ok(merged) } else { Err(flaws) }
     }
 
-    /// The file that `node` names, and what is not TOML in it.
+    /// Reads the file that `node` names. Also returns the mistakes in its TOML.
     fn base(&mut self, node: &Node, files: &dyn Files) -> Result<(Table, Vec<Flaw>), Flaw> {
         let refuse = |given: String, allowed: &str| Flaw::other(node.place, "base", given, allowed);
         let Value::Text(path) = &node.value else {
@@ -153,7 +156,7 @@ impl Sources {
 }
 
 impl Merged {
-    /// Puts `table` on top of this tree: its keys replace those of the same name, then its `set` is
+    /// Applies `table` to this tree: its keys replace those of the same name, and then its `set` is
     /// applied.
     fn overlay(&mut self, mut table: Table) -> Result<(), Flaw> {
         let changes = table.take(CHANGES);
@@ -183,7 +186,7 @@ impl Merged {
     }
 }
 
-/// Reads files once, and keeps them.
+/// Reads each file once and keeps its content.
 pub(super) struct Reading<'a, 'b> {
     pub attached: RefCell<BTreeMap<String, String>>,
     pub read: RefCell<&'a mut ReadFile<'b>>,
@@ -206,7 +209,7 @@ impl Files for BTreeMap<String, String> {
     }
 }
 
-/// Writes an assignment such as `flow.bulk.count=3` into a scenario.
+/// Applies an assignment such as `flow.bulk.count=3` to a scenario's tree.
 fn assign(root: &mut Table, index: usize, assignment: &str) -> Result<(), Flaw> {
     let place = Place { assignment: index + 1, offset: 0 };
     let Some((key, value)) = assignment.split_once('=') else {

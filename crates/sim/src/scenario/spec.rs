@@ -1,24 +1,25 @@
-//! Descriptions of a scenario's keys, which the reader, the schema and the documentation share.
+//! The types that describe the keys of a scenario. The reader, the schema and the documentation use
+//! the same descriptions.
 
-/// One key: what it may hold and what it means.
+/// The description of a key: its accepted values and its meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
-    /// The key.
+    /// Name of the key.
     pub key: &'static str,
-    /// Values that the key may hold.
+    /// Values that the key accepts.
     pub kind: Kind,
-    /// The value when the key is left out, in words or literally; `None` if the key is required.
+    /// The value if the key is left out, as a value or in words; `None` if the key is required.
     pub default: Option<&'static str>,
     /// Meaning of the key.
     pub what: &'static str,
 }
 
-/// Values that a key may hold. Every single value may also be a text with `{…}` in it.
+/// Values that a key accepts. Every single value may also be a text that contains `{…}`.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Any text.
     Text,
-    /// A name: 1 to 32 letters, digits, `_` or `-`; in a group, `{i}` for the number.
+    /// A name of 1 to 32 letters, digits, `_` or `-`. In a group, `{i}` stands for the number.
     Name,
     /// A rate such as `10mbit`.
     Rate,
@@ -36,30 +37,30 @@ pub enum Kind {
     Flag,
     /// One of several words.
     Word(&'static [&'static str]),
-    /// A name, or a list of names; the text says of what.
+    /// A name or a list of names. The text says what they name.
     Names(&'static str),
-    /// A text whose form is described here.
+    /// A text whose form is described by the field.
     Form(&'static str),
-    /// A text whose form is described here, or a table that spells it out.
+    /// A text whose form is described by the first field, or a table with the keys of the second.
     Part(&'static str, &'static [KeySpec]),
     /// A table.
     Table(&'static [KeySpec]),
     /// Any number of tables.
     Tables(&'static [KeySpec]),
-    /// A table with keys of the author's choosing, each a number or a text; the text says which.
+    /// A table with free keys, whose values are numbers or texts. The text says what the keys are.
     Free(&'static str),
-    /// A table of keys anywhere in the file, with the values that they take.
+    /// A table of keys from anywhere in the file, with their new values.
     Settings,
     /// The name of a sweep's key, a list of them, or a table of keys with lists of values.
     Each,
-    /// A list of values of any kind; the text says which.
+    /// A list of values of any kind. The text says what they are.
     List(&'static str),
-    /// A number from 1, or a list of whole numbers.
+    /// A count of seeds from 1 on, or a list of seeds.
     Seeds,
 }
 
 impl Kind {
-    /// Allowed values, as error messages and the documentation state them.
+    /// The accepted values, as error messages and the documentation state them.
     pub fn allowed(&self) -> String {
         match self {
             Kind::Text => "a text".to_owned(),
@@ -100,12 +101,12 @@ pub(super) fn list(keys: &[KeySpec]) -> String {
     keys.iter().map(|spec| spec.key).collect::<Vec<_>>().join(", ")
 }
 
-/// Shorthand for tables: a key that must be given.
+/// The description of a required key.
 pub(super) const fn needed(key: &'static str, kind: Kind, what: &'static str) -> KeySpec {
     KeySpec { key, kind, default: None, what }
 }
 
-/// Shorthand for tables: a key that may be left out.
+/// The description of an optional key.
 pub(super) const fn optional(
     key: &'static str,
     kind: Kind,

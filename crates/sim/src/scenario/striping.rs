@@ -1,4 +1,4 @@
-//! The keys of `tcp = { … }` for striping applications and for closed windows.
+//! Reads the keys of `tcp = { … }` for striping applications and for closed windows.
 
 use anabranch_tcp::striping::{Estimate, RateSource, SocketBuffers, Striping};
 use anabranch_tcp::{PersistTimer, TimerConfig};
@@ -10,7 +10,7 @@ use super::plan::PathPlan;
 use super::reader::Section;
 use crate::endpoint::{TcpProtocol, ToldRates};
 
-/// Keys of connections whose own window may shut.
+/// Keys of connections that have a receive window of their own, which may close.
 const SOCKETS: &[&str] = &["initial-persist", "max-persist", "window-updates"];
 /// Keys of applications that stripe.
 const STRIPING: &[&str] =
@@ -20,7 +20,8 @@ const BY_RATE: &[&str] = &["estimator", "estimate-interval", "estimate-within-bu
 /// Profiles of applications that stripe.
 const PROFILES: &str = "tcp:unaware, tcp:smart";
 
-/// Changes `protocol` as the table of its flow says; `alone` if each path has a flow of its own.
+/// Applies the settings in the flow's table to `protocol`. `alone` is true if each path has a flow
+/// of its own.
 pub(super) fn read(
     table: &Section<'_>,
     protocol: &mut TcpProtocol,
@@ -69,7 +70,8 @@ pub(super) fn read(
     }
 }
 
-/// The sizes in the table at `key`, by the places of the paths that they are for.
+/// Reads the table at `key`, which gives a size for each path. Returns the indices of the paths
+/// with their sizes.
 fn sizes(table: &Section<'_>, key: &str, paths: &[PathPlan], mss: u64) -> Vec<(usize, u64)> {
     let mut sizes = Vec::new();
     for (name, text, place) in table.free(key) {
@@ -91,7 +93,7 @@ fn sizes(table: &Section<'_>, key: &str, paths: &[PathPlan], mss: u64) -> Vec<(u
     sizes
 }
 
-/// Reads how path rates are estimated; returns which rates the application is told, if any.
+/// Reads how path rates are estimated. Returns which link rates the application is told, if any.
 fn estimator(
     table: &Section<'_>,
     estimate: &mut Estimate,
@@ -107,7 +109,7 @@ fn estimator(
     if let Some(within) = table.flag("estimate-within-buffers") {
         estimate.within_buffers = within;
     }
-    // The rates themselves are filled in once the links are known.
+    // The rates are filled in later, when the links are known.
     let unknown = RateSource::Told(Arc::default());
     let (source, told) = match table.word("estimator") {
         Some("link") => (unknown, Some(ToldRates::BlackoutsUnseen)),

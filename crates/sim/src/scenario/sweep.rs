@@ -10,7 +10,7 @@ use super::variant;
 pub struct Point {
     /// Position in [`Scenario::points`](super::Scenario::points), from 0.
     pub index: usize,
-    /// Name of each axis in results, and its value here, in the order of the file.
+    /// Name of each axis in results and its value at this point, in the order of the file.
     pub labels: Vec<(String, String)>,
     /// The keys to set, with their values.
     pub(super) settings: Vec<(String, Node)>,
@@ -27,10 +27,10 @@ pub(super) struct Axis {
     pub zip: Option<String>,
 }
 
-/// More points than this are treated as a mistake.
+/// Maximum number of points; more are treated as a mistake.
 const MAX_POINTS: usize = 100_000;
 
-/// Reads `[[sweep]]` and `[[variant]]`; the variants vary fastest.
+/// Reads every `[[sweep]]` and `[[variant]]`. The variants come last, so they vary fastest.
 pub(super) fn axes(file: &Section<'_>) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
     for section in file.tables("sweep") {
@@ -79,8 +79,9 @@ fn axis(section: &Section<'_>) -> Option<Axis> {
     })
 }
 
-/// Every combination of the axes' values: the last axis varies fastest, zipped ones advance together
-/// at the place of the first of them. Without axes, the one point that changes nothing.
+/// Every combination of the axes' values. The last axis varies fastest. Zipped axes change
+/// together, at the position of the first of them. Without axes, there is a single point that
+/// changes nothing.
 pub(super) fn points(file: &Section<'_>, axes: &[Axis]) -> Vec<Point> {
     let mut counters: Vec<(Option<&String>, usize)> = Vec::new();
     let mut counter_of = Vec::new();
@@ -118,7 +119,7 @@ pub(super) fn points(file: &Section<'_>, axes: &[Axis]) -> Vec<Point> {
     points
 }
 
-/// Assignments without effect, because every point sets the same key itself.
+/// Mistakes for assignments that have no effect, because every point sets the same key.
 pub(super) fn unseen(points: &[Point], assignments: &[String]) -> Vec<Flaw> {
     let flaw = |(index, assignment): (usize, &String)| {
         let key = assignment.split_once('=')?.0.trim();
@@ -140,12 +141,12 @@ impl Point {
         self.settings.iter().try_for_each(|(key, value)| root.set(key, value))
     }
 
-    /// The value of a sweep's key here.
+    /// The value of a sweep's key at this point.
     pub fn label(&self, axis: &str) -> Option<&str> {
         self.labels.iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
     }
 
-    /// Whether this point has every one of `wanted` labels and values.
+    /// Whether this point has all of the `wanted` names and values.
     pub fn matches(&self, wanted: &[(String, String)]) -> bool {
         wanted.iter().all(|pair| self.labels.contains(pair))
     }

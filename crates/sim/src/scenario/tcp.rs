@@ -1,4 +1,4 @@
-//! `tcp = { … }`: options of TCP connections.
+//! Reads `tcp = { … }`, the options of TCP connections.
 
 use anabranch_policy::view::MAX_PATHS;
 use anabranch_policy::{Axis, CongestionController, PolicySpec};
@@ -13,10 +13,11 @@ use super::reader::Section;
 use super::striping;
 use crate::endpoint::TcpProtocol;
 
-/// Initial receive buffer with autotuning, bytes: half of the 128 KiB of memory that tcp_rmem gives at first.
+/// Initial receive buffer with autotuning, bytes. It is half of the 128 KiB that tcp_rmem allows at
+/// first.
 pub(super) const INITIAL_RECEIVE_BUFFER: u64 = 64 << 10;
 
-/// Keys of protocols that put one stream on several paths.
+/// Keys of protocols that send one stream over several paths.
 const SEVERAL: &[&str] = &[
     "scheduler",
     "recovery",
@@ -32,7 +33,8 @@ const SEVERAL: &[&str] = &[
     "most-subflows",
 ];
 
-/// `protocol` as the flow's section changes it; `paths` are what `backup` and `strip-options` may name.
+/// The protocol with the changes of the flow's section. `backup` and `strip-options` may name the
+/// `paths`.
 pub(super) fn read(
     section: &Section<'_>,
     protocol: TcpProtocol,
@@ -87,7 +89,8 @@ pub(super) fn read(
     protocol
 }
 
-/// Checks, if subflows that share a bottleneck are to be coupled, that some control reads the other subflows.
+/// If subflows that share a bottleneck are to be coupled, checks that a congestion control uses the
+/// state of the other subflows.
 fn coupling(table: &Section<'_>, protocol: &TcpProtocol, paths: &[PathPlan]) {
     let couples = |spec: &PolicySpec| {
         let mss = u64::from(protocol.config.mss);
@@ -105,7 +108,7 @@ fn coupling(table: &Section<'_>, protocol: &TcpProtocol, paths: &[PathPlan]) {
     }
 }
 
-/// The paths that `key` names, as a bit mask of their places.
+/// The paths that `key` names, as a bit mask of their indices.
 fn chosen(table: &Section<'_>, key: &str, paths: &[PathPlan]) -> Option<u16> {
     let mut chosen = 0;
     for (name, place) in table.names(key)? {
@@ -121,7 +124,7 @@ fn chosen(table: &Section<'_>, key: &str, paths: &[PathPlan]) -> Option<u16> {
     Some(chosen)
 }
 
-/// Reads whether the buffers grow, and the initial size of the receive buffer.
+/// Reads whether the buffers grow, and sets the initial size of the receive buffer if they do.
 fn autotune(table: &Section<'_>, meta: &mut MetaConfig) {
     match table.flag("autotune") {
         Some(true) => meta.autotune = meta.autotune.or(Some(INITIAL_RECEIVE_BUFFER)),
@@ -151,7 +154,8 @@ fn autotune(table: &Section<'_>, meta: &mut MetaConfig) {
     }
 }
 
-/// Options of protocols that put one stream on several paths. The buffers are the shared ones.
+/// Reads the options of protocols that send one stream over several paths. Buffer sizes are those
+/// of the shared buffers.
 fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     meta.subflow = config.clone();
     if table.has("receive-buffer") {
@@ -191,7 +195,7 @@ fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     }
 }
 
-/// Replaces a policy by the one that the key of its axis names, if it can be built.
+/// Replaces a policy by the one that the key of its axis names. Reports it if it cannot be built.
 fn policy(table: &Section<'_>, axis: Axis, policy: &mut PolicySpec) {
     let Some(text) = table.text(axis.name()) else { return };
     let check = |spec: PolicySpec| table.registry().check(axis, &spec).map(|()| spec);

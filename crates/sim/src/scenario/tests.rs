@@ -10,7 +10,7 @@ mod ptcp;
 mod runs;
 mod striping;
 
-/// A small scenario without mistakes; tests break it in one place.
+/// A small scenario without mistakes. Tests replace a part of it by a mistake.
 pub(super) const GOOD: &str = r#"name = "small"
 duration = "10s"
 

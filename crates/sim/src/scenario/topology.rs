@@ -1,4 +1,4 @@
-//! Links, paths and the routes between nodes.
+//! Reads links and paths, and finds the routes between nodes.
 
 use anabranch_tcp::Config;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::plan::{LinkPlan, PathPlan};
 use super::profiles;
 use super::reader::Section;
 
-/// The ends of paths and flows that name none.
+/// The default end nodes of paths and flows.
 pub(super) const SENDER: &str = "sender";
 pub(super) const RECEIVER: &str = "receiver";
 
@@ -21,12 +21,12 @@ pub(super) struct Network {
     pub paths: Vec<PathPlan>,
     by_name: BTreeMap<String, usize>,
     graph: Graph,
-    /// The opposite direction of each link.
+    /// The index of each link's reverse link, if it has one.
     opposite: Vec<Option<usize>>,
 }
 
 impl Network {
-    /// Reads `[[link]]` and `[[path]]`.
+    /// Reads every `[[link]]` and `[[path]]`.
     pub(super) fn read(file: &Section<'_>) -> Network {
         let mut network = Network::default();
         for section in file.tables("link") {
@@ -45,7 +45,7 @@ impl Network {
         network
     }
 
-    /// The link called `name`.
+    /// The index of the link called `name`.
     pub(super) fn link(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -54,7 +54,8 @@ impl Network {
         self.links.iter().map(|link| link.name.as_str()).collect()
     }
 
-    /// The paths that `names` name: each a path, or a group of paths. Unknown names are reported.
+    /// The paths that `names` selects. Each name is that of a path or of a group of paths. Unknown
+    /// names are reported.
     pub(super) fn select(&self, section: &Section<'_>, names: &[(String, Place)]) -> Vec<PathPlan> {
         let mut chosen: Vec<PathPlan> = Vec::new();
         for (name, place) in names {
@@ -73,8 +74,9 @@ impl Network {
         chosen
     }
 
-    /// The shortest route by hops between two nodes, ties by the order of the links in the file, and
-    /// the way back. Unknown nodes and missing routes are reported.
+    /// The route with the fewest hops between two nodes, and the reverse route. Of equally short
+    /// routes, links that come first in the file are preferred. Unknown nodes and missing routes
+    /// are reported.
     pub(super) fn between(&self, section: &Section<'_>, from: &str, to: &str) -> Option<PathPlan> {
         let mut known = true;
         for (key, node) in [("from", from), ("to", to)] {
@@ -150,7 +152,7 @@ impl Network {
         }
     }
 
-    /// An explicit route: named links that follow one another.
+    /// Reads an explicit route, whose links must follow one another.
     fn via(&self, section: &Section<'_>) -> Option<(Vec<usize>, Vec<usize>)> {
         let together = ["name", "count", "via", "back", "congestion"];
         for key in section.keys().filter(|key| !together.contains(key)) {
@@ -203,7 +205,7 @@ impl Network {
         Some(route)
     }
 
-    /// Adds a link and, if wanted, its opposite direction.
+    /// Adds a link and, if `duplex`, its reverse link. Returns their indices.
     fn add(
         &mut self,
         section: &Section<'_>,
@@ -252,12 +254,13 @@ impl Network {
     }
 }
 
-/// `section` for the `number`-th of its group.
+/// The section `section` for member `number` of its group.
 pub(super) fn numbered<'a>(section: &Section<'a>, number: u64) -> Section<'a> {
     section.rebound(section.bindings.with("i", number as f64))
 }
 
-/// The section's name, if it is one. A group needs `{i}` in it where `grouped` says so.
+/// Reads the section's name, if it is valid. If `grouped`, the name must contain `{i}` or another
+/// expression.
 pub(super) fn name(section: &Section<'_>, grouped: bool) -> Option<String> {
     let name = section.text("name")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

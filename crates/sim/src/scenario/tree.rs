@@ -1,17 +1,17 @@
-//! A scenario file as a tree of values that remember their place in the file.
+//! A scenario file as a tree of values, each with its place in the file.
 
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Flaw, Place, nearest};
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub value: Value,
     pub place: Place,
 }
 
-/// TOML values, as far as scenarios use them.
+/// The kinds of TOML values that scenarios use.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
@@ -22,7 +22,7 @@ pub(super) enum Value {
     Table(Table),
 }
 
-/// Keys with their values; in the order of their names when parsed, later additions at the end.
+/// Keys with their values. Parsed keys are in alphabetical order; keys added later are at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Table {
     pub entries: Vec<Entry>,
@@ -37,7 +37,7 @@ pub(super) struct Entry {
 }
 
 impl Table {
-    /// Reads a file; everything that is not TOML is reported, and what could be read is returned.
+    /// Reads a file. Returns the part that could be read, and all mistakes in the TOML.
     pub(super) fn parse(text: &str) -> (Table, Vec<Flaw>) {
         let (root, errors) = DeTable::parse_recoverable(text);
         let mut flaws: Vec<Flaw> = errors
@@ -52,7 +52,7 @@ impl Table {
         (table, flaws)
     }
 
-    /// The entry of `key`.
+    /// The entry of `key`; `None` if there is none.
     pub(super) fn find(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
@@ -67,7 +67,7 @@ impl Table {
         }
     }
 
-    /// Puts `entry` in the place of the one with its key, if there is one.
+    /// Removes the entry with the same key, if there is one, and adds `entry`.
     pub(super) fn replace(&mut self, entry: Entry) {
         self.entries.retain(|other| other.key != entry.key);
         self.entries.push(entry);
@@ -79,7 +79,7 @@ impl Table {
         Table { entries: others.cloned().collect() }
     }
 
-    /// Takes out the entries with these keys.
+    /// Removes the entries with these keys and returns them.
     pub(super) fn take(&mut self, keys: &[&str]) -> Vec<Entry> {
         let (taken, kept) = core::mem::take(&mut self.entries)
             .into_iter()
@@ -88,7 +88,7 @@ impl Table {
         taken
     }
 
-    /// Every value below this table with the dotted path that leads to it.
+    /// All values below this table, each with its dotted path.
     pub(super) fn flatten(&self) -> Vec<(String, Node)> {
         let mut flat = Vec::new();
         for Entry { key, node, .. } in &self.entries {
@@ -110,18 +110,18 @@ impl Table {
         }
     }
 
-    /// Sets the value at a dotted path such as `flow.bulk.count`: lists of tables are addressed by the
-    /// `name` of an element, by its number from 0, or by `*` for all of them. A last key that is
-    /// missing is added.
+    /// Sets the value at a dotted path such as `flow.bulk.count`. An element of a list of tables is
+    /// addressed by its `name` or by its number from 0, and all elements by `*`. If the last key is
+    /// missing, it is added.
     ///
     /// # Errors
-    /// Says which part of the path leads nowhere and what is there instead.
+    /// When a part of the path does not exist. The error names this part and what exists instead.
     pub(super) fn set(&mut self, path: &str, value: &Node) -> Result<(), Flaw> {
         let steps: Vec<&str> = path.split('.').collect();
         set_in_table(self, &steps, path, value)
     }
 
-    /// The node at a dotted path, as [`set`](Self::set) reads it; the first one with `*`.
+    /// The node at a dotted path as for [`set`](Self::set). `*` means the first element.
     #[cfg(test)]
     pub(super) fn at(&self, path: &str) -> Option<&Node> {
         let mut steps = path.split('.');
@@ -142,7 +142,7 @@ impl Table {
 }
 
 impl Node {
-    /// The value as the file would show it, for messages and sweep points.
+    /// The value as it would be written in the file, for messages and sweep points.
     pub(super) fn show(&self) -> String {
         match &self.value {
             Value::Text(text) => text.clone(),
@@ -171,7 +171,7 @@ impl Node {
             Value::Text(text) => Some(text.as_str()),
             _ => None,
         };
-        // A sweep without a name is called like the last part of what it varies.
+        // A sweep without a name has the last part of its key as its name.
         text("name").or_else(|| text("key")?.rsplit('.').next())
     }
 
@@ -184,7 +184,7 @@ impl Node {
         }
     }
 
-    /// Reads a value as it may stand behind `=` in an assignment: TOML, or else a plain text.
+    /// Reads the value of an assignment, which is TOML or else a plain text.
     pub(super) fn from_assignment(text: &str, place: Place) -> Node {
         let (table, flaws) = Table::parse(&format!("value = {text}"));
         let mut read = match (flaws.is_empty(), table.entries.into_iter().next()) {
@@ -195,7 +195,7 @@ impl Node {
         read
     }
 
-    /// Sets the place of this node and of everything below it.
+    /// Sets the place of this node and of all nodes below it.
     pub(super) fn move_to(&mut self, place: Place) {
         self.place = place;
         match &mut self.value {
@@ -211,7 +211,7 @@ impl Node {
     }
 }
 
-/// Deeper files are refused: nothing in the format needs more, and the depth bounds the recursion.
+/// Maximum depth of nested values. The format never needs more, and the limit bounds the recursion.
 const MAX_DEPTH: u32 = 16;
 
 fn convert_table(table: &DeTable<'_>, depth: u32, flaws: &mut Vec<Flaw>) -> Table {
@@ -295,7 +295,7 @@ fn set_in_table(table: &mut Table, steps: &[&str], path: &str, value: &Node) -> 
         Value::Table(inner) => set_in_table(inner, rest, path, value),
         Value::List(items) => set_in_list(items, rest, path, value),
         other => {
-            // A part written as text becomes a table when one of its keys is set.
+            // A part of a link that is written as text becomes a table when one of its keys is set.
             *other = Value::Table(Table::default());
             match other {
                 Value::Table(inner) => set_in_table(inner, rest, path, value),

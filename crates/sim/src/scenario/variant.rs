@@ -1,13 +1,14 @@
-//! `[[variant]]`: named alternatives, and the flows and loads that belong to each.
+//! Reads `[[variant]]`: named alternatives of a scenario, and the flows and loads that belong to
+//! them.
 
 use super::error::Flaw;
 use super::reader::Section;
 use super::tree::{Node, Value};
 
-/// The name in results of the axis of the variants.
+/// The name of the variants' axis in results.
 pub(super) const AXIS: &str = "variant";
 
-/// One alternative.
+/// One `[[variant]]`.
 #[derive(Clone, Debug)]
 pub(super) struct Variant {
     pub name: String,
@@ -17,7 +18,7 @@ pub(super) struct Variant {
     pub settings: Vec<(String, Node)>,
 }
 
-/// Reads `[[variant]]`: those that `variants` names, or all there are.
+/// Reads the variants that `variants` names, or all variants.
 pub(super) fn read(file: &Section<'_>) -> Vec<Variant> {
     let mut all: Vec<Variant> = Vec::new();
     for section in file.tables("variant") {
@@ -47,14 +48,15 @@ pub(super) fn read(file: &Section<'_>) -> Vec<Variant> {
     all
 }
 
-/// Whether the flow or load of `section` is there at all: `only` may name the variants that have it.
+/// Whether the current variant has the flow or load of `section`. The key `only` names the variants
+/// that have it.
 pub(super) fn has(file: &Section<'_>, section: &Section<'_>) -> bool {
     let known = names(file);
     let Some(only) = named(section, "only", &known) else { return true };
     section.bindings.find_text(AXIS).is_none_or(|now| only.iter().any(|name| name == now))
 }
 
-/// The variants that `key` of `section` names; unknown ones are reported.
+/// The variants that `key` of `section` names. Unknown names are reported.
 fn named(section: &Section<'_>, key: &str, known: &[&str]) -> Option<Vec<String>> {
     let names = section.names(key)?;
     let mut found = Vec::new();
@@ -69,7 +71,7 @@ fn named(section: &Section<'_>, key: &str, known: &[&str]) -> Option<Vec<String>
     Some(found)
 }
 
-/// The names of all variants, whether they run or not.
+/// The names of all variants, including those that are not run.
 fn names<'a>(file: &Section<'a>) -> Vec<&'a str> {
     let Some(Value::List(items)) = file.node("variant").map(|node| &node.value) else {
         return Vec::new();

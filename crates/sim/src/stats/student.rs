@@ -1,8 +1,9 @@
 //! Student's t distribution with whole degrees of freedom.
 
-/// The chance of at most `t` with `freedom` ≥ 1 degrees of freedom.
+/// The probability of a value of at most `t`, with `freedom` ≥ 1 degrees of freedom.
 ///
-/// Abramowitz and Stegun, 26.7.3 and 26.7.4: finite sums in the cosine of `atan(t / √freedom)`.
+/// It is computed with the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4, in powers of
+/// the cosine of `atan(t / √freedom)`.
 pub fn student_cdf(t: f64, freedom: usize) -> f64 {
     0.5 + 0.5 * within(t, freedom.max(1))
 }
@@ -25,7 +26,7 @@ pub fn student_quantile(p: f64, freedom: usize) -> f64 {
     while student_cdf(high, freedom) < p && high < 1e18 {
         (low, high) = (high, high * 2.0);
     }
-    // Sixty halvings leave less than the last bit of a double.
+    // Sixty bisections are exact to the last bit of a double.
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
         if student_cdf(middle, freedom) < p { low = middle } else { high = middle }
@@ -33,7 +34,7 @@ pub fn student_quantile(p: f64, freedom: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The chance of lying within `±t`, negative for negative `t`.
+/// The probability of a value within `±t`; for negative `t`, the negative probability.
 fn within(t: f64, freedom: usize) -> f64 {
     let nu = freedom as f64;
     let radius = libm::sqrt(nu + t * t);
@@ -42,7 +43,8 @@ fn within(t: f64, freedom: usize) -> f64 {
     if freedom == 1 {
         return libm::atan(t) * core::f64::consts::FRAC_2_PI;
     }
-    // Odd: cos + 2/3 cos³ + (2·4)/(3·5) cos⁵ …; even: 1 + 1/2 cos² + (1·3)/(2·4) cos⁴ …
+    // For odd degrees of freedom: cos + 2/3 cos³ + (2·4)/(3·5) cos⁵ …; for even ones: 1 + 1/2 cos²
+    // + (1·3)/(2·4) cos⁴ …
     let odd = freedom % 2 == 1;
     let (mut term, mut divisor) = if odd { (cosine, 3.0) } else { (1.0, 2.0) };
     let mut sum = 0.0;

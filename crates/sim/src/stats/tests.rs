@@ -1,7 +1,7 @@
 use super::*;
 
-/// Degrees of freedom, then published points: one-sided 90 %, two-sided 95 % and 99 % (NIST/SEMATECH handbook,
-/// 1.3.6.7.2).
+/// Degrees of freedom and the published quantiles for one-sided 90 %, two-sided 95 % and two-sided
+/// 99 % (NIST/SEMATECH handbook, 1.3.6.7.2).
 const TABLE: [(usize, f64, f64, f64); 12] = [
     (1, 3.078, 12.706, 63.657),
     (2, 1.886, 4.303, 9.925),
@@ -42,7 +42,8 @@ fn distribution_and_quantile_are_inverse() {
 
 #[test]
 fn an_interval_is_that_of_a_worked_example() {
-    // Ten values with mean 5.5 and deviation √(82.5 / 9); the half width is 2.262157 · s / √10.
+    // Ten values have the mean 5.5 and the standard deviation s = √(82.5 / 9). The half width is
+    // 2.262157 · s / √10.
     let values: Vec<f64> = (1..=10).map(f64::from).collect();
     let estimate = Estimate::of(&values).unwrap();
     assert_eq!((estimate.n, estimate.mean), (10, 5.5));

@@ -1,4 +1,4 @@
-//! Whether an estimate is within its bounds.
+//! Verdicts on whether an estimate is within its bounds.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,16 @@ use super::{Estimate, student_quantile};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The whole interval is within the bounds.
+    /// The whole confidence interval is within the bounds.
     Holds,
-    /// The mean is within the bounds, the interval is not.
+    /// The mean is within the bounds, but the whole interval is not.
     Open {
-        /// Number of seeds at which the interval would be within the bounds, if mean and spread stay the same; `None`
-        /// if no number suffices, or if there is only a single run.
+        /// Number of seeds at which the interval would be within the bounds if mean and standard
+        /// deviation stay the same; `None` if no reasonable number is enough, or if there is only
+        /// one run.
         seeds: Option<usize>,
     },
-    /// The mean is outside, or nothing was measured.
+    /// The mean is outside the bounds, or there is no measurement.
     Fails,
 }
 
@@ -24,7 +25,7 @@ pub enum Verdict {
 const MOST_SEEDS: f64 = 100_000.0;
 
 impl Verdict {
-    /// The verdict on `estimate` between `min` and `max`, each of which may be missing.
+    /// The verdict on whether `estimate` is between `min` and `max`. Either bound may be missing.
     pub fn of(estimate: Option<&Estimate>, min: Option<f64>, max: Option<f64>) -> Verdict {
         let within =
             |value: f64| min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max);
@@ -37,7 +38,7 @@ impl Verdict {
         }
     }
 
-    /// The word for the verdict: `holds`, `open` or `fails`.
+    /// The name of the verdict: `holds`, `open` or `fails`.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -47,14 +48,15 @@ impl Verdict {
     }
 }
 
-/// The least number of seeds whose interval, with half-width t·s/√n, stays between the bounds.
+/// The smallest number n of seeds for which the interval, with half width t·s/√n, is within the
+/// bounds.
 fn seeds_to_settle(estimate: &Estimate, min: Option<f64>, max: Option<f64>) -> Option<usize> {
     if estimate.n < 2 {
         return None;
     }
     let room = [min.map(|min| estimate.mean - min), max.map(|max| max - estimate.mean)];
     let room = room.into_iter().flatten().reduce(f64::min).filter(|room| *room > 0.0)?;
-    // The normal quantile is below every Student quantile, so this is a lower bound.
+    // The normal quantile is smaller than any Student quantile, so this is a lower bound.
     let least = libm::ceil((1.96 * estimate.std / room) * (1.96 * estimate.std / room));
     if least > MOST_SEEDS {
         return None;
@@ -71,13 +73,13 @@ mod tests {
     #[test]
     fn an_interval_decides_and_a_mean_alone_does_not() {
         let estimate = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
-        // 2 ± 2.48.
+        // The estimate is 2 ± 2.48.
         let of = |min, max| Verdict::of(Some(&estimate), min, max);
         assert_eq!(of(Some(-0.5), Some(4.5)), Verdict::Holds);
         assert_eq!(of(None, None), Verdict::Holds);
         assert_eq!(of(Some(2.1), None), Verdict::Fails);
         assert_eq!(Verdict::of(None, None, None), Verdict::Fails);
-        // t(6)/√7 = .925 ≤ 1 < t(5)/√6 = 1.049.
+        // t(6)/√7 = 0.925 ≤ 1 < t(5)/√6 = 1.049, so seven seeds are needed.
         assert_eq!(of(Some(1.0), None), Verdict::Open { seeds: Some(7) });
         assert_eq!(of(Some(1.0), Some(2.0)), Verdict::Open { seeds: None });
         let alone = Estimate::of(&[2.0]).unwrap();

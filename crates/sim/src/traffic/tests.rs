@@ -8,7 +8,7 @@ fn started(traffic: Traffic) -> Source {
     source
 }
 
-/// Lets a source run for this many seconds; calls `each` after every event.
+/// Runs a source for this many seconds, and calls `each` after every event.
 fn run(source: &mut Source, seconds: u64, mut each: impl FnMut(&mut Source, Time)) {
     while let Some(next) = source.next_event().filter(|next| *next <= Time::from_secs(seconds)) {
         source.handle(next);
@@ -48,7 +48,7 @@ fn poisson_transfers_come_at_their_rate_and_pile_up() {
         assert_eq!((transfer.opened, transfer.bytes), (now, Some(7)));
         times.push(now);
     });
-    // 10 000 expected; five standard deviations are 500.
+    // 10 000 transfers are expected; five standard deviations are 500.
     assert!((9500..10_500).contains(&times.len()), "{}", times.len());
     // The gaps of a Poisson process have a standard deviation equal to their mean.
     let gaps: Vec<f64> =
@@ -68,7 +68,8 @@ fn an_on_off_source_keeps_to_its_rate_and_its_shares() {
         bytes += source.offered();
         source.take(source.offered());
     });
-    // Two thirds of the time at 250 000 B/s; some 1333 cycles spread it by about 3 %.
+    // The source sends at 250 000 B/s for two thirds of the time. With about 1333 cycles, the
+    // standard deviation is about 3 %.
     let expected = 1000.0 * 250_000.0 * 2.0 / 3.0;
     assert!((bytes as f64 / expected - 1.0).abs() < 0.1, "{bytes}");
 }

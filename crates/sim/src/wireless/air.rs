@@ -13,11 +13,11 @@ use crate::engine::{Entry, Wheel};
 pub(super) use kinds::MAX_STATIONS;
 pub use kinds::{AirConfig, AirCounters, AirError, FrameLoss, Report};
 
-/// The medium, and a MAC at every station.
+/// The medium, and the MACs of all stations.
 ///
-/// At every other station within sensing range, a frame begins and ends later by the propagation delay.
-/// Events are handled in the order of (time, order of their scheduling). In steady state nothing
-/// is allocated.
+/// At every other station within sensing range, a frame begins and ends later by the propagation
+/// delay. Events are handled in the order of time and, at equal times, of scheduling. In steady
+/// state, nothing is allocated.
 ///
 /// ```
 /// use anabranch_sim::wireless::{
@@ -42,9 +42,10 @@ pub struct Air {
     timing: Timing,
     loss: FrameLoss,
     motion: Box<dyn Motion>,
-    /// Metres within which a station can be sensed.
+    /// Distance up to which a station can be sensed, metres.
     sense_range: f64,
-    /// How long a `near` list stays valid: in this time no two stations come `MARGIN` closer, rounding included.
+    /// How long a `near` list is valid. In this time no two stations come closer by `MARGIN`, even
+    /// with rounding errors.
     near_for: Duration,
     stations: Vec<Station>,
     flights: Vec<Flight>,
@@ -54,9 +55,9 @@ pub struct Air {
     notices: Vec<Notice>,
     reports: VecDeque<Report>,
     counters: AirCounters,
-    /// Whether messages for others are reported.
+    /// Whether decoded messages for other stations are reported.
     listening: bool,
-    /// Every frame: when its first bit left its sender.
+    /// All frames, with the times at which their first bits left the senders.
     #[cfg(test)]
     log: Vec<(u64, Frame)>,
 }
@@ -68,44 +69,46 @@ struct Station {
     loss: Rng,
 }
 
-/// A station's latest frame on the air, and how many stations its start and its end have reached.
+/// A station's latest frame on the air, and the number of stations that its start and its end have
+/// reached.
 #[derive(Debug)]
 struct Flight {
     frame: Frame,
     start: u64,
-    /// How many ears the frame's start has reached, and how many its end.
+    /// Number of ears that the frame's start has reached, and number that its end has reached.
     begun: usize,
     ended: usize,
-    /// Token of a broadcast that is reported as sent once every ear has heard its end.
+    /// Token of a broadcast that is to be reported as sent once its end has reached every ear.
     broadcast: Option<u32>,
-    /// The stations that sense this one, the nearest first.
+    /// The stations that sense this station, the nearest first.
     ears: Vec<Ear>,
     /// Time until which `ears` is valid.
     steady_until: Time,
-    /// Other stations that can be within sensing range before `near_until`, in the order of their numbers.
+    /// The other stations that may come within sensing range before `near_until`, in the order of
+    /// their numbers.
     near: Vec<u32>,
     near_until: Time,
 }
 
-/// Metres beyond sensing range up to which another station is listed as near.
+/// Distance beyond the sensing range up to which another station is listed as near, metres.
 const MARGIN: f64 = 50.0;
 
 /// A station within sensing range of another.
 #[derive(Clone, Copy, Debug)]
 struct Ear {
     station: u32,
-    /// Nanoseconds that a signal takes.
+    /// Propagation delay of a signal, nanoseconds.
     delay: u32,
     power: f64,
 }
 
 impl Air {
-    /// Silent stations at the places of `motion`. Random draws are substreams of `seed`, named after the
-    /// stations' numbers.
+    /// A medium with idle stations at the positions of `motion`. Random draws are substreams of
+    /// `seed` named after the stations' numbers.
     ///
     /// # Errors
-    /// When a constant is out of range, there are no stations or too many, or a signal can be sensed farther than it
-    /// travels in a SIFS.
+    /// When a constant is out of its range, there are no stations or too many, or a signal can be
+    /// sensed farther away than it travels in a SIFS.
     pub fn new(config: &AirConfig, motion: Box<dyn Motion>, seed: u64) -> Result<Self, AirError> {
         config.validate()?;
         let count = motion.stations();
@@ -140,8 +143,9 @@ impl Air {
         })
     }
 
-    /// Hands a message to a station's MAC at `now`, which must not be before [`now`](Self::now). Returns whether its
-    /// queue had room; if not, no report follows. A station that does not exist has no room.
+    /// Hands a message to a station's MAC at `now`, which must not be before [`now`](Self::now).
+    /// Returns whether the MAC's queue had room. If not, no report follows. A station that does not
+    /// exist has no room.
     pub fn send(&mut self, now: Time, from: u32, message: Message) -> bool {
         self.now = self.now.max(now.as_nanos());
         let Some(station) = self.stations.get_mut(from as usize) else { return false };
@@ -150,22 +154,23 @@ impl Air {
         taken
     }
 
-    /// Turns reports of decoded messages for other stations ([`Report::Overheard`]) on or off; repetitions are reported
-    /// too. Loss above the MAC does not apply to them.
+    /// Turns reports of decoded messages for other stations ([`Report::Overheard`]) on or off.
+    /// Retransmissions are reported, too. Loss above the MAC does not apply to these reports.
     pub fn listen(&mut self, listening: bool) {
         self.listening = listening;
     }
 
-    /// Takes back the messages that wait at a station for another: their tokens are appended to `tokens`,
-    /// routing packets first, and there will be no report of them. The one being sent stays.
+    /// Takes back the messages that wait at station `from` for station `to`. Their tokens are
+    /// appended to `tokens`, routing packets first, and no reports of them follow. The message
+    /// being sent is not taken back.
     pub fn withdraw(&mut self, from: u32, to: u32, tokens: &mut Vec<u32>) {
         if let Some(station) = self.stations.get_mut(from as usize) {
             station.mac.withdraw(Destination::Station(to), tokens);
         }
     }
 
-    /// Advances time to the next report, but not beyond `limit`; returns `None` if there is none until then. The report
-    /// happened at [`now`](Self::now).
+    /// Advances time to the next report, but not beyond `limit`. Returns `None` if there is none by
+    /// then. The time of the report is [`now`](Self::now).
     pub fn poll(&mut self, limit: Time) -> Option<Report> {
         loop {
             if let Some(report) = self.reports.pop_front() {
@@ -188,17 +193,17 @@ impl Air {
         if self.reports.is_empty() { self.wheel.next(&mut self.entries) } else { Some(self.now()) }
     }
 
-    /// Time of the event polled last or the message sent last, whichever is later.
+    /// The time of the last event, or that of the last message sent if it is later.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.now)
     }
 
-    /// Where the stations are at `now`, in the order of their numbers.
+    /// The positions of the stations at `now`, in the order of their numbers.
     pub fn positions(&self, now: Time) -> Vec<Position> {
         (0..self.stations.len()).map(|station| self.motion.position(station, now)).collect()
     }
 
-    /// Counters of the air so far, all stations together.
+    /// Counters of the medium so far, over all stations.
     pub fn counters(&self) -> AirCounters {
         self.counters
     }
@@ -208,7 +213,7 @@ impl Air {
         self.stations.get(station as usize).map_or_else(Default::default, |it| it.mac.counters)
     }
 
-    /// Messages inside a station, those that wait and the one being sent.
+    /// Number of messages at a station, including the one being sent.
     pub fn backlog(&self, station: u32) -> usize {
         self.stations.get(station as usize).map_or(0, |it| it.mac.backlog())
     }
@@ -252,7 +257,7 @@ impl Air {
         }
     }
 
-    /// Lists who hears a station.
+    /// Updates the list of stations that sense a station.
     fn find_ears(&mut self, id: u32, now: Time) {
         let flight = &mut self.flights[id as usize];
         let here = self.motion.position(id as usize, now);
@@ -279,7 +284,7 @@ impl Air {
         flight.ears.sort_unstable_by_key(|ear| (ear.delay, ear.station));
     }
 
-    /// The beginning of a station's frame has reached the next ears.
+    /// Handles the arrival of the start of a station's frame at the next ears.
     fn begin_at_ears(&mut self, id: u32) {
         let flight = &mut self.flights[id as usize];
         let end = flight.start + flight.frame.airtime;
@@ -300,7 +305,7 @@ impl Air {
         }
     }
 
-    /// The end of a station's frame has reached the next ears.
+    /// Handles the arrival of the end of a station's frame at the next ears.
     fn end_at_ears(&mut self, id: u32) {
         let Flight { frame, start, .. } = self.flights[id as usize];
         let end = start + frame.airtime;
@@ -320,7 +325,7 @@ impl Air {
         }
     }
 
-    /// A frame has ended at a station.
+    /// Handles the end of a frame at a station.
     fn hear(&mut self, id: u32, frame: &Frame) {
         let (now, timing) = (self.now, &self.timing);
         let Station { mac, receiver, loss } = &mut self.stations[id as usize];
@@ -360,7 +365,7 @@ impl Air {
                     let flight = &mut self.flights[id as usize];
                     let broadcast = flight.frame.to == Destination::Broadcast;
                     if broadcast && flight.ended < flight.ears.len() {
-                        // Some stations have yet to receive the broadcast.
+                        // The end of the broadcast has not yet reached all stations.
                         flight.broadcast = Some(token);
                         continue;
                     }

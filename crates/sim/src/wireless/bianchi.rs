@@ -1,8 +1,8 @@
 //! The saturated throughput of an 802.11 channel that n stations share, by Bianchi's model (Bianchi 2000).
 //!
-//! Every station always has a packet. A station transmits in a slot with probability τ, and its packet
-//! collides with probability p, each a function of the other; the throughput is the mean payload per slot
-//! over the mean duration of a slot.
+//! Every station always has a packet. A station transmits in a slot with probability τ, and its
+//! packet collides with probability p. τ and p depend on each other. The throughput is the mean
+//! payload per slot divided by the mean duration of a slot.
 //!
 //! ```
 //! use anabranch_sim::wireless::bianchi::{Access, Channel, Preamble};
@@ -19,21 +19,21 @@ use anabranch_types::{Bitrate, math};
 /// A channel's timing and back-off.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
-    /// A back-off slot.
+    /// Duration of a back-off slot.
     pub slot: Duration,
-    /// Gap before an answer.
+    /// The SIFS, the gap before an answer.
     pub sifs: Duration,
-    /// Gap before a contender counts slots.
+    /// The DIFS, the gap before a contending station counts slots.
     pub difs: Duration,
     /// Propagation delay between any two stations.
     pub propagation: Duration,
-    /// Preamble and physical header, before every frame.
+    /// Duration of the preamble and physical header before every frame.
     pub preamble: Duration,
     /// Rate of data frames, above zero.
     pub data_rate: Bitrate,
     /// Rate of RTS, CTS and ACK frames, above zero.
     pub control_rate: Bitrate,
-    /// Bits that the medium-access layer adds to the payload.
+    /// Bits that the headers add to the payload.
     pub header_bits: u32,
     /// Bits of an ACK frame.
     pub ack_bits: u32,
@@ -41,23 +41,24 @@ pub struct Channel {
     pub rts_bits: u32,
     /// Bits of a CTS frame.
     pub cts_bits: u32,
-    /// W: the contention window of the first attempt, slots; at least 1.
+    /// W, the contention window of the first attempt, slots; at least 1.
     pub window: u32,
-    /// m: how many times the window doubles; at most 16.
+    /// m, the number of times that the window doubles; at most 16.
     pub stages: u32,
-    /// Attempts after which a packet is given up (at least 1); `None` for never, as in the paper.
+    /// Number of attempts after which a packet is given up (at least 1); `None` for no limit, as in
+    /// the paper.
     pub attempts: Option<u32>,
-    /// How long a collision keeps the channel busy beyond the frame.
+    /// The time after a collided frame in which the channel counts as busy.
     pub collision: CollisionCost,
 }
 
-/// How long a collision keeps the channel busy beyond the frame itself.
+/// The time after a collided frame in which the channel counts as busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollisionCost {
     /// A DIFS, as in the paper.
     Difs,
-    /// An EIFS, SIFS + ACK + DIFS, during which stations that could not decode the frame wait: what the standard says
-    /// and event simulators do.
+    /// An EIFS (SIFS + ACK + DIFS), for which stations that could not decode the frame wait
+    /// according to the standard and in event simulators.
     Eifs,
 }
 
@@ -73,29 +74,55 @@ pub enum Preamble {
 /// How stations gain access to the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Data, then ACK.
+    /// Data and ACK.
     Basic,
-    /// RTS and CTS before the data: only RTS frames collide.
+    /// RTS and CTS before data and ACK, so that only RTS frames collide.
     RtsCts,
-    /// In turn, without contention: data and ACK, a SIFS after each.
+    /// Stations take turns without contention, with data and ACK and a SIFS after each.
     Tdma,
 }
 
-/// The fixed point of the model.
+/// The solution of the model's two equations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contention {
-    /// τ: the chance that a station transmits in a slot.
+    /// τ, the probability that a station transmits in a slot.
     pub transmit: f64,
-    /// p: the probability that a transmission of this station collides.
+    /// p, the probability that a transmission collides.
     pub collide: f64,
 }
 
-/// Larger numbers of stations are clamped to this.
+/// The slots of a saturated channel. Each slot is idle, a success (exactly one packet), or a
+/// collision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slots {
+    /// Probability that no station transmits.
+    pub idle: f64,
+    /// Probability that exactly one station transmits.
+    pub success: f64,
+    /// Duration of an idle slot, seconds.
+    pub idle_seconds: f64,
+    /// Time for which a success keeps the channel busy, seconds.
+    pub success_seconds: f64,
+    /// Time for which a collision keeps the channel busy, seconds.
+    pub collision_seconds: f64,
+}
+
+impl Slots {
+    /// Mean duration of a slot, seconds.
+    pub fn mean_seconds(&self) -> f64 {
+        let collision = (1.0 - self.idle - self.success).max(0.0);
+        self.idle * self.idle_seconds
+            + self.success * self.success_seconds
+            + collision * self.collision_seconds
+    }
+}
+
+/// Maximum number of stations; larger numbers are reduced to it.
 const MAX_STATIONS: u32 = 100_000;
 
 impl Channel {
-    /// The frequency-hopping channel of Bianchi's Table II at 1 Mb/s, with W = 32 and m = 5. His payload has
-    /// 8184 bits, 1023 bytes.
+    /// The frequency-hopping channel of Bianchi's Table II at 1 Mb/s, with W = 32 and m = 5. The
+    /// payload in the paper is 8184 bits, or 1023 bytes.
     pub fn fhss() -> Self {
         Channel {
             slot: Duration::from_micros(50),
@@ -134,16 +161,16 @@ impl Channel {
         }
     }
 
-    /// τ and p of `stations` stations (eqs 7 and 9 of the paper; with a finite number of attempts after Wu et al.
-    /// 2002); both 0 without stations.
+    /// τ and p for `stations` stations (eqs 7 and 9 of the paper, or Wu et al. 2002 for a finite
+    /// number of attempts). Both are 0 if there are no stations.
     pub fn contention(&self, stations: u32) -> Contention {
         if stations == 0 {
             return Contention { transmit: 0.0, collide: 0.0 };
         }
         let others = f64::from(stations.min(MAX_STATIONS) - 1);
         let implied = |p: f64| 1.0 - math::pow(1.0 - self.transmit(p), others);
-        // More collisions mean fewer transmissions, so the implied p falls as p rises; bisection finds their
-        // intersection.
+        // More collisions cause fewer transmissions, so `implied(p)` falls as p rises. Bisection
+        // finds the p at which both are equal.
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
             let middle = (low + high) / 2.0;
@@ -152,34 +179,42 @@ impl Channel {
         Contention { transmit: self.transmit(low), collide: low }
     }
 
-    /// S: the payload that all stations together deliver, for payloads of `payload_bytes` (eq. 13).
+    /// S, the payload rate that all stations together deliver with payloads of `payload_bytes` (eq.
+    /// 13).
     pub fn throughput(&self, access: Access, stations: u32, payload_bytes: u32) -> Bitrate {
         if stations == 0 {
             return Bitrate::ZERO;
         }
-        let payload = 8.0 * f64::from(payload_bytes);
-        let (success, collision) = self.durations(access, payload);
-        let slot = self.slot.as_secs_f64();
-        let (carried, lasting) = if access == Access::Tdma {
-            (payload, success)
-        } else {
-            let n = f64::from(stations.min(MAX_STATIONS));
-            let tau = self.contention(stations).transmit;
-            let idle = math::pow(1.0 - tau, n);
-            let one = n * tau * math::pow(1.0 - tau, n - 1.0);
-            let several = (1.0 - idle - one).max(0.0);
-            (one * payload, idle * slot + one * success + several * collision)
-        };
+        let slots = self.slots(access, stations, payload_bytes);
+        let (carried, lasting) =
+            (slots.success * 8.0 * f64::from(payload_bytes), slots.mean_seconds());
         Bitrate::from_bps(if lasting > 0.0 { (carried / lasting + 0.5) as u64 } else { 0 })
     }
 
-    /// The throughput as a share of the data rate, the paper's normalised S.
+    /// The slots of a channel on which `stations` stations (at least one) always have packets of
+    /// `payload_bytes` bytes. With [`Access::Tdma`], every slot is a success.
+    pub fn slots(&self, access: Access, stations: u32, payload_bytes: u32) -> Slots {
+        let (success_seconds, collision_seconds) =
+            self.durations(access, 8.0 * f64::from(payload_bytes));
+        let (idle, success) = if access == Access::Tdma {
+            (0.0, 1.0)
+        } else {
+            let n = f64::from(stations.clamp(1, MAX_STATIONS));
+            let tau = self.contention(stations).transmit;
+            (math::pow(1.0 - tau, n), n * tau * math::pow(1.0 - tau, n - 1.0))
+        };
+        let idle_seconds = self.slot.as_secs_f64();
+        Slots { idle, success, idle_seconds, success_seconds, collision_seconds }
+    }
+
+    /// The throughput divided by the data rate, which is the paper's normalised S.
     pub fn share(&self, access: Access, stations: u32, payload_bytes: u32) -> f64 {
         let throughput = self.throughput(access, stations, payload_bytes).as_bps() as f64;
         throughput / (self.data_rate.as_bps().max(1) as f64)
     }
 
-    /// τ for a given p: attempts over the slots they take, stage by stage.
+    /// τ for a given p: the mean number of attempts divided by the mean number of slots that they
+    /// take, summed over the stages.
     fn transmit(&self, p: f64) -> f64 {
         let stages = self.stages.min(16);
         let slots = |stage: u32| {
@@ -192,7 +227,7 @@ impl Channel {
             reach *= p;
         }
         if self.attempts.is_none() {
-            // The last stage repeats until success: a geometric series.
+            // The last stage is repeated until success, which gives a geometric series.
             let rest = reach / (1.0 - p).max(1e-12);
             attempts += rest;
             waited += rest * slots(stages);
@@ -200,7 +235,8 @@ impl Channel {
         attempts / waited
     }
 
-    /// How long a success and a collision keep the channel busy, seconds (eqs 14 and 17).
+    /// The times for which a success and a collision keep the channel busy, seconds (eqs 14 and
+    /// 17).
     fn durations(&self, access: Access, payload_bits: f64) -> (f64, f64) {
         let secs = |duration: Duration| duration.as_secs_f64();
         let control = |bits: u32| {

@@ -4,7 +4,8 @@ use super::{
     Air, AirConfig, AirError, Destination, Fixed, MacConfig, Message, Position, Priority, Report,
 };
 
-/// A saturated cell: stations on a circle of radius 10 m that always have a message for the station in the middle.
+/// A saturated cell: stations on a circle of radius 10 m always have a message for the station in
+/// the centre.
 ///
 /// ```
 /// use anabranch_sim::wireless::{Cell, MacConfig};
@@ -26,7 +27,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell of this many stations besides the receiver, whose messages have `bytes` bytes.
+    /// A cell with `stations` sending stations and one receiver. Messages have `bytes` bytes.
     ///
     /// # Errors
     /// The errors of [`Air::new`]; also when `stations` is 0.
@@ -58,24 +59,25 @@ impl Cell {
         self.until = self.until.max(until);
     }
 
-    /// Received payload over the time that has passed.
+    /// Received payload divided by the time that has passed.
     pub fn throughput(&self) -> Bitrate {
         let seconds = self.until.as_secs_f64();
         let bits = self.received as f64 * f64::from(self.bytes) * 8.0;
         Bitrate::from_bps(if seconds > 0.0 { (bits / seconds + 0.5) as u64 } else { 0 })
     }
 
-    /// How many stations send.
+    /// Number of sending stations.
     pub fn stations(&self) -> u32 {
         self.stations
     }
 
-    /// The medium, to see its counters and those of the stations; the last one receives.
+    /// The medium, from which its counters and those of the stations can be read. The station with
+    /// the highest number is the receiver.
     pub fn air(&self) -> &Air {
         &self.air
     }
 
-    /// Queues one more message behind the one on the air.
+    /// Queues one more message at a station, so that it always has one to send.
     fn refill(&mut self, station: u32) {
         let to = Destination::Station(self.stations);
         let message = Message { token: 0, to, bytes: self.bytes, priority: Priority::Data };

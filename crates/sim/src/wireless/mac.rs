@@ -1,4 +1,4 @@
-//! 802.11's distributed coordination function, one station at a time (IEEE 802.11-1999, §9.2).
+//! The MAC of a station: 802.11's distributed coordination function (IEEE 802.11-1999, §9.2).
 
 mod config;
 mod station;
@@ -10,12 +10,13 @@ pub(super) use station::Mac;
 
 use super::Priority;
 
-/// Where a message goes.
+/// The destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// One station, which acknowledges the message.
     Station(u32),
-    /// Every station in range, at the basic rate, once, without acknowledgement (§9.2.7).
+    /// Every station in range. The message is sent once, at the basic rate and without
+    /// acknowledgement (§9.2.7).
     Broadcast,
 }
 
@@ -24,22 +25,22 @@ pub enum Destination {
 pub struct Message {
     /// The caller's identifier of the message; reports return it.
     pub token: u32,
-    /// Where the message goes.
+    /// The destination of the message.
     pub to: Destination,
-    /// Bytes without the MAC's header and check sequence.
+    /// Length without the MAC's header and frame check sequence, bytes.
     pub bytes: u32,
-    /// Which line of the interface queue the message waits in.
+    /// The priority with which the message waits in the interface queue.
     pub priority: Priority,
 }
 
 /// Counters of a MAC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacCounters {
-    /// Data frames put on the air, repetitions and broadcasts included.
+    /// Data frames sent, including retransmissions and broadcasts.
     pub data_frames: u64,
-    /// RTS frames put on the air.
+    /// RTS frames sent.
     pub rts_frames: u64,
-    /// Exchanges that failed: no CTS, or no ACK.
+    /// Exchanges that failed because there was no CTS or no ACK.
     pub failures: u64,
     /// Messages given up at a retry limit.
     pub given_up: u64,
@@ -49,7 +50,7 @@ pub struct MacCounters {
     pub sent: u64,
     /// Messages handed to the layer above.
     pub received: u64,
-    /// Data frames received that repeat one received before.
+    /// Data frames that were received more than once.
     pub duplicates: u64,
     /// Frames heard but not decoded, each followed by an EIFS.
     pub garbled: u64,
@@ -61,9 +62,9 @@ pub(super) struct Frame {
     pub(super) kind: FrameKind,
     pub(super) from: u32,
     pub(super) to: Destination,
-    /// How long the frame is on the air, nanoseconds.
+    /// Airtime of the frame, nanoseconds.
     pub(super) airtime: u64,
-    /// How long the exchange needs the channel after the frame's end, nanoseconds.
+    /// Time after the frame's end for which the exchange reserves the channel, nanoseconds.
     pub(super) reserves: u64,
     /// Sequence number of a data frame.
     pub(super) sequence: u32,
@@ -84,7 +85,7 @@ pub(super) enum FrameKind {
 pub(super) enum Notice {
     /// A message has arrived for the first time.
     Received { from: u32, token: u32 },
-    /// The message was acknowledged or, as a broadcast, sent to its last bit.
+    /// The message was acknowledged, or is a broadcast that was sent completely.
     Sent { token: u32 },
     /// The message was given up at a retry limit.
     GaveUp { token: u32, to: u32 },

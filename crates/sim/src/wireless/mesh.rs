@@ -1,12 +1,12 @@
 //! Meshes: stations that route over several hops, with transport connections between them.
 //!
-//! Every station has a radio on one [`Air`](super::Air), address resolution, and DSR, dynamic source routing
-//! (RFC 4728). Transport connections are the same agents as on wires, one at each of two stations, so that
-//! TCP over several hops is the TCP of scenarios.
+//! All stations share one [`Air`](super::Air). Each station has address resolution and dynamic
+//! source routing, DSR (RFC 4728). The ends of a transport connection are the same agents as in
+//! wired networks, so TCP over several hops is the TCP of scenarios.
 //!
-//! A [`Mesh`] is made of a [`MeshConfig`] (radio, MAC and random loss; routing; flows), a
-//! [`Motion`](super::Motion) that tells where stations are, and a seed. Let it run piece by piece for a
-//! series over time, and read counters in between.
+//! A [`Mesh`] is made from a [`MeshConfig`] (radio, MAC and random loss; routing; flows), a
+//! [`Motion`](super::Motion) with the positions of the stations, and a seed. For a series over
+//! time, run it piece by piece and read its counters in between.
 //!
 //! ```
 //! use anabranch_sim::wireless::mesh::{Mesh, MeshConfig, MeshFlow};

@@ -12,27 +12,27 @@ pub struct Position {
 }
 
 impl Position {
-    /// At these coordinates, metres.
+    /// The position with these coordinates, metres.
     pub fn new(x: f64, y: f64) -> Self {
         Position { x, y }
     }
 
-    /// Metres to another place.
+    /// Distance to another position, metres.
     pub fn distance(self, other: Position) -> f64 {
         let (x, y) = (self.x - other.x, self.y - other.y);
         (x * x + y * y).sqrt()
     }
 }
 
-/// Where stations are, as a function of time.
+/// The positions of stations as a function of time.
 pub trait Motion: Debug + Send {
-    /// How many stations there are.
+    /// Number of stations.
     fn stations(&self) -> usize;
 
-    /// Where a station, counted from 0, is at `now`.
+    /// The position at `now` of a station, counted from 0.
     fn position(&self, station: usize, now: Time) -> Position;
 
-    /// A time until which every station stays where it is at `now`; [`Time::MAX`] if for ever.
+    /// A time until which no station moves after `now`; [`Time::MAX`] if none ever moves.
     fn steady_until(&self, now: Time) -> Time;
 
     /// An upper bound on the speed of every station, metres per second; infinite if it is not known.
@@ -41,12 +41,13 @@ pub trait Motion: Debug + Send {
     }
 }
 
-/// Stations that stay where they are.
+/// Stations that do not move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fixed(pub Vec<Position>);
 
 impl Fixed {
-    /// Places `stations` stations evenly on a circle around the origin, the first in the east, counted anticlockwise.
+    /// `stations` stations at equal distances on a circle around the origin, with a radius in
+    /// metres. The first is in the east, and the others follow anticlockwise.
     pub fn circle(stations: usize, radius: f64) -> Self {
         let turn = 2.0 * core::f64::consts::PI / stations as f64;
         let place = |at: usize| {

@@ -2,19 +2,19 @@ use std::collections::VecDeque;
 
 use super::{Destination, Message};
 
-/// Which of three waiting lines a message joins.
+/// The priority of a message in a station's interface queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Packets of a routing protocol: before all others.
+    /// Packets of a routing protocol, which are sent before all others.
     Routing,
-    /// Acknowledgements of a transport: before data.
+    /// Acknowledgements of a transport, which are sent before data.
     Acknowledgement,
-    /// Everything else.
+    /// All other messages.
     Data,
 }
 
-/// The queue between a station's network layer and its MAC: three lines in the order of [`Priority`], each
-/// first come first served with room for `limit` messages.
+/// The queue between a station's network layer and its MAC. There is a first-in, first-out queue
+/// with room for `limit` messages for each [`Priority`].
 #[derive(Clone, Debug)]
 pub(super) struct InterfaceQueue {
     lines: [VecDeque<Message>; 3],
@@ -27,7 +27,7 @@ impl InterfaceQueue {
         InterfaceQueue { lines: [line(), line(), line()], limit }
     }
 
-    /// Queues a message; returns whether there was room.
+    /// Queues a message. Returns whether there was room.
     pub(super) fn push(&mut self, message: Message) -> bool {
         let line = &mut self.lines[message.priority as usize];
         let room = line.len() < self.limit;
@@ -41,7 +41,8 @@ impl InterfaceQueue {
         self.lines.iter_mut().find_map(VecDeque::pop_front)
     }
 
-    /// Takes out the messages for one station, those of the first line first.
+    /// Removes the messages for one destination, and appends their tokens to `tokens` in the order
+    /// of priority.
     pub(super) fn withdraw(&mut self, to: Destination, tokens: &mut Vec<u32>) {
         for line in &mut self.lines {
             line.retain(|message| {

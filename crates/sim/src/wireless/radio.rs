@@ -1,9 +1,9 @@
 use anabranch_types::math;
 
-/// How far a signal carries: two-ray ground reflection, equal at every station.
+/// The propagation of signals by the two-ray ground reflection model, the same for every station.
 ///
-/// Up to the crossover distance 4πh²/λ the received power is that of free space,
-/// Pt·(λ / 4πd)², beyond it that of the direct ray and its reflection, Pt·h⁴/d⁴ (Rappaport, Wireless
+/// Up to the crossover distance 4πh²/λ, the received power is that of free space, Pt·(λ / 4πd)².
+/// Beyond, it is that of the direct ray and its reflection, Pt·h⁴/d⁴ (Rappaport, Wireless
 /// Communications, §4.6). Antenna gains and the system loss are 1.
 ///
 /// ```
@@ -15,22 +15,23 @@ use anabranch_types::math;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
-    /// Pt: transmitted power, watts, above zero.
+    /// Pt, the transmitted power, watts; above zero.
     pub power: f64,
-    /// Carrier frequency, hertz, above zero.
+    /// Carrier frequency, hertz; above zero.
     pub frequency: f64,
-    /// h: height of every antenna above the ground, metres, above zero.
+    /// h, the height of every antenna above the ground, metres; above zero.
     pub height: f64,
-    /// Least received power at which a frame can be decoded, watts.
+    /// Smallest received power at which a frame can be decoded, watts.
     pub reception_threshold: f64,
-    /// Least received power at which the channel is sensed busy, watts; at most `reception_threshold`.
+    /// Smallest received power at which the channel is sensed busy, watts; at most
+    /// `reception_threshold`.
     pub sense_threshold: f64,
-    /// A frame that is being received survives one that starts later when its power is at least this many
-    /// times the other's; at least 1.
+    /// A frame that is being received survives a frame that starts later if its power is at least
+    /// this many times that of the other; at least 1.
     pub capture_ratio: f64,
 }
 
-/// Metres per second, rounded as ns-2 has it.
+/// The speed of light, metres per second, rounded as in ns-2.
 const LIGHT: f64 = 3e8;
 
 impl Default for Radio {
@@ -59,17 +60,17 @@ impl Radio {
         }
     }
 
-    /// Up to how many metres a frame can be decoded.
+    /// Distance up to which a frame can be decoded, metres.
     pub fn reception_range(&self) -> f64 {
         self.range(self.reception_threshold)
     }
 
-    /// Up to how many metres a frame keeps the channel busy.
+    /// Distance up to which a frame makes the channel busy, metres.
     pub fn sense_range(&self) -> f64 {
         self.range(self.sense_threshold)
     }
 
-    /// How long a signal takes over a distance in metres, nanoseconds.
+    /// Propagation delay over a distance in metres, nanoseconds.
     pub(super) fn delay(distance: f64) -> u64 {
         (distance / LIGHT * 1e9).round() as u64
     }
@@ -105,7 +106,7 @@ mod tests {
             assert!(radio.received(range * 1.001) < threshold);
             assert!(radio.received(range * 0.999) > threshold);
         }
-        // In free space: 0.28183815 W · (0.32823 m / 4π·50 m)² = 7.69e-8 W.
+        // At 50 m in free space, the power is 0.28183815 W · (0.32823 m / 4π·50 m)² = 7.69e-8 W.
         let near = Radio { reception_threshold: 7.691e-8, ..radio };
         assert!((near.reception_range() - 50.0).abs() < 0.01, "{}", near.reception_range());
     }
@@ -115,7 +116,7 @@ mod tests {
         let radio = Radio::default();
         assert!((radio.received(100.0) / radio.received(200.0) - 16.0).abs() < 1e-9);
         assert!((radio.received(20.0) / radio.received(40.0) - 4.0).abs() < 1e-9);
-        // An interferer at 1.78 times the distance is weaker by the capture ratio of 10.
+        // A signal from 1.78 times the distance is weaker by the capture ratio of 10.
         let ratio = |factor: f64| radio.received(100.0) / radio.received(100.0 * factor);
         assert!(ratio(1.77) < radio.capture_ratio && ratio(1.79) > radio.capture_ratio);
         assert_eq!(radio.received(0.0), radio.power);

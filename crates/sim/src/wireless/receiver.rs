@@ -1,8 +1,9 @@
-/// State of a station's radio: how many frames keep the channel busy, and which one it has locked on to.
+/// The state of a station's radio: the number of frames that make the channel busy, and the frame
+/// that the radio is locked on to.
 ///
-/// The radio locks on to the first frame that finds it idle. A later frame is ignored when the first is
-/// stronger by the capture ratio; otherwise both are lost, and whichever lasts longer is followed. A
-/// strong late frame does not take the radio over, as in ns-2.
+/// The radio locks on to the first frame that finds it idle. A later frame is ignored if the first
+/// is stronger by the capture ratio. Otherwise both are lost, and the radio stays locked on to the
+/// one that lasts longer. A stronger late frame does not take over the radio, as in ns-2.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Receiver {
     sensed: u32,
@@ -15,23 +16,24 @@ struct Held {
     from: u32,
     power: f64,
     end: u64,
-    /// Whether the frame is strong enough and undamaged so far.
+    /// Whether the frame is strong enough to be decoded and undamaged so far.
     clean: bool,
 }
 
-/// How a frame has ended for a station.
+/// The result of a frame at a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// The frame was decoded.
     Clean,
-    /// The frame was too weak, or damaged by another.
+    /// The frame was too weak, or damaged by another frame.
     Garbled,
-    /// The station was transmitting when the frame ended, and has not noticed it.
+    /// The station was transmitting when the frame ended, so it did not hear the frame.
     Nothing,
 }
 
 impl Receiver {
-    /// The first bit of a frame arrives; its last will at `end`. Returns whether the channel was idle before.
+    /// Handles the arrival of a frame's first bit. Its last bit will arrive at `end`. Returns
+    /// whether the channel was idle before.
     pub(super) fn start(
         &mut self,
         frame: (u32, u64),
@@ -58,7 +60,7 @@ impl Receiver {
         was_quiet
     }
 
-    /// The last bit of the frame from `from` arrives.
+    /// Handles the arrival of the last bit of the frame from station `from`.
     pub(super) fn end(&mut self, from: u32) -> Heard {
         self.sensed -= 1;
         let held = self.held.take_if(|held| held.from == from);
@@ -71,7 +73,7 @@ impl Receiver {
         }
     }
 
-    /// The station's own frame starts: the frame being received is lost.
+    /// Notes that the station starts to transmit. The frame being received is lost.
     pub(super) fn transmit(&mut self) {
         self.transmitting = true;
         if let Some(held) = &mut self.held {
@@ -79,7 +81,7 @@ impl Receiver {
         }
     }
 
-    /// The station's own frame has ended.
+    /// Notes that the station has stopped transmitting.
     pub(super) fn fall_silent(&mut self) {
         self.transmitting = false;
     }
@@ -124,7 +126,7 @@ mod tests {
         radio.start((1, 100), 1.0, true, RATIO);
         radio.start((2, 300), 2.0, true, RATIO);
         assert_eq!(radio.end(1), Heard::Garbled);
-        // The radio still follows 2, so a third frame finds it occupied.
+        // The radio is still locked on to frame 2, so it cannot receive the third frame.
         radio.start((3, 400), 1.0, true, RATIO);
         assert_eq!(radio.end(2), Heard::Garbled);
         assert_eq!(radio.end(3), Heard::Garbled);

@@ -8,9 +8,9 @@ mod random;
 
 pub use random::{RandomWaypoint, RandomWaypointError};
 
-/// Stations that move in straight lines from one place to the next.
+/// Stations that move in straight lines from one position to the next.
 ///
-/// Read from the movement files of ns-2, as its program `setdest` writes them:
+/// They are read from movement files of ns-2, as its program `setdest` writes them:
 ///
 /// ```
 /// use anabranch_sim::wireless::{Motion, Position, Waypoints};
@@ -31,14 +31,14 @@ pub struct Waypoints {
     stations: Vec<Vec<Leg>>,
 }
 
-/// A straight way to the next place, then a wait there.
+/// A straight movement to the next position, and then a wait there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Leg {
-    /// Seconds.
+    /// Start of the movement, seconds.
     start: f64,
     from: Position,
     to: Position,
-    /// Seconds on the way; afterwards the station waits.
+    /// Duration of the movement, seconds; afterwards the station waits.
     lasting: f64,
 }
 
@@ -62,7 +62,7 @@ impl Motion for Waypoints {
     fn position(&self, station: usize, now: Time) -> Position {
         let seconds = now.as_secs_f64();
         let legs = &self.stations[station];
-        // The first leg is the place at the beginning.
+        // The first leg is the position at the beginning.
         let next = legs.partition_point(|leg| leg.start <= seconds).max(1);
         legs[next - 1].at(seconds)
     }
@@ -80,9 +80,9 @@ impl Motion for Waypoints {
 impl core::str::FromStr for Waypoints {
     type Err = WaypointsError;
 
-    /// Reads lines `$node_(N) set X_ METRES` (and `Y_`; `Z_` is ignored, as are comments and the lines of
-    /// ns-2's `god`) and `$ns_ at SECONDS "$node_(N) setdest X Y METRES_PER_SECOND"`, the latter of each
-    /// station in the order of time.
+    /// Reads lines `$node_(N) set X_ METRES` (and `Y_`) and `$ns_ at SECONDS "$node_(N) setdest X Y
+    /// METRES_PER_SECOND"`. The latter must be in the order of time for each station. `Z_`,
+    /// comments and the lines of ns-2's `god` are ignored.
     fn from_str(text: &str) -> Result<Self, WaypointsError> {
         let mut motion = Waypoints::default();
         for (at, line) in text.lines().enumerate() {
@@ -132,7 +132,7 @@ impl Waypoints {
         let from = last.at(start);
         let leg = match from.distance(to) / speed {
             lasting if lasting.is_finite() => Leg { start, from, to, lasting },
-            // At speed 0 the station stays.
+            // At speed 0, the station does not move.
             _ => Leg { start, from, to: from, lasting: 0.0 },
         };
         legs.push(leg);
@@ -153,7 +153,8 @@ impl Waypoints {
 }
 
 impl fmt::Display for Waypoints {
-    /// Writes a movement file of ns-2, which is read as the same movements to within a micrometre.
+    /// Writes a movement file of ns-2. Reading the file gives the same movements to within a
+    /// micrometre.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (station, legs) in self.stations.iter().enumerate() {
             let Some(Leg { to, .. }) = legs.first() else { continue };
@@ -178,7 +179,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A line of a movement file that cannot be read or is out of order.
+/// The error for a line of a movement file that cannot be read or is out of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaypointsError {
     /// The line, counted from 1.
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(at(&motion, 0, 9000), (0.0, 0.0));
         assert_eq!(at(&motion, 1, 500), (10.0, 20.0));
         assert_eq!(at(&motion, 1, 3500), (10.0, 45.0));
-        // Half way it is at (10, 70) and turns east, 30 m at 3 m/s.
+        // Halfway, the station is at (10, 70) and turns east, for 30 m at 3 m/s.
         assert_eq!(at(&motion, 1, 6000), (10.0, 70.0));
         assert_eq!(at(&motion, 1, 11_000), (25.0, 70.0));
         assert_eq!(at(&motion, 1, 20_000), (40.0, 70.0));

@@ -1,4 +1,4 @@
-//! The table of cases: a scheduler's actions, and the required outcome.
+//! The table of cases, each with a scheduler's actions and the required outcome.
 
 use anabranch_policy::scheduler::{Pick, Pull, SchedulerAction, SchedulerEvent, Work};
 use anabranch_policy::view::{BlockId, SchedulerView};
@@ -14,9 +14,9 @@ pub struct Case {
     pub setting: Setting,
     pub recovery: &'static str,
     pub answer: fn(&mut Notes, PathId, &SchedulerView<'_>, &mut Vec<Pick>) -> Pull,
-    /// Plays the case and checks what is expected.
+    /// Plays the case and checks its outcome.
     pub play: fn(&mut dyn Rig, &Shared),
-    /// Symbols that the case writes.
+    /// Number of symbols that the case writes.
     pub writes: u64,
 }
 
@@ -94,7 +94,7 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Has the scheduler act at the next wake-up, a millisecond from now.
+/// Lets the scheduler carry out `actions` at the next wake-up, a millisecond from now.
 fn act(rig: &mut dyn Rig, shared: &Shared, actions: Vec<SchedulerAction>) {
     {
         let mut notes = shared.notes();
@@ -225,7 +225,7 @@ fn woken_once(rig: &mut dyn Rig, shared: &Shared) {
     shared.notes().wakeup = Some(rig.now() + ms(20));
     rig.run(19);
     assert_eq!(shared.count(SchedulerEvent::Wakeup), 0);
-    // The scheduler keeps asking for the same time.
+    // The scheduler still asks for the same time.
     rig.run(50);
     assert_eq!(shared.count(SchedulerEvent::Wakeup), 1);
     shared.notes().wakeup = Some(rig.now() + ms(5));
@@ -271,7 +271,8 @@ fn taken_back(rig: &mut dyn Rig, shared: &Shared) {
     assert_eq!(rig.on(1), [0, 1, 2]);
 }
 
-/// Path 1 sends what comes after two new symbols; path 0 sends what is due, once `stage` allows.
+/// Path 1 cuts two symbols ahead and sends the one after them. Path 0 sends due symbols, once
+/// `stage` is above 0.
 fn two_ahead(
     notes: &mut Notes,
     path: PathId,
@@ -285,7 +286,7 @@ fn two_ahead(
             picks.push(pick(Work::Fresh, 1, 1));
             Pull::Send("after two")
         }
-        // Work ahead by itself sends nothing, and the path asks again.
+        // `Work::Ahead` alone sends nothing, and the path asks again.
         (PathId(1), None) if view.fresh.symbols == 1 => {
             picks.push(pick(Work::Ahead, 1, 1));
             Pull::Send("left to the other")
@@ -372,7 +373,7 @@ fn recovered(rig: &mut dyn Rig, shared: &Shared) {
     assert!((1..5).all(|i| !recovered[..i].contains(&recovered[i])));
 }
 
-/// Path 1 sends up to eight new symbols, as its window admits; path 0 sends only what is due.
+/// Path 1 sends up to eight new symbols, as its window admits. Path 0 sends only due symbols.
 fn fill_path_1_then_0(
     notes: &mut Notes,
     path: PathId,
@@ -436,7 +437,8 @@ fn cut_unbinds(rig: &mut dyn Rig, shared: &Shared) {
         rig.write(1);
     }
     assert_eq!(rig.on(1), [0, 1, 2, 3, 4, 5, 6, 7]);
-    // Three later ones are acknowledged: the first is lost, the window is two packets, four are in flight.
+    // Three later packets are acknowledged, so the first is lost. The window is two packets, and
+    // four are in flight.
     rig.run(17);
     let cut = |(_, event): &&(Time, SchedulerEvent)| {
         matches!(event, SchedulerEvent::CwndReduced(PathId(1), _))

@@ -1,4 +1,5 @@
-//! A constant congestion window, which a case can reduce, so that cases know how much fits.
+//! A congestion window that does not grow, so that cases know how much fits. Losses and timeouts
+//! may reduce it, and penalties do.
 
 use anabranch_policy::CongestionController;
 use anabranch_policy::congestion::{AckEvent, TimeoutEvent};

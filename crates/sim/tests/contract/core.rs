@@ -1,5 +1,5 @@
-//! The connection of `anabranch-core` as a rig. Cases run it uncoded, with one symbol a block; sketches of coded
-//! protocols give it a profile of their own.
+//! The connection of `anabranch-core` as a rig. Cases run it uncoded with one symbol per block.
+//! Sketches of coded protocols use profiles of their own.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,18 +20,18 @@ use core::time::Duration;
 use crate::control::Fixed;
 use crate::rig::{Departure, MakeScheduler, Rig, Setting};
 
-/// Bytes of a stream that, with their headers, nearly fill a symbol.
+/// Stream bytes that, with their headers, nearly fill a symbol.
 pub const SYMBOL: u64 = 1100;
 
-/// The sender's packets of this size or more carry a symbol, bytes.
+/// The sender's packets with at least this many bytes carry a symbol.
 const CARRIES_SYMBOL: usize = 800;
 
 type Carry = Box<dyn FnMut(&Sent<'_>) -> Option<(Time, Ecn)>>;
 
-/// Whether the next packet with a symbol is lost on a path.
+/// Decides whether the next packet with a symbol on a path is lost.
 pub type Lose = Box<dyn FnMut(u32) -> bool>;
 
-/// Faults of the network; a case changes them on the way.
+/// Faults of the network, which a case can change at any time.
 #[derive(Default)]
 struct Trouble {
     dark: u16,
@@ -68,12 +68,13 @@ pub fn make(setting: Setting, scheduler: MakeScheduler, recovery: &PolicySpec) -
 }
 
 impl Core {
-    /// A connection by `profile` with all paths up and congestion windows that neither losses nor timeouts cut.
+    /// A connection with `profile`, all paths up, and congestion windows that neither losses nor
+    /// timeouts cut.
     pub fn new(setting: Setting, profile: &Profile) -> Self {
         Core::with(setting, profile.clone(), Fixed::still)
     }
 
-    /// A connection by `profile` except for its congestion control, and all paths up.
+    /// A connection with `profile` but another congestion control, and all paths up.
     fn with(setting: Setting, mut profile: Profile, control: fn(u64, u64) -> Fixed) -> Self {
         let fixed = move |options: &Options<'_>| -> Result<Box<dyn CongestionController>, _> {
             Ok(Box::new(control(setting.cwnd, options.packet_size())))

@@ -28,7 +28,8 @@ fn start(make: Make, case: &cases::Case) -> (Box<dyn Rig>, Shared) {
     (make(case.setting, Arc::new(script), &recovery), shared)
 }
 
-/// Checks that, whatever a case did, everything written arrives once a scheduler sends it.
+/// Checks that, whatever a case did, all written data arrives when the scheduler sends everything
+/// that is left.
 fn finish(name: &str, rig: &mut dyn Rig, shared: &Shared, written: u64) {
     shared.notes().finishing = true;
     for path in 0..2 {
@@ -54,7 +55,8 @@ fn every_engine_keeps_the_contract() {
     }
 }
 
-/// An engine to which 90 symbols were written, while a path died and came back; the scheduler has sent what it could.
+/// An engine to which 90 symbols were written while a path died and came back. The scheduler has
+/// had time to send them.
 fn past_a_dark_spell(make: Make, scheduler: &str, recovery: &str) -> Box<dyn rig::Rig> {
     let spec = PolicySpec::new(scheduler);
     let scheduler = move || scheduler::build(&spec).expect("it has defaults");
@@ -70,7 +72,8 @@ fn past_a_dark_spell(make: Make, scheduler: &str, recovery: &str) -> Box<dyn rig
     rig
 }
 
-/// The registry's schedulers move everything on every engine, even if a path dies and comes back.
+/// Every scheduler of the registry delivers all data on every engine, even if a path dies and comes
+/// back.
 #[test]
 fn every_scheduler_moves_everything_on_every_engine() {
     for (entry, _) in scheduler::TABLE {
@@ -82,7 +85,7 @@ fn every_scheduler_moves_everything_on_every_engine() {
     }
 }
 
-/// Milliseconds until eight symbols are delivered if the path that is quickest by far is silent.
+/// Milliseconds until eight symbols are delivered if the quicker path is silent.
 fn time_to_finish(make: Make, recovery: &str) -> u64 {
     let min_rtt = PolicySpec::new("min-rtt");
     let scheduler = move || scheduler::build(&min_rtt).expect("it has defaults");

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::rig::{ENGINES, Rig, Setting};
 
-/// Plays `play` on every engine with the scheduler that `spec` names.
+/// Runs `play` on every engine with the scheduler that `spec` names.
 fn on_each(setting: Setting, spec: &str, play: impl Fn(&str, &mut dyn Rig)) {
     for (engine, make) in ENGINES {
         let spec: PolicySpec = spec.parse().expect("a specification");
@@ -55,7 +55,7 @@ fn copies_leave_at_random_times_within_the_jitter() {
 
 #[test]
 fn a_copy_that_is_no_longer_needed_does_not_leave() {
-    // The original is acknowledged after 4 ms; hardly a copy out of 40 ms of jitter has left by then.
+    // The original is acknowledged after 4 ms. With 40 ms of jitter, few copies have left by then.
     on_each(Setting::new(&[2, 2], 20), "redundant:jitter=40ms", |engine, rig| {
         rig.write(10);
         rig.run(60);
@@ -64,10 +64,11 @@ fn a_copy_that_is_no_longer_needed_does_not_leave() {
     });
 }
 
-/// Checks which symbols each of three paths carries of data worth 20 symbols, once round trips are known.
+/// Writes the data of 20 symbols once round trips are known, and checks which symbols each of three
+/// paths carries.
 fn spread(spec: &str, check: impl Fn(&str, [Vec<u64>; 3])) {
     on_each(Setting::new(&[30, 5, 20], 30), spec, |engine, rig| {
-        // Round trips become known.
+        // The first symbol makes the round trips known.
         rig.write(1);
         rig.run(150);
         let before = [0, 1, 2].map(|path| rig.on(path).len());
@@ -81,7 +82,7 @@ fn spread(spec: &str, check: impl Fn(&str, [Vec<u64>; 3])) {
 
 #[test]
 fn of_more_paths_those_carry_copies_that_deliver_first() {
-    // Written data fills nineteen symbols or twenty, depending on the length of their headers.
+    // The data fills 19 or 20 symbols, depending on the length of their headers.
     spread("redundant:paths=2", |engine, [far, near, middle]| {
         assert!(far.is_empty() && near.len() >= 19 && near == middle, "{engine}: {far:?} {near:?}");
     });

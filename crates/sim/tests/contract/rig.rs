@@ -1,4 +1,4 @@
-//! The operations that a case may do on any engine.
+//! The operations that a case may perform on any engine.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ pub struct Departure {
     pub at: Time,
 }
 
-/// The network and the windows under a sender: fixed, so that a case knows what fits.
+/// The network and the windows under a sender. They are fixed, so that a case knows what fits.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// One-way delay of each path, milliseconds.
     pub delays: &'static [u64],
-    /// Congestion window of every path, full packets. The first loss leaves a quarter of it, a timeout
-    /// one packet, a penalty half.
+    /// Congestion window of every path, full packets. The first loss cuts it to a quarter, a
+    /// timeout to one packet, a penalty to a half.
     pub cwnd: u64,
-    /// Symbols that the receiver grants beyond those read; `None` for thousands.
+    /// Number of symbols that the receiver grants beyond those read; `None` for thousands.
     pub receive: Option<u64>,
     /// Whether the receiving application reads.
     pub reads: bool,
@@ -40,13 +40,13 @@ pub trait Rig {
     fn now(&self) -> Time;
     /// Writes data for this many symbols, 50 at most.
     fn write(&mut self, symbols: u64);
-    /// A millisecond passes.
+    /// Lets a millisecond pass.
     fn step(&mut self);
     /// Sets whether everything on the path is lost from now on.
     fn darken(&mut self, path: u32, dark: bool);
     /// Symbols that have been sent, oldest first.
     fn departures(&self) -> Vec<Departure>;
-    /// Symbols' worth of bytes that the receiver has in order.
+    /// Number of symbols that the receiver has in order.
     fn delivered(&self) -> u64;
     /// The congestion window of a path, full packets.
     fn cwnd(&mut self, path: u32) -> u64;
@@ -68,7 +68,7 @@ pub trait Rig {
 /// Makes the scheduler of an engine's one connection.
 pub type MakeScheduler = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
 
-/// Makes an engine from its setting and policies: a scheduler, and the recovery policy that is named.
+/// Makes an engine from its setting, a scheduler, and the specification of a recovery policy.
 pub type Make = fn(Setting, MakeScheduler, &PolicySpec) -> Box<dyn Rig>;
 
 /// Every engine that carries out the contract, by name.

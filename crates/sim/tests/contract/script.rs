@@ -6,24 +6,24 @@ use anabranch_policy::scheduler::{Pick, Pull, Scheduler, SchedulerAction, Schedu
 use anabranch_policy::view::{BlockView, PathView, SchedulerView};
 use anabranch_types::{PathId, Time};
 
-/// The events and views that a scheduler got, and what the case wants it to do.
+/// The events and views that a scheduler got, and the actions that the case wants.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub heard: Vec<(Time, SchedulerEvent)>,
     pub pulls: Vec<(Time, u32)>,
-    /// The blocks and paths of the newest pull.
+    /// The blocks, and below the paths, of the newest pull.
     pub blocks: Vec<BlockView>,
     pub paths: Vec<PathView>,
     /// Actions for the next event.
     pub actions: Vec<SchedulerAction>,
     pub wakeup: Option<Time>,
-    /// Whether the case is over, and everything left is to be sent.
+    /// Whether the case is over and all remaining data is to be sent.
     pub finishing: bool,
     /// A number for the case's own use.
     pub stage: u64,
 }
 
-/// A scheduler's notes, shared with its case.
+/// The notes of a scheduler, shared with its case.
 #[derive(Clone, Debug, Default)]
 pub struct Shared(Arc<Mutex<Notes>>);
 
@@ -32,7 +32,7 @@ impl Shared {
         self.0.lock().expect("no case goes on after a panic")
     }
 
-    /// How often this event was reported.
+    /// How often `event` was reported.
     pub fn count(&self, event: SchedulerEvent) -> usize {
         self.notes().heard.iter().filter(|(_, heard)| *heard == event).count()
     }
@@ -40,7 +40,7 @@ impl Shared {
 
 type Answer = fn(&mut Notes, PathId, &SchedulerView<'_>, &mut Vec<Pick>) -> Pull;
 
-/// Answers pulls by a function of the case.
+/// A scheduler that answers pulls by a function of the case.
 #[derive(Debug)]
 pub struct Script {
     pub shared: Shared,
@@ -79,7 +79,7 @@ pub fn pick(work: Work, count: u16, path: u32) -> Pick {
     Pick { work, count, path: PathId(path), not_before: Time::ZERO }
 }
 
-/// Due work first, then new data, on the path that asks.
+/// Picks due work first, then new data, for the path that asks.
 pub fn greedy(
     _: &mut Notes,
     path: PathId,
@@ -97,7 +97,7 @@ pub fn greedy(
     }
 }
 
-/// Never sends anything for any path: what leaves was assigned or is the engine's own.
+/// Picks nothing for any path. Only assigned work and the engine's own retransmissions leave.
 pub fn idle(_: &mut Notes, _: PathId, _: &SchedulerView<'_>, _: &mut Vec<Pick>) -> Pull {
     Pull::Idle("told to")
 }

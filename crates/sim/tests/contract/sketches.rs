@@ -1,5 +1,6 @@
-//! The particular mechanisms of some protocols as policies: those without coding on every engine, the others on the
-//! connection of `anabranch-core`. Each test also shows that without the mechanism the promise fails.
+//! Characteristic mechanisms of some protocols as policies. Those without coding run on every
+//! engine, the others on the connection of `anabranch-core`. Most tests also show that without the
+//! mechanism the expected effect is absent.
 
 mod blest;
 mod coded;
@@ -15,7 +16,7 @@ use anabranch_policy::scheduler::Scheduler;
 
 use crate::rig::{ENGINES, MakeScheduler, Rig, Setting};
 
-/// Plays `play` on every engine, with a scheduler of its own for each.
+/// Runs `play` on every engine, each with a new scheduler.
 fn on_each<S: Scheduler + 'static>(
     setting: Setting,
     scheduler: impl Fn() -> S + Send + Sync + 'static,

@@ -18,7 +18,8 @@ struct Tcp {
     receiver: MetaReceiver,
     setting: Setting,
     dark: u16,
-    /// By arrival and order: whether the segment goes to the receiver, its path, and the segment.
+    /// Segments in flight, by arrival time and order: whether each goes to the receiver, its path,
+    /// and the segment.
     flying: BTreeMap<(Time, u64), (bool, usize, Segment)>,
     order: u64,
     sent: Vec<Departure>,

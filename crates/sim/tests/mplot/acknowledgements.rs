@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 
 use super::transit::{go, plan, set};
 
-/// Data packets that arrived.
+/// Number of data packets that arrived.
 fn arrived(report: &RunReport) -> u64 {
     let data = report.links.iter().filter(|link| link.carries_data);
     data.map(|link| link.counters.packets_delivered).sum()
 }
 
-/// Packets sent back over each of two paths.
+/// Numbers of packets sent back over each of the two paths.
 fn acknowledgements(report: &RunReport) -> [f64; 2] {
     [1, 3].map(|link| report.links[link].counters.packets_in as f64)
 }
@@ -28,7 +28,8 @@ fn every_packet_is_acknowledged_on_a_path_drawn_uniformly() {
     let (arrived, back) = (arrived(&report), acknowledgements(&report));
     let sum = back[0] + back[1];
     assert!((sum / arrived as f64 - 1.0).abs() < 0.05, "{sum} for {arrived} packets");
-    // The first link carries far more forward, 2.6 to 3.4 times as much in 24 runs; backward both carry the same.
+    // Forward the first link carries far more, 2.6 to 3.4 times as much in 24 runs. Backward both
+    // carry the same.
     let forward = [0, 1].map(|index| report.links[2 * index].counters.packets_delivered);
     assert!(forward[0] > 2 * forward[1], "{forward:?}");
     assert!((back[0] / sum - 0.5).abs() < 0.05, "{back:?}");
@@ -37,7 +38,8 @@ fn every_packet_is_acknowledged_on_a_path_drawn_uniformly() {
 #[test]
 fn acknowledgements_may_go_by_the_best_or_by_all_paths_instead() {
     let backward = |ack: &str| {
-        // Long enough that the slower path's handshake, during which it carries none, does not count.
+        // The transfer is so long that the slower path's handshake, during which it carries no
+        // acknowledgements, hardly counts.
         let links = ["rate=20mbit,delay=5ms,ecn", "rate=20mbit,delay=60ms,ecn"];
         let mut plan = plan(&links, 10_000_000);
         set(&mut plan, Axis::Ack, ack);
@@ -64,7 +66,7 @@ impl Observer for Windows {
 
 #[test]
 fn a_mark_is_answered_by_the_path_that_met_it_whichever_way_it_is_told() {
-    // The second link never fills: what it carries of 2 MB is less than its bandwidth-delay product.
+    // The second link never fills: its part of the 2 MB is less than its bandwidth-delay product.
     let plan = plan(&["rate=2mbit,delay=20ms,ecn", "rate=1gbit,delay=50ms,ecn"], 2_000_000);
     let windows = Windows::default();
     let mut observe = |_: &str| Some(Box::new(windows.clone()) as Box<dyn Observer>);
@@ -85,7 +87,8 @@ fn round_trips_are_measured_for_each_forward_path() {
     let links = ["rate=20mbit,delay=10ms,ecn", "rate=20mbit,delay=100ms,ecn"];
     let report = go(&plan(&links, 3_000_000));
     let rtt = |index: usize| report.flows[0].sender.as_ref().unwrap().paths[index].rtt;
-    // 10 ms forward and 10 or 100 back, and 100 forward and 10 or 100 back.
+    // The first path has 10 ms forward and 10 or 100 ms back, the second 100 ms forward and 10 or
+    // 100 ms back.
     let ms = Duration::from_millis;
     assert!(rtt(0).min >= ms(20) && rtt(0).min < ms(40), "{:?}", rtt(0));
     assert!(rtt(1).min >= ms(110) && rtt(1).min < ms(130), "{:?}", rtt(1));

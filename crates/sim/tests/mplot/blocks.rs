@@ -11,10 +11,11 @@ use anabranch_types::Time;
 use core::time::Duration;
 
 const SIZE: usize = 40;
-/// The symbols that a codeword of a byte-sized code has.
+/// Number of symbols in a codeword of a code over GF(256).
 const CODEWORD: u16 = 255;
 
-/// A closed block of `sources` packets, and what its packets carry.
+/// A closed block of `sources` packets with `repairs` planned repairs, and the symbols that its
+/// packets carry.
 fn block(code: &str, sources: u8, repairs: u16) -> (SendBlocks, BlockId, Vec<OutgoingSymbol>) {
     let mut send = SendBlocks::new(
         anabranch_policy::code::build(&PolicySpec::new(code)).unwrap(),
@@ -38,7 +39,7 @@ fn block(code: &str, sources: u8, repairs: u16) -> (SendBlocks, BlockId, Vec<Out
     (send, id, data)
 }
 
-/// The next packet of the block, sent.
+/// Sends the next packet of the block and returns its symbol.
 fn next(send: &mut SendBlocks, id: BlockId) -> OutgoingSymbol {
     let taken = send.take(Work::Block(id), 0).expect("something is due");
     send.on_sent(taken.carried, 0);
@@ -61,7 +62,7 @@ fn receiver() -> ReceiveBlocks {
     ReceiveBlocks::new(code::of_peer(&Registry::new(), None), SIZE, 1000)
 }
 
-/// Position in the codeword: data first, repairs after it.
+/// Position in the codeword: data first, then repairs.
 fn index(sources: u8, carried: Carried) -> u64 {
     match carried {
         Carried::Source(_, id) => id.0,
@@ -109,7 +110,8 @@ fn repairs_never_sent_go_out_before_any_packet_goes_twice_and_then_from_the_star
         assert_eq!(index(200, taken.carried), u64::from(expected));
         send.on_resolved(taken.carried, 0, false);
     }
-    // The codeword is used up: again from index 0, without what is known to have arrived.
+    // The codeword is used up: packets are sent again from index 0 on, except those that are known
+    // to have arrived.
     let again: Vec<u64> = (0..5).map(|_| index(200, next(&mut send, id).carried)).collect();
     assert_eq!(again, [0, 1, 3, 4, 5]);
     assert_eq!(send.totals().wraps, 1);

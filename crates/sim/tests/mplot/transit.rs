@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::support::{bins, bytes, flow, in_tenths, links};
 
-/// A transfer of the protocol over `links`.
+/// A transfer of `size` bytes by MPLOT over the links `texts`.
 pub fn plan(texts: &[&str], size: u64) -> Plan {
     Plan::parallel(links(texts)).flow(bytes("mplot", size))
 }
@@ -34,12 +34,12 @@ fn the_next_block_starts_while_earlier_ones_are_in_transit() {
 
 #[test]
 fn a_short_tail_leaves_at_once() {
-    // A block is five packets at least, which these bytes do not fill; nothing else is to come.
+    // A block has at least five packets, which these bytes do not fill, and no more data will come.
     let delay = Duration::from_millis(100);
     let report = go(&plan(&["rate=100mbit,delay=100ms,ecn"], 700));
     let sent = report.flows[0].sender.as_ref().unwrap().sent;
     assert_eq!((sent.blocks, sent.sources), (1, 2));
-    // The handshake takes a round trip, the data half of one, and nothing else passes.
+    // The handshake takes a round trip and the data half of one. No other time may pass.
     assert!(report.elapsed() < delay * 3 + Duration::from_millis(2), "{:?}", report.elapsed());
 }
 
@@ -48,7 +48,8 @@ fn a_path_takes_a_packet_only_if_its_window_has_room() {
     let report = go(&in_tenths(plan(&["rate=1gbit,delay=100ms,ecn"], 1_000_000)));
     let path = &report.flows[0].sender.as_ref().unwrap().paths[0];
     assert!(path.cwnd > 100_000, "it opened: {}", path.cwnd);
-    // Bins of 100 ms: the handshake until 200 ms, then two packets a round trip, doubled each time.
+    // Bins of 100 ms: the handshake until 200 ms, then two packets in a round trip, doubled each
+    // time.
     let sent = bins(&report, "link.0", "sent_mbps");
     let mut most = 2 * 1500 + 500;
     for round in sent[2..].chunks(2).take(6) {
@@ -61,13 +62,15 @@ fn a_path_takes_a_packet_only_if_its_window_has_room() {
 #[test]
 fn no_number_is_used_twice_even_when_blocks_wrap_around() {
     let mut plan = plan(&["rate=50mbit,delay=100ms,loss=50%,ecn"], 20_000_000);
-    // Blocks as large as a codeword delivers on average: half of them need more packets than a codeword has.
+    // A block has as many packets as a codeword delivers on average, so half of the blocks need
+    // more packets than a codeword has.
     set(&mut plan, Axis::Redundancy, "mean-sigma:residual=0.5,kappa1=0");
     let report = go(&plan);
     let flow = &report.flows[0];
     let (sender, receiver) = (flow.sender.as_ref().unwrap(), flow.receiver.as_ref().unwrap());
     assert!(sender.sent.wraps > 0, "{:?}", sender.sent);
-    // A packet whose number was seen before would be refused: the link duplicates nothing.
+    // A packet whose number was seen before would be refused, and the link itself duplicates
+    // nothing.
     assert_eq!(receiver.dropped.unopened, 0);
     let delivered = report.links[0].counters.packets_delivered;
     let received: u64 = receiver.paths.iter().map(|path| path.counters.received_packets).sum();

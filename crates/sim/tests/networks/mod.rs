@@ -12,17 +12,17 @@ use anabranch_sim::traffic::Traffic;
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Time};
 
-/// A network ready to run, and who receives.
+/// A network that is ready to run, and its receivers.
 pub struct Built {
     pub engine: Engine,
     pub until: Time,
     receivers: Vec<AgentId>,
 }
 
-/// Describes a network with a seed.
+/// Makes the plan of a network from a seed.
 pub type Build = fn(u64) -> Plan;
 
-/// Every network with its name; [`Plan::build`] makes it.
+/// Every network with its name. [`Plan::build`] makes the network.
 pub fn all() -> impl Iterator<Item = (&'static str, Build)> {
     of_tcp_and_udp().into_iter().chain(with_core_flows())
 }
@@ -118,7 +118,7 @@ impl Plan {
         Plan { seed, seconds, topology, nodes: Vec::new(), routes, flows: Vec::new() }
     }
 
-    /// Nodes in a line, joined in both directions; route 0 is from end to end.
+    /// Nodes in a line, joined in both directions. Route 0 leads from end to end.
     fn line(seed: u64, links: &[&str], seconds: u64) -> Self {
         let mut topology = Topology::new();
         let nodes: Vec<NodeId> =
@@ -133,7 +133,7 @@ impl Plan {
         plan
     }
 
-    /// Links side by side between two nodes, a route over each.
+    /// Parallel links between two nodes, with a route over each.
     fn parallel(seed: u64, links: &[&str], seconds: u64) -> Self {
         let mut topology = Topology::new();
         let (left, right) = (topology.add_node("left"), topology.add_node("right"));
@@ -198,7 +198,7 @@ impl Plan {
         self.pair(sender, TcpReceiver::new(&protocol), [route])
     }
 
-    /// A flow between core endpoints over every route.
+    /// Adds a flow between core endpoints over all routes.
     fn core(self, profile: &str, traffic: Traffic) -> Self {
         let routes: Vec<usize> = (0..self.routes.len()).collect();
         self.core_over(&routes, profile, traffic)
@@ -211,7 +211,7 @@ impl Plan {
         self.pair(sender, receiver, routes.iter().copied())
     }
 
-    /// The network with all its agents; flow `n` starts after `n` times 37 ms.
+    /// The network with all its agents. Flow `n`, counted from 0, starts at `n` times 37 ms.
     pub fn build(self) -> Built {
         let mut engine = Engine::new(self.topology, self.seed).expect("every link can exist");
         let mut receivers = Vec::new();
@@ -232,7 +232,7 @@ fn config(text: &str) -> LinkConfig {
     text.parse().expect("the description is valid")
 }
 
-/// Joins two nodes in both directions; the way back is clean.
+/// Joins two nodes in both directions. The way back has no random loss.
 fn join(
     topology: &mut Topology,
     from: NodeId,
@@ -252,7 +252,7 @@ impl Built {
         self.engine.run_until(self.until);
     }
 
-    /// Bytes of all receivers: of the stream, or for loads on the wire.
+    /// Bytes of all receivers: stream bytes, or bytes on the wire for UDP loads.
     pub fn delivered(&self) -> u64 {
         let bytes = |id: &AgentId| {
             let engine = &self.engine;

@@ -11,9 +11,9 @@ use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{FlowPlan, Plan};
 use anabranch_types::{Rng, math};
 
-/// The profiles that must cope with everything.
+/// The profiles that must pass every test.
 pub const PROFILES: [&str; 3] = ["anabranch", "mplot", "uncoded"];
-/// Width of the bins that [`bins`] and [`sent`] count in.
+/// Width of the bins of [`bins`] and [`sent`].
 const BIN: Duration = Duration::from_millis(100);
 
 /// Random numbers for the settings of tests.
@@ -24,13 +24,13 @@ impl Dice {
         range.start + self.0.uniform() * (range.end - range.start)
     }
 
-    /// Uniform in the logarithm: small and large values alike.
+    /// A value whose logarithm is uniform, so that small and large values are equally likely.
     pub fn spread(&mut self, range: Range<f64>) -> f64 {
         math::exp(self.within(math::ln(range.start)..math::ln(range.end)))
     }
 }
 
-/// The median of what `measure` gives over an odd number of seeds.
+/// The median of the results of `measure` over an odd number of seeds.
 pub fn median<const N: usize>(seeds: [u64; N], measure: impl FnMut(u64) -> f64) -> f64 {
     let mut values = seeds.map(measure);
     values.sort_by(f64::total_cmp);
@@ -49,12 +49,12 @@ pub fn profile(name: &str) -> Profile {
     Profile::named(name).unwrap_or_else(|| panic!("there is no profile {name}"))
 }
 
-/// A flow of `profile` that writes for this many seconds.
+/// A flow with `profile` that writes for this many seconds.
 pub fn bulk(profile: &str, seconds: u64) -> FlowPlan {
     FlowPlan::core(self::profile(profile)).until(Duration::from_secs(seconds))
 }
 
-/// A flow of `profile` that sends this many bytes.
+/// A flow with `profile` that sends this many bytes.
 pub fn bytes(profile: &str, bytes: u64) -> FlowPlan {
     FlowPlan::core(self::profile(profile)).of(bytes)
 }
@@ -64,7 +64,7 @@ pub fn flow(plan: &mut Plan) -> &mut FlowPlan {
     plan.flows.first_mut().expect("the plan has a flow")
 }
 
-/// Runs the plan; every flow that ends must have delivered everything.
+/// Runs the plan and checks that every flow has delivered everything without a failure.
 pub fn go(plan: &Plan, seed: u64) -> RunReport {
     let report = plan.run(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     for flow in &report.flows {
@@ -82,7 +82,7 @@ pub fn go(plan: &Plan, seed: u64) -> RunReport {
     report
 }
 
-/// Makes the plan record what is sent on every link and what the flows deliver, in tenths of a second.
+/// Makes the plan record the rate sent on every link and the flows' goodput, in bins of 100 ms.
 pub fn in_tenths(mut plan: Plan) -> Plan {
     for link in plan.links.clone() {
         plan = plan.record(&format!("link.{}", link.name), "sent_mbps", BIN);
@@ -90,7 +90,7 @@ pub fn in_tenths(mut plan: Plan) -> Plan {
     plan.record("all", "goodput_mbps", BIN)
 }
 
-/// Bytes in each tenth of a second of what was recorded as `metric` of `subject`.
+/// Bytes in each bin of 100 ms, from the rate recorded as `metric` of `subject`.
 pub fn bins(report: &RunReport, subject: &str, metric: &str) -> Vec<u64> {
     let series = report.series(subject, metric).expect("it was recorded");
     let bytes = |mbps: &f64| (mbps * 1e6 / 8.0 * BIN.as_secs_f64()).round() as u64;

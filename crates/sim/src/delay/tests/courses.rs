@@ -1,4 +1,4 @@
-//! Delays that step, that are recorded, and packets released in clumps.
+//! Tests of stepping delays, recorded delays and packets released in clumps.
 
 use super::*;
 use crate::rate::Schedule;
@@ -16,7 +16,7 @@ fn process(config: &DelayConfig, seed: u64) -> DelayProcess {
     DelayProcess::new(config, seed, "test").expect("valid")
 }
 
-/// The delays of packets sent every `gap` from the epoch on, in milliseconds.
+/// The delays, in milliseconds, of `packets` packets sent every `gap` from time zero on.
 fn delays(config: &DelayConfig, seed: u64, gap: Duration, packets: u32) -> Vec<f64> {
     let mut process = process(config, seed);
     let times = (0..packets).map(|i| Time::ZERO + gap * i);
@@ -82,11 +82,12 @@ fn clumps_release_together_after_gaps_in_their_range() {
     assert!(releases.is_sorted(), "nothing overtakes");
     let gaps: Vec<f64> = releases.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
     assert!(gaps.iter().all(|gap| (1.999..=8.001).contains(gap)), "gaps");
-    // Triangular around 5 ms: variance W²/6 with W = 3 ms.
+    // Gaps have a triangular density around 5 ms, so their variance is W²/6 with W = 3 ms.
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
     assert!((mean - 5.0).abs() < 0.01 && (variance - 1.5).abs() < 0.1, "{mean} {variance}");
-    // A packet waits for the next release and no longer: E[G²]/(2·E[G]) = 2.65 ms on average.
+    // A packet waits for the next release and no longer. With gaps G, the mean wait is
+    // E[G²]/(2·E[G]) = 2.65 ms.
     let waits = arrivals.iter().map(|(sent, arrival)| (arrival - sent) as f64 / 1e6 - 20.0);
     let wait = waits.sum::<f64>() / arrivals.len() as f64;
     assert!((wait - 2.65).abs() < 0.05, "{wait}");

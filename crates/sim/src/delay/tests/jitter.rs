@@ -3,14 +3,14 @@
 use core::f64::consts::FRAC_1_SQRT_2;
 
 use super::*;
-/// Packets of a sample.
+/// Number of packets in a sample.
 const PACKETS: usize = 40_000;
 
 fn jitter(law: JitterLaw, size: u32, correlation: u32) -> Jitter {
     Jitter { size: size * MS, law, correlation: correlation * MS, reorder: false }
 }
 
-/// Delays in milliseconds of packets sent every `gap` over a link of 20 ms.
+/// Delays in milliseconds of packets sent every `gap` over a link with a delay of 20 ms.
 fn delays(jitter: Jitter, gap: Duration) -> Vec<f64> {
     let mut process = jitter.process(20 * MS, 5, "test").expect("valid");
     let times = (0..PACKETS as u32).map(|i| Time::ZERO + gap * i);
@@ -55,7 +55,7 @@ fn independent_delays_have_their_law() {
     };
     check(JitterLaw::Uniform, 10, &|x| ((x - 20.0) / 10.0).clamp(0.0, 1.0));
     check(JitterLaw::Normal, 4, &|x| phi((x - 20.0) / 4.0));
-    // Shapes 1 and 4, which have closed forms: exponential and Erlang.
+    // Shapes 1 and 4 have closed forms: the exponential and the Erlang distribution.
     check(JitterLaw::Gamma, 20, &|x| 1.0 - libm::exp(-x / 20.0));
     check(JitterLaw::Gamma, 10, &|x| {
         let y = x / 5.0;
@@ -69,7 +69,7 @@ fn independent_delays_have_their_law() {
 
 #[test]
 fn a_gamma_law_wider_than_its_mean_is_a_scaled_chi_square() {
-    // σ² = 2·μ²: shape a half.
+    // σ² = 2·μ², so the shape is a half.
     let size = Duration::from_nanos(28_284_271);
     let jitter = Jitter { size, ..jitter(JitterLaw::Gamma, 1, 0) };
     let distance = distance(delays(jitter, MS), |x| libm::erf((x / 40.0).sqrt()));
@@ -88,7 +88,7 @@ fn the_delay_is_the_mean_and_the_size_the_deviation() {
     ] {
         let [mean, sigma, skew] = moments(&delays(jitter(law, size, 0), MS));
         let size = f64::from(size);
-        // Standard errors: σ/√n for the mean; the others within a few per cent.
+        // The standard error of the mean is σ/√n; those of the other moments are a few per cent.
         assert!((mean - 20.0).abs() < 4.0 * size / 200.0, "{law:?} {size}: mean {mean}");
         assert!((sigma / size - 1.0).abs() < 0.03, "{law:?} {size}: deviation {sigma}");
         assert!((skew - skewness).abs() < 0.05 + 0.08 * skewness, "{law:?} {size}: {skew}");
@@ -112,7 +112,7 @@ fn normal_delays_end_at_zero() {
     let zeros = sample.iter().filter(|delay| **delay == 0.0).count() as f64 / PACKETS as f64;
     assert!((zeros - phi(-1.0)).abs() < 0.01, "{zeros}");
     let [mean, ..] = moments(&sample);
-    // μ + σ·(φ(1) − Φ(−1)).
+    // The mean is μ + σ·(φ(1) − Φ(−1)) with μ = σ = 20 ms.
     assert!((mean - 21.67).abs() < 0.3, "{mean}");
 }
 
@@ -126,7 +126,7 @@ fn autocorrelation(sample: &[f64], lag: usize) -> f64 {
 #[test]
 fn correlation_falls_with_the_time_between_packets() {
     let sample = |gap| delays(jitter(JitterLaw::Normal, 4, 50), gap);
-    // e^(−Δt/50 ms), whatever number of packets lies between.
+    // The correlation is e^(−Δt/50 ms), however many packets are sent in the time Δt.
     for (gap, lag, expected) in [
         (MS, 1, 0.980),
         (MS, 50, 0.368),
@@ -153,7 +153,8 @@ fn correlation_leaves_the_law_as_it_is() {
         let gap = 5 * MS;
         let [mean, sigma, _] = moments(&delays(jitter(law, size, 20), gap));
         let [mean_alone, sigma_alone, _] = moments(&delays(jitter(law, size, 0), gap));
-        // Correlation leaves one effective sample in about eight packets.
+        // With this correlation, about eight packets carry as much information as one independent
+        // sample.
         assert!((mean - mean_alone).abs() < 0.4, "{law:?}: {mean} {mean_alone}");
         assert!((sigma / sigma_alone - 1.0).abs() < 0.05, "{law:?}: {sigma} {sigma_alone}");
     }

@@ -1,4 +1,4 @@
-//! The sending application of a host's connection, and its progress.
+//! The application that sends over a host's connection.
 
 use anabranch_core::connection::{Connection, Event};
 use anabranch_core::crypto::PublicKey;
@@ -13,23 +13,26 @@ use anabranch_types::{PathId, Time};
 
 use super::messages;
 use super::progress::Sent;
+use super::stripes::Chunk;
 use super::{CHUNK, CoreConfig, Host, Pattern, RECEIVER_KEY, SYMBOL_HEADER};
 use crate::endpoint::{FlowFailure, PathChange};
 use crate::traffic::{Source, Traffic, Transfer};
 
-/// The sending end of a connection.
+/// An application that writes to a connection.
 #[derive(Debug)]
 pub(super) struct Application {
     config: CoreConfig,
     pattern: Pattern,
     pub source: Source,
-    /// Start of the application, if not that of its host.
+    /// When the application starts; `None` if it starts with its host.
     pub start: Option<Time>,
     pub started: Option<Time>,
     pub handle: Option<Handle>,
     connected: bool,
     pub observer: Option<Box<dyn Observer>>,
     writing: Vec<Writing>,
+    /// The chunk that is being written, if several connections carry one stream.
+    chunk: Option<Chunk>,
     pub transfers: Vec<(StreamId, Transfer)>,
     pub written: u64,
     drained: Option<Time>,
@@ -38,7 +41,7 @@ pub(super) struct Application {
     pub messages: Option<messages::Sent>,
 }
 
-/// A transfer that is not written to its end yet.
+/// A transfer whose data is not all written yet.
 #[derive(Debug)]
 struct Writing {
     stream: StreamId,
@@ -46,7 +49,7 @@ struct Writing {
     bytes: Option<u64>,
 }
 
-/// Local socket and remote address of a path.
+/// The local socket and the remote address of a path at the start.
 fn address(path: usize) -> PathAddress {
     let remote = Host::address(RECEIVER_KEY, path, 0);
     PathAddress { socket: SocketId(path as u32), remote }
@@ -64,6 +67,7 @@ impl Application {
             connected: false,
             observer: None,
             writing: Vec::new(),
+            chunk: None,
             transfers: Vec::new(),
             written: 0,
             drained: None,
@@ -73,14 +77,19 @@ impl Application {
         }
     }
 
-    /// When all data that the application will ever send was known to have arrived.
+    /// When the sender learned that all data of the application has arrived; `None` until then.
     pub(super) fn finished(&self) -> Option<Time> {
         self.drained.filter(|_| self.source.is_done())
     }
 
-    /// Approximate bytes of application data in a packet.
+    /// Approximate number of bytes of application data in a packet.
     pub(super) fn packet(&self) -> u64 {
         u64::from(self.config.transport.max_datagram).saturating_sub(SYMBOL_HEADER)
+    }
+
+    /// Whether the application's connection uses the path with this index.
+    pub(super) fn uses(&self, path: usize) -> bool {
+        self.config.stripe.is_none_or(|stripe| stripe.path == path)
     }
 
     /// Whether the application's profile has a code.
@@ -110,9 +119,13 @@ impl Application {
     }
 
     fn connect(&mut self, now: Time, host: &mut Host) {
+        let paths = match self.config.stripe {
+            Some(stripe) => stripe.path..stripe.path + 1,
+            None => 0..host.ports.len(),
+        };
         let config = ConnectConfig {
             peer: PublicKey([RECEIVER_KEY; 32]),
-            paths: (0..host.ports.len()).map(address).collect(),
+            paths: paths.map(address).collect(),
             profile: self.config.profile.clone(),
         };
         match host.endpoint.connect(now, config) {
@@ -136,7 +149,7 @@ impl Application {
         }
     }
 
-    /// Connects again after a failed handshake, as a patient application would.
+    /// Connects again after a failed handshake.
     pub(super) fn refused(&mut self, now: Time, host: &mut Host) {
         self.connect(now, host);
     }
@@ -151,7 +164,7 @@ impl Application {
                 self.source.complete(now);
                 self.drained = Some(now);
             }
-            // The peer sends nothing but the end of the stream; reading it frees the stream's slot.
+            // The peer sends only the end of the stream. Reading it frees the stream's slot.
             Event::Stream(StreamEvent::Readable(stream)) => {
                 if let Some(connection) = self.connection(&mut host.endpoint) {
                     let _ = connection.read(stream, &mut host.buffer);
@@ -161,8 +174,9 @@ impl Application {
         }
     }
 
-    /// Opens streams for due transfers and writes what the connection accepts.
-    pub(super) fn write(&mut self, now: Time, endpoint: &mut Endpoint) {
+    /// Opens streams for due transfers and writes as much data as the connection accepts;
+    /// `next_chunk` is the number of the next chunk of a stream that several connections carry.
+    pub(super) fn write(&mut self, now: Time, endpoint: &mut Endpoint, next_chunk: &mut u64) {
         if self.started.is_none() || self.failure.is_some() {
             return;
         }
@@ -178,7 +192,14 @@ impl Application {
             self.writing.push(Writing { stream, written: 0, bytes: transfer.bytes });
         }
         let (source, pattern, total) = (&mut self.source, &self.pattern, &mut self.written);
-        self.writing.retain_mut(|writing| writing.write(connection, source, pattern, total));
+        if self.config.stripe.is_some() {
+            for writing in &self.writing {
+                let to = (&mut *connection, writing.stream);
+                *total += Chunk::write(&mut self.chunk, to, next_chunk, pattern);
+            }
+        } else {
+            self.writing.retain_mut(|writing| writing.write(connection, source, pattern, total));
+        }
         if let Some(messages) = &mut self.messages {
             if self.source.has_stopped() {
                 messages.stop();
@@ -204,6 +225,9 @@ impl Application {
         change: PathChange,
         endpoint: &mut Endpoint,
     ) {
+        if !self.uses(path) {
+            return;
+        }
         let address = address(path);
         let Some(connection) = self.connection(endpoint) else { return };
         let paths = connection.stats().paths;
@@ -216,13 +240,14 @@ impl Application {
             (PathChange::Backup, Some(path)) => connection.set_backup(path, true),
             (PathChange::Regular, Some(path)) => connection.set_backup(path, false),
             (PathChange::Up, None) => {
-                // Refused only while the peer remembers too many paths; the path then stays down.
+                // Adding fails only while the peer remembers too many paths; the path then stays
+                // down.
                 let Ok(id) = connection.add_path(now, address) else { return };
-                // The profile knows the path by the identifier that it had first.
+                // The profile chooses the congestion control by the path's first identifier.
                 let profile = &self.config.profile;
                 let control = profile.congestion_of(PathId(path as u32));
                 if control != profile.congestion_of(id) {
-                    // The control was accepted when the profile was made.
+                    // This cannot fail: the control was accepted when the profile was made.
                     let _ = connection.set_congestion(now, id, control);
                 }
             }
@@ -232,7 +257,8 @@ impl Application {
 }
 
 impl Writing {
-    /// Writes what the connection accepts; returns whether more is to come.
+    /// Writes as much data as the connection accepts. Returns whether the transfer has more to
+    /// write.
     fn write(
         &mut self,
         connection: &mut Connection,

@@ -33,7 +33,7 @@ impl CoreFlow {
         self.ends(engine)?.0.applications.get(self.application)
     }
 
-    /// The connection at the receiver, once it was accepted.
+    /// The receiver's end of the connection; `None` until the receiver accepts it.
     fn incoming<'a>(&self, engine: &'a Engine) -> Option<&'a Incoming> {
         let (sender, receiver) = self.ends(engine)?;
         receiver.incoming(sender.handle(self.application)?)
@@ -44,13 +44,13 @@ impl CoreFlow {
         engine.agent_as_mut::<CoreReceiver>(self.receiver)?.incoming_mut(handle)
     }
 
-    /// The connection's figures at the sender.
+    /// The connection's statistics at the sender.
     pub fn sent(&self, engine: &mut Engine) -> Option<ConnectionStats> {
         let sender = engine.agent_as_mut::<CoreSender>(self.sender)?;
         Some(sender.connection(self.application)?.stats())
     }
 
-    /// The connection's figures at the receiver.
+    /// The connection's statistics at the receiver.
     pub fn received(&self, engine: &mut Engine) -> Option<ConnectionStats> {
         let handle = self.application(engine)?.handle?;
         Some(engine.agent_as_mut::<CoreReceiver>(self.receiver)?.connection(handle)?.stats())
@@ -60,10 +60,20 @@ impl CoreFlow {
 impl Flow for CoreFlow {
     fn counters(&self, engine: &mut Engine) -> Counters {
         let (sent, received) = (self.sent(engine), self.received(engine));
-        let Some((_, receiver)) = self.ends(engine) else { return Counters::default() };
+        let (Some((_, receiver)), Some(application)) =
+            (self.ends(engine), self.application(engine))
+        else {
+            return Counters::default();
+        };
+        let mut arrived = receiver.ports.arrived();
+        for (_, bytes) in
+            arrived.iter_mut().enumerate().filter(|(path, _)| !application.uses(*path))
+        {
+            *bytes = 0;
+        }
         let seen = Counters {
             delivered: self.incoming(engine).map_or(0, |incoming| incoming.gauge.delivered),
-            arrived: receiver.ports.arrived(),
+            arrived,
             out_of_order: received.as_ref().map_or(0, |stats| stats.out_of_order),
             duplicate_bytes: received.map_or(0, |stats| stats.repeated_bytes),
             coding: Some(CodingCounters::default()),
@@ -91,7 +101,7 @@ impl Flow for CoreFlow {
 
     fn instant(&self, engine: &mut Engine, path: Option<usize>) -> Instant {
         let Some(stats) = self.sent(engine) else { return Instant::default() };
-        // A path that was down and is up again has another identifier, but the same socket.
+        // A path that went down and came up again has a new identifier but the same socket.
         let is_chosen = |known: &PathStats| {
             known.state != PathState::Closed
                 && path.is_none_or(|path| known.address.socket.0 as usize == path)

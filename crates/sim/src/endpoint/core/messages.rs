@@ -1,5 +1,5 @@
-//! Messages at fixed intervals in datagram frames; each carries its number and the time it was
-//! sent.
+//! Messages that are sent at fixed intervals in DATAGRAM frames. Each carries the time it was sent
+//! and its number.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct Sent {
     buffer: Vec<u8>,
 }
 
-/// The receiving end of the messages, which takes each once.
+/// The receiving end of the messages, which accepts each message once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taken {
     seen: Vec<bool>,
@@ -29,7 +29,7 @@ pub(super) struct Taken {
 const MOST: u64 = 1 << 32;
 
 impl Sent {
-    /// Messages from `start` on.
+    /// A sender whose first message is due at `start`.
     pub(super) fn new(messages: Messages, start: Time) -> Self {
         let size = messages.size.max(Messages::LEAST) as usize;
         Sent { messages, next: start, sent: 0, buffer: vec![0; size] }

@@ -1,4 +1,5 @@
-//! Logs the progress of a flow's streams. Each stream is a transfer, in the order of their opening.
+//! Logs the progress of a flow's streams. Each stream carries one transfer; both are numbered in
+//! the order of opening.
 
 use anabranch_core::connection::Connection;
 use anabranch_core::wire::{Direction, Role, StreamId};
@@ -8,27 +9,27 @@ use std::collections::VecDeque;
 
 use crate::endpoint::{Log, Watch};
 
-/// How far the streams of a sender had come when they were last looked at.
+/// The sender's log, and the progress of its streams when they were last examined.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub log: Log,
     /// Whether the sender's coding blocks are logged.
     coding_blocks: bool,
     symbols: u64,
-    /// Bytes logged as sent of each stream, from stream `first` on.
+    /// For each stream from `first` on, the bytes that are logged as sent.
     logged: Vec<u64>,
     first: u64,
 }
 
-/// How far the streams of a receiver had come when they were last looked at.
+/// The receiver's log, and the progress of its streams when they were last examined.
 #[derive(Debug)]
 pub(super) struct Received {
     pub log: Log,
     watch: Watch,
-    /// Source symbols from `first_symbol` on: whether they are held.
+    /// For each source symbol from `first_symbol` on, whether the receiver holds it.
     symbols: VecDeque<bool>,
     first_symbol: u64,
-    /// By stream, from `first` on.
+    /// The progress of each stream from `first` on.
     streams: Vec<Stream>,
     first: u64,
 }
@@ -37,7 +38,7 @@ pub(super) struct Received {
 #[derive(Clone, Debug, Default)]
 struct Stream {
     read: u64,
-    /// Slices from `first_slice` on: whether they are whole.
+    /// For each slice from `first_slice` on, whether it has arrived completely.
     whole: Vec<bool>,
     first_slice: u64,
     done: bool,
@@ -88,7 +89,7 @@ impl Received {
         Received { log, watch, symbols, first_symbol: 0, streams: Vec::new(), first: 0 }
     }
 
-    /// Logs the progress of all streams; `finished` are those that were read to their end.
+    /// Logs the progress of all streams. `finished` lists the streams that were read to their end.
     pub(super) fn note(
         &mut self,
         now: Time,
@@ -106,7 +107,8 @@ impl Received {
         }
         let slice = (!self.watch.coding_blocks).then_some(self.watch.slice);
         let look = Look { now, connection, slice };
-        // Streams are opened in order, but the first packet of one may overtake that of an earlier one.
+        // Streams are opened in order, but the first packet of a stream may overtake that of an
+        // earlier stream. So the newest known stream is searched for.
         let newest = (first..first + self.streams.len() as u64 + 64)
             .rev()
             .find(|number| connection.stream_progress(stream(*number)).is_some());
@@ -137,12 +139,12 @@ impl Received {
     }
 }
 
-/// A connection at one instant, and what to log of it.
+/// A connection at one instant, and the length of the slices to log.
 #[derive(Clone, Copy)]
 struct Look<'a> {
     now: Time,
     connection: &'a Connection,
-    /// Bytes of the slices that are logged.
+    /// Length of a slice, bytes; `None` if slices are not logged.
     slice: Option<u64>,
 }
 
@@ -177,7 +179,7 @@ impl Stream {
     }
 }
 
-/// How far beyond the first gap slices are checked, bytes.
+/// How far beyond the contiguous data slices are checked, bytes.
 const LOOK_AHEAD: u64 = 4 << 20;
 
 fn stream(number: u64) -> StreamId {

@@ -7,21 +7,25 @@ use core::time::Duration;
 
 use super::messages::Taken;
 use super::progress::Received;
+use super::stripes::{self, Chunk, Resequencer};
 use super::{CHUNK, CoreConfig, Host, Pattern, RECEIVER_KEY};
 use crate::endpoint::ports::Ports;
 use crate::endpoint::{FlowFailure, Gauge, Watch};
 use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 
-/// The end of flows that accepts their connections, reads at once, and checks every byte.
+/// The receiving end of flows. It accepts their connections, reads data as soon as it arrives, and
+/// checks every byte.
 #[derive(Debug)]
 pub struct CoreReceiver {
     host: Host,
     pattern: Pattern,
     connections: Vec<Incoming>,
+    /// Puts the chunks of a stream that all connections carry together back into order.
+    resequencer: Option<Resequencer>,
     /// The gauge of a connection to which nothing was delivered yet.
     pub(super) empty: Gauge,
-    /// Selection of what is logged, if anything is.
+    /// What is logged; `None` if nothing is.
     watch: Option<Watch>,
     pub(super) ports: Ports,
     buffer: Vec<u8>,
@@ -47,15 +51,20 @@ struct Reading {
     stream: StreamId,
     read: u64,
     readable: bool,
+    /// The chunk that is being read, if several connections carry one stream.
+    chunk: Chunk,
+    /// The number of a chunk that has been read but waits, because the resequencer has no room.
+    waiting: Option<u64>,
 }
 
 impl CoreReceiver {
-    /// A receiver whose draws are substreams of `seed` named after `name`.
+    /// A receiver whose random draws are substreams of `seed` named after `name`.
     pub fn new(config: &CoreConfig, seed: u64, name: &str) -> Self {
         CoreReceiver {
             host: Host::new(config, seed, name, RECEIVER_KEY),
             pattern: Pattern::new(),
             connections: Vec::new(),
+            resequencer: config.stripe.map(|stripe| Resequencer::new(stripe.buffer)),
             empty: Gauge::default(),
             watch: None,
             ports: Ports::default(),
@@ -70,7 +79,7 @@ impl CoreReceiver {
         self
     }
 
-    /// The connection that has the number `remote` at the sender, once it was accepted.
+    /// The accepted connection that has the number `remote` at the sender.
     pub(super) fn incoming(&self, remote: Handle) -> Option<&Incoming> {
         self.connections.iter().find(|incoming| incoming.remote == remote.0)
     }
@@ -79,29 +88,31 @@ impl CoreReceiver {
         self.connections.iter_mut().find(|incoming| incoming.remote == remote.0)
     }
 
-    /// The connection with the number `remote` at the sender, until the endpoint forgets it.
+    /// The connection that has the number `remote` at the sender; `None` once the endpoint has
+    /// forgotten it.
     pub(super) fn connection(&mut self, remote: Handle) -> Option<&mut Connection> {
         let handle = self.incoming(remote)?.handle;
         self.host.endpoint.connection(handle)
     }
 
-    /// Bytes read in order, of all streams.
+    /// Bytes read in order from all streams.
     pub fn delivered(&self) -> u64 {
         self.connections.iter().map(|incoming| incoming.gauge.delivered).sum()
     }
 
-    /// The streams that were read to their end, and when: by connection, each in order of completion.
+    /// The streams that were read to their end, and when. They are grouped by connection, and
+    /// listed in order of completion within each.
     pub fn finished(&self) -> impl Iterator<Item = &(StreamId, Time)> {
         self.connections.iter().flat_map(|incoming| &incoming.finished)
     }
 
-    /// The longest time without a byte delivered, over all connections.
+    /// The longest time without a delivery on a connection; the maximum over all connections.
     pub fn longest_gap(&self) -> Duration {
         let gaps = self.connections.iter().map(|incoming| incoming.gauge.longest_gap());
         gaps.max().unwrap_or_default()
     }
 
-    /// Why the flows failed, if they did.
+    /// Why the host failed, if it did. Failures of single connections are not included.
     pub fn failure(&self) -> Option<&FlowFailure> {
         self.host.failure.as_ref()
     }
@@ -120,6 +131,10 @@ impl CoreReceiver {
         }
         self.host.transmit(now, out);
         self.drain_events();
+        if let Err(failure) = self.read_chunks(now) {
+            self.host.fail(failure);
+            return;
+        }
         for incoming in &mut self.connections {
             let (endpoint, buffer) = (&mut self.host.endpoint, &mut self.buffer);
             if let Err(failure) = incoming.read(now, endpoint, &self.pattern, buffer) {
@@ -130,6 +145,44 @@ impl CoreReceiver {
         self.host.transmit(now, out);
         for incoming in &mut self.connections {
             incoming.note(now, &mut self.host.endpoint);
+        }
+    }
+
+    /// Reads and delivers the chunks of a stream that all connections carry together, if there is one.
+    ///
+    /// # Errors
+    /// When the chunks differ from what was sent, or cannot be read.
+    fn read_chunks(&mut self, now: Time) -> Result<(), FlowFailure> {
+        let Some(resequencer) = &mut self.resequencer else { return Ok(()) };
+        loop {
+            for (index, incoming) in self.connections.iter_mut().enumerate() {
+                let Some(connection) = self.host.endpoint.connection(incoming.handle) else {
+                    continue;
+                };
+                for reading in &mut incoming.reading {
+                    reading.readable = false;
+                    let (pattern, buffer) = (&self.pattern, &mut self.buffer);
+                    while let Some(number) = reading
+                        .next_chunk(connection, pattern, buffer)
+                        .map_err(FlowFailure::Corrupt)?
+                    {
+                        if !resequencer.take(number, index) {
+                            reading.waiting = Some(number);
+                            break;
+                        }
+                    }
+                }
+            }
+            let mut delivered = false;
+            while let Some(index) = resequencer.deliver() {
+                delivered = true;
+                if let Some(incoming) = self.connections.get_mut(index) {
+                    incoming.gauge.deliver(now, stripes::PAYLOAD as u64);
+                }
+            }
+            if !delivered {
+                return Ok(());
+            }
         }
     }
 
@@ -162,7 +215,13 @@ impl CoreReceiver {
         let Some(incoming) = connections.find(|incoming| incoming.handle == handle) else { return };
         match event {
             Event::Stream(StreamEvent::Opened(stream)) => {
-                incoming.reading.push(Reading { stream, read: 0, readable: true });
+                incoming.reading.push(Reading {
+                    stream,
+                    read: 0,
+                    readable: true,
+                    chunk: Chunk::default(),
+                    waiting: None,
+                });
             }
             Event::Stream(StreamEvent::Readable(stream)) => {
                 let known = incoming.reading.iter_mut().find(|reading| reading.stream == stream);
@@ -170,8 +229,8 @@ impl CoreReceiver {
                     reading.readable = true;
                 }
             }
-            // Only a close with unread streams is a failure: without data the handshake was never completed, and a
-            // connection whose streams were all read may fall silent.
+            // A close is a failure only if a stream is unread. A connection without streams never
+            // completed its handshake, and one whose streams were all read may end.
             Event::Closed(reason) if !incoming.reading.is_empty() => {
                 incoming.failure = Some(FlowFailure::Closed(format!("{reason:?}")));
             }
@@ -184,7 +243,7 @@ impl Incoming {
     /// Reads the datagrams and stream data that have arrived.
     ///
     /// # Errors
-    /// If they differ from what was sent, or cannot be read.
+    /// When the data differs from what was sent, or cannot be read.
     fn read(
         &mut self,
         now: Time,
@@ -222,6 +281,20 @@ impl Incoming {
 }
 
 impl Reading {
+    /// The number of the waiting chunk, or of the next chunk that has arrived completely on the
+    /// connection.
+    fn next_chunk(
+        &mut self,
+        connection: &mut Connection,
+        pattern: &Pattern,
+        buffer: &mut [u8],
+    ) -> Result<Option<u64>, String> {
+        match self.waiting.take() {
+            Some(number) => Ok(Some(number)),
+            None => self.chunk.read((connection, self.stream), pattern, buffer),
+        }
+    }
+
     /// Reads all available bytes and checks them; returns their number, and whether the stream has ended.
     fn read(
         &mut self,

@@ -11,20 +11,23 @@ use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 use crate::traffic::{Traffic, Transfer};
 
-/// The sending end of flows: connects over all its ports and sends for its applications, usually one, each over
-/// a connection of its own.
+/// The sending end of flows. It connects over all its ports and sends for its applications, usually
+/// one. Each application has a connection of its own.
 #[derive(Debug)]
 pub struct CoreSender {
     host: Host,
     pub(super) applications: Vec<Application>,
+    /// Number of the next chunk, if several applications carry one stream.
+    next_chunk: u64,
 }
 
 impl CoreSender {
-    /// A sender of one application whose draws are substreams of `seed` named after `name`.
+    /// A sender with one application. Its random draws are substreams of `seed` named after `name`.
     pub fn new(config: &CoreConfig, traffic: Traffic, seed: u64, name: &str) -> Self {
         CoreSender {
             host: Host::new(config, seed, name, SENDER_KEY),
             applications: vec![Application::new(config, traffic, seed, name)],
+            next_chunk: 0,
         }
     }
 
@@ -37,8 +40,8 @@ impl CoreSender {
         self
     }
 
-    /// Adds an application that opens a connection of its own, from the same endpoint. The endpoint keeps
-    /// the limits of the first application.
+    /// Adds an application that opens a connection of its own, from the same endpoint. The limits
+    /// of the first application apply to the endpoint.
     #[must_use]
     pub fn with(mut self, config: &CoreConfig, traffic: Traffic, seed: u64, name: &str) -> Self {
         self.applications.push(Application::new(config, traffic, seed, name));
@@ -52,7 +55,8 @@ impl CoreSender {
         }
     }
 
-    /// An application's connection, from the answer to its handshake until the endpoint forgets it.
+    /// An application's connection; `None` before its handshake is answered and once the endpoint
+    /// has forgotten it.
     pub fn connection(&mut self, application: usize) -> Option<&mut Connection> {
         self.host.endpoint.connection(self.applications.get(application)?.handle?)
     }
@@ -62,7 +66,7 @@ impl CoreSender {
         self.applications.get(application)?.handle
     }
 
-    /// Every transfer that an application opened so far with the stream that carries it.
+    /// Every transfer that an application has opened so far, and the stream that carries it.
     pub fn transfers(&self, application: usize) -> &[(StreamId, Transfer)] {
         self.applications.get(application).map_or(&[], |application| &application.transfers)
     }
@@ -77,7 +81,7 @@ impl CoreSender {
         self.applications.get(application).map_or(0, |application| application.written)
     }
 
-    /// When all data that an application will ever send was known to have arrived.
+    /// When the sender learned that all data of an application has arrived; `None` until then.
     pub fn finished(&self, application: usize) -> Option<Time> {
         self.applications.get(application)?.finished()
     }
@@ -88,7 +92,7 @@ impl CoreSender {
         self.host.failure.as_ref().or(own)
     }
 
-    /// Applies a change of a path's interface. Wake the agent afterwards.
+    /// Applies a change of a path's interface. The caller must wake the agent afterwards.
     pub fn change_path(&mut self, now: Time, path: usize, change: PathChange) {
         if let Some(version) = self.host.versions.get_mut(path) {
             match change {
@@ -112,7 +116,7 @@ impl CoreSender {
         self.host.transmit(now, out);
         self.drain_events(now);
         for application in &mut self.applications {
-            application.write(now, &mut self.host.endpoint);
+            application.write(now, &mut self.host.endpoint, &mut self.next_chunk);
         }
         self.host.transmit(now, out);
         for application in &mut self.applications {

@@ -8,7 +8,7 @@ use crate::engine::{AgentId, Engine, Topology};
 use crate::link::LinkConfig;
 use crate::traffic::Traffic;
 
-/// A flow over parallel links, each with a clean way back.
+/// A flow over parallel links, each with a clean reverse link.
 fn flow(links: &[&str], profile: &str, traffic: Traffic) -> (Engine, AgentId, AgentId) {
     let config = CoreConfig::new(Profile::named(profile).unwrap());
     let sender = CoreSender::new(&config, traffic, 1, "flow");

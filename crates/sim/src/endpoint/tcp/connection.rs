@@ -1,4 +1,4 @@
-//! Both ends of a TCP connection, over one path or several.
+//! Both ends of a TCP connection, over one or several paths.
 
 use anabranch_policy::{CongestionController, PolicyError};
 use anabranch_tcp::meta::{MetaReceiver, MetaSender};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::TcpProtocol;
 
-/// The sending end. The sender over a single path is stored inline: a pointer would cost every packet a
-/// memory access.
+/// The sending end. The sender over a single path is stored inline, because a pointer would cost
+/// another memory access for every packet.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub(super) enum SendingEnd {
@@ -20,7 +20,7 @@ pub(super) enum SendingEnd {
     Striping(Box<StripingSender>),
 }
 
-/// The receiving end, inline for the same reason.
+/// The receiving end. The receiver over a single path is stored inline, as in [`SendingEnd`].
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub(super) enum ReceivingEnd {
@@ -29,8 +29,9 @@ pub(super) enum ReceivingEnd {
     Striping(Box<StripingReceiver>),
 }
 
-/// Sends the segments of a connection over several paths. `send` is a trait object, so that the closure behind
-/// it has a single direct call, in the loop for a single path, and is inlined there.
+/// Sends the segments of a connection over several paths. `send` is a trait object here, so that
+/// the closure is called directly only in the loop for a single path, where the compiler then
+/// inlines it.
 fn drain(mut poll: impl FnMut() -> Option<(usize, Segment)>, send: &mut dyn FnMut(usize, Segment)) {
     while let Some((path, segment)) = poll() {
         send(path, segment);
@@ -50,7 +51,7 @@ impl SendingEnd {
     /// A sender over `paths` paths.
     ///
     /// # Errors
-    /// When a controller or scheduler cannot be built.
+    /// When a congestion controller or scheduler cannot be built.
     pub(super) fn new(protocol: &TcpProtocol, paths: usize) -> Result<Self, PolicyError> {
         match (&protocol.meta, &protocol.striping) {
             (Some(meta), _) => {
@@ -72,24 +73,26 @@ impl SendingEnd {
         }
     }
 
-    /// Sets the generator of the coin tosses with which a multipath connection finds shared bottlenecks.
+    /// Sets the random generator that a multipath connection uses to detect shared bottlenecks.
     pub(super) fn toss_with(&mut self, rng: Rng) {
         if let SendingEnd::Meta(sender) = self {
             sender.toss_with(rng);
         }
     }
 
-    /// The interface of a path is gone. Only a multipath connection is told; others wait.
+    /// The interface of a path is down. Only a multipath connection is told; other connections
+    /// wait.
     pub(super) fn leave(&mut self, now: Time, path: usize) {
         if let SendingEnd::Meta(sender) = self {
             sender.leave(now, path);
         }
     }
 
-    /// The interface of a path is back: a new subflow takes the place of the one that left.
+    /// The interface of a path is up again. A new subflow of a multipath connection takes the place
+    /// of the one that left.
     ///
     /// # Errors
-    /// When its controller cannot be built.
+    /// When the subflow's congestion controller cannot be built.
     pub(super) fn rejoin(
         &mut self,
         path: usize,
@@ -101,7 +104,8 @@ impl SendingEnd {
         Ok(())
     }
 
-    /// Makes a path a backup or a regular path: [`TcpSender::set_backup`](super::TcpSender::set_backup).
+    /// Makes a path a backup or a regular path; see
+    /// [`TcpSender::set_backup`](super::TcpSender::set_backup).
     pub(super) fn set_backup(&mut self, path: usize, backup: bool) {
         if let SendingEnd::Meta(sender) = self {
             sender.set_backup(path, backup);
@@ -156,7 +160,7 @@ impl SendingEnd {
         }
     }
 
-    /// Hands over every segment that may leave now, with its path.
+    /// Passes every segment that may leave now to `send`, with its path.
     #[inline]
     pub(super) fn transmit(&mut self, now: Time, mut send: impl FnMut(usize, Segment)) {
         match self {
@@ -193,7 +197,7 @@ impl SendingEnd {
         }
     }
 
-    /// Whether everything has been acknowledged, and a connection that is to be closed is closed.
+    /// Whether all data has been acknowledged and, if the connection is to be closed, it is closed.
     pub(super) fn is_complete(&self) -> bool {
         match self {
             SendingEnd::Single(sender) => sender.is_drained(),
@@ -260,7 +264,8 @@ impl ReceivingEnd {
         }
     }
 
-    /// The part of the data that a segment carries, from the first offset to the one after the last.
+    /// The range of stream offsets that a segment's data covers: the first, and the one after the
+    /// last.
     pub(super) fn data_of(&self, path: usize, segment: &Segment) -> Option<(u64, u64)> {
         let start = match self {
             ReceivingEnd::Single(_) => Some(segment.seq),
@@ -286,7 +291,7 @@ impl ReceivingEnd {
         }
     }
 
-    /// Hands over every segment that may leave now, with its path.
+    /// Passes every segment that may leave now to `send`, with its path.
     #[inline]
     pub(super) fn transmit(&mut self, now: Time, mut send: impl FnMut(usize, Segment)) {
         match self {
@@ -322,7 +327,7 @@ impl ReceivingEnd {
         }
     }
 
-    /// Arrivals of data beyond the next expected byte, duplicates excluded.
+    /// Number of segments that arrived with data beyond the next expected byte, without duplicates.
     pub(super) fn out_of_order(&self) -> u64 {
         match self {
             ReceivingEnd::Single(receiver) => receiver.statistics().out_of_order,

@@ -106,7 +106,8 @@ impl Flow for TcpFlow {
                 PathChange::Up => sender.set_down(now, path, false),
                 PathChange::Backup => sender.set_backup(path, true),
                 PathChange::Regular => sender.set_backup(path, false),
-                // A TCP connection is bound to its address; the scenario format does not allow these changes.
+                // A TCP connection is bound to its address, so the scenario format does not allow
+                // these changes.
                 PathChange::Move | PathChange::Rebind => {}
                 PathChange::StripOptions | PathChange::PassOptions => {
                     sender.set_stripped(path, strips);

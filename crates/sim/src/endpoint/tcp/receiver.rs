@@ -11,27 +11,29 @@ use crate::endpoint::table::Table;
 use crate::endpoint::{Gauge, Log};
 use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 
-/// Complete connections that are kept, because their last segments may be retransmitted.
+/// Number of complete connections that are kept, because their last segments may be retransmitted.
 const KEPT: usize = 1024;
 
-/// The receiving end of a flow: accepts every connection, reads at once, and measures.
+/// The receiving end of a flow. It accepts every connection, reads data as soon as it arrives, and
+/// measures deliveries.
 #[derive(Debug)]
 pub struct TcpReceiver {
     connections: Table<Connection>,
     pub(super) ports: Ports,
     wire: WireFormat,
     pub(super) gauge: Gauge,
-    /// Connections whose timer may run.
+    /// Numbers of the connections whose timer may be set.
     waiting: Vec<u32>,
     log: Option<(Log, u64)>,
     protocol: Arc<TcpProtocol>,
-    /// Bytes of a transfer; 0 for one without end.
+    /// Bytes of a transfer; 0 for a transfer without end.
     transfer: u64,
-    /// Bytes of a message, and when each was delivered.
+    /// Bytes of a message, and when each message was delivered.
     messages: Option<(u64, Vec<Time>)>,
-    /// Transfers that are complete, and when, in the order of completion.
+    /// Numbers of the complete transfers, and when each was completed, in the order of completion.
     completed: Vec<(u32, Time)>,
-    /// Out-of-order arrivals of closed connections, and the bytes that they received twice.
+    /// Out-of-order arrivals on closed connections, and the bytes that these connections received
+    /// twice.
     closed_out_of_order: u64,
     closed_duplicate_bytes: u64,
 }
@@ -65,7 +67,8 @@ impl TcpReceiver {
         }
     }
 
-    /// Expects transfers of `bytes` each, which are complete when that much has been delivered.
+    /// Expects transfers of `bytes` each. A transfer is complete when this many bytes are
+    /// delivered.
     #[must_use]
     pub fn with_transfers_of(mut self, bytes: u64) -> Self {
         self.transfer = bytes;
@@ -79,12 +82,13 @@ impl TcpReceiver {
         self
     }
 
-    /// Sets whether a middlebox strips multipath options on a path: [`TcpProtocol::set_stripped`].
+    /// Sets whether a middlebox strips multipath options on a path; see
+    /// [`TcpProtocol::set_stripped`].
     pub(super) fn set_stripped(&mut self, path: usize, strips: bool) {
         Arc::make_mut(&mut self.protocol).set_stripped(path, strips);
     }
 
-    /// Bytes delivered in order, of all connections.
+    /// Bytes delivered in order, over all connections.
     pub fn delivered(&self) -> u64 {
         self.gauge.delivered
     }
@@ -94,13 +98,13 @@ impl TcpReceiver {
         &self.completed
     }
 
-    /// Arrivals beyond the next expected byte, of all connections.
+    /// Segments that arrived beyond the next expected byte, over all connections.
     pub fn out_of_order(&self) -> u64 {
         let open = self.connections.iter().map(|(_, connection)| connection.end.out_of_order());
         self.closed_out_of_order + open.sum::<u64>()
     }
 
-    /// Bytes of data that arrived more than once, of all connections.
+    /// Bytes of data that arrived more than once, over all connections.
     pub fn duplicate_bytes(&self) -> u64 {
         let open = self.connections.iter().map(|(_, connection)| connection.end.duplicate_bytes());
         self.closed_duplicate_bytes + open.sum::<u64>()
@@ -111,8 +115,8 @@ impl TcpReceiver {
         self.messages.iter().flat_map(|(_, times)| times)
     }
 
-    /// Records when each message of `size` bytes is delivered, for messages one behind the other in one
-    /// stream.
+    /// Records when each message of `size` bytes is delivered, for messages that follow each other
+    /// in one stream.
     #[must_use]
     pub fn with_messages_of(mut self, size: u32) -> Self {
         self.messages = Some((u64::from(size).max(1), Vec::new()));
@@ -184,7 +188,7 @@ impl TcpReceiver {
     }
 }
 
-/// Notes which slices of its stream a segment makes whole.
+/// Logs the slices of the stream that a segment completes.
 fn log_arrival(
     (log, slice): &mut (Log, u64),
     connection: &mut Connection,

@@ -14,11 +14,11 @@ use crate::engine::{Agent, Arrival, Loss, Outbox, Payload, PortId};
 use crate::link::DropCause;
 use crate::traffic::{Messages, Source, Traffic, Transfer};
 
-/// Bytes that an endless transfer writes at once: more than any run sends.
+/// Bytes that an endless transfer writes at once, which is more than any run sends.
 const ENDLESS: u64 = 1 << 60;
 
-/// The sending end of a flow, with the application above it: opens a connection for every transfer,
-/// over all its ports if the protocol uses several.
+/// The sending end of a flow, with the application above it. It opens a connection for every
+/// transfer, over all its ports if the protocol uses several paths.
 #[derive(Debug)]
 pub struct TcpSender {
     connections: Table<Connection>,
@@ -33,11 +33,12 @@ pub struct TcpSender {
     pub(super) log: Option<Box<Log>>,
     protocol: Arc<TcpProtocol>,
     source: Source,
-    /// Seed of the coin tosses with which connections find shared bottlenecks.
+    /// Seed of the random numbers that connections use to detect shared bottlenecks.
     coins: u64,
     /// When each transfer was opened, by number.
     opened: Vec<Time>,
-    /// Statistics of connections that are complete, and the bytes they carried.
+    /// Statistics of the complete connections, the bytes they carried, and their closed receive
+    /// windows on each path.
     closed: SenderStatistics,
     closed_bytes: u64,
     closed_shut: Vec<ShutWindow>,
@@ -55,13 +56,13 @@ struct Connection {
     logged: u64,
 }
 
-/// A notice of a random loss on its way to the sender. It arrives after a round trip, or with the first
-/// acknowledgement that shows the gap, because such acknowledgements carry the notification (Balakrishnan and
-/// Katz 1998).
+/// A notice of a random loss on its way to the sender. It arrives after a round trip, or with the
+/// first acknowledgement that shows the gap, because this acknowledgement carries the notice
+/// (Balakrishnan and Katz 1998).
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     due: Time,
-    /// Whether the lost segment was sent for the first time, so that a SACK range above it shows the gap.
+    /// Whether the lost segment was no retransmission, so that a SACK range above it shows the gap.
     first: bool,
     number: u32,
     path: usize,
@@ -73,7 +74,7 @@ impl TcpSender {
     /// after `name`.
     ///
     /// # Errors
-    /// When a controller or scheduler does not exist, or an option of one is wrong.
+    /// When a congestion controller or scheduler does not exist, or one of its options is wrong.
     pub fn new(
         protocol: &Arc<TcpProtocol>,
         traffic: Traffic,
@@ -107,14 +108,14 @@ impl TcpSender {
         })
     }
 
-    /// Counters of all connections so far.
+    /// Counters over all connections so far.
     pub fn statistics(&self) -> SenderStatistics {
         let mut sum = self.closed;
         self.ends().for_each(|end| sum += end.statistics());
         sum
     }
 
-    /// Bytes acknowledged in order, of all connections.
+    /// Bytes acknowledged in order, over all connections.
     pub fn acknowledged(&self) -> u64 {
         self.closed_bytes + self.ends().map(SendingEnd::acknowledged).sum::<u64>()
     }
@@ -139,24 +140,26 @@ impl TcpSender {
         &self.opened
     }
 
-    /// When the last byte of everything that the application will ever send was acknowledged.
+    /// When the last byte of the application's data was acknowledged; `None` until then.
     pub fn finished(&self) -> Option<Time> {
         self.finished
     }
 
-    /// Error of a connection that could not be built; impossible for a protocol that [`new`](Self::new) accepted.
+    /// The error of a connection that could not be built. This cannot happen for a protocol that
+    /// [`new`](Self::new) accepted.
     pub fn failure(&self) -> Option<&PolicyError> {
         self.failure.as_ref()
     }
 
-    /// The messages of the application and how many it has offered so far, if messages are its traffic.
+    /// The messages of the application, and how many it has offered so far; `None` if its traffic
+    /// is not messages.
     pub(super) fn messages(&self) -> Option<(Messages, u64)> {
         self.messages.map(|messages| (messages, self.source.messages()))
     }
 
-    /// Sets the interface of a path down or up; nothing leaves or arrives while it is down. A multipath stream is
-    /// told: its subflow on the path leaves, and another joins when the interface is back. Wake the agent
-    /// afterwards.
+    /// Sets the interface of a path down or up. Nothing leaves or arrives while it is down. A
+    /// multipath connection is told: its subflow on the path leaves, and a new subflow joins when
+    /// the interface is up again. The caller must wake the agent afterwards.
     pub fn set_down(&mut self, now: Time, path: usize, down: bool) {
         self.ports.set_down(path, down);
         let (protocol, failure) = (&self.protocol, &mut self.failure);
@@ -169,8 +172,8 @@ impl TcpSender {
         });
     }
 
-    /// Makes a path of multipath streams a backup, used only when no other path is usable, or a regular path again.
-    /// Wake the agent afterwards.
+    /// Makes a path of multipath connections a backup path, which is used only when no other path
+    /// is usable, or a regular path again. The caller must wake the agent afterwards.
     pub fn set_backup(&mut self, path: usize, backup: bool) {
         if let Some(meta) = &mut Arc::make_mut(&mut self.protocol).meta {
             let bit = 1_u16.checked_shl(path as u32).unwrap_or(0);
@@ -179,12 +182,13 @@ impl TcpSender {
         self.connections.for_each(|_, connection| connection.end.set_backup(path, backup));
     }
 
-    /// Sets whether what leaves from now on is stripped or passed: [`TcpProtocol::set_stripped`].
+    /// Sets whether segments that leave from now on lose their multipath options; see
+    /// [`TcpProtocol::set_stripped`].
     pub(super) fn set_stripped(&mut self, path: usize, strips: bool) {
         Arc::make_mut(&mut self.protocol).set_stripped(path, strips);
     }
 
-    /// Stops the application at `stop`; what it has written by then is delivered.
+    /// Stops the application at `stop`. Data written by then is still delivered.
     #[must_use]
     pub fn until(mut self, stop: Time) -> Self {
         if stop < Time::MAX {
@@ -243,7 +247,7 @@ impl TcpSender {
         }
     }
 
-    /// Writes what the application has, and sends what may leave.
+    /// Writes the application's data, and sends the segments that may leave.
     fn advance(&mut self, now: Time, out: &mut Outbox<'_>) {
         self.offer();
         if self.jitter.as_mut().is_none_or(|jitter| jitter.is_over(now)) {
@@ -251,7 +255,7 @@ impl TcpSender {
         }
     }
 
-    /// Writes what the application has and the send buffers take.
+    /// Writes as much of the application's data as the send buffers take.
     fn offer(&mut self) {
         let (bulk, protocol, source) = (self.bulk, &self.protocol, &mut self.source);
         self.connections.for_each(|_, connection| {
@@ -271,7 +275,8 @@ impl TcpSender {
                     connection.end.finish();
                 }
                 None => {
-                    // The application may stop at any time, so limit how far it writes ahead.
+                    // The application may stop at any time, so limit how far it writes ahead of the
+                    // sender.
                     let mss = u64::from(protocol.connection().mss);
                     let ahead = connection.written.saturating_sub(connection.end.sent());
                     let room = (connection.end.room() + mss).saturating_sub(ahead);
@@ -302,7 +307,7 @@ impl TcpSender {
         });
     }
 
-    /// Closes connections that are complete; says whether there were any.
+    /// Closes the connections that are complete. Returns whether there were any.
     fn close(&mut self, now: Time) -> bool {
         let mut closed = false;
         while let Some(number) = self.complete() {

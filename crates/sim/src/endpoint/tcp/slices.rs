@@ -1,9 +1,9 @@
 use anabranch_tcp::ranges::Ranges;
 
-/// Which slices of a stream have arrived whole.
+/// Tracks which slices of a stream have arrived completely.
 #[derive(Clone, Debug)]
 pub(super) struct Slices {
-    /// Bytes of a slice.
+    /// Length of a slice, bytes.
     size: u64,
     seen: Ranges,
     /// Bytes that have arrived of each slice.
@@ -15,7 +15,8 @@ impl Slices {
         Slices { size: size.max(1), seen: Ranges::new(), arrived: Vec::new() }
     }
 
-    /// Records that the bytes from `start` to `end` have arrived; calls `whole` for every slice that they complete.
+    /// Records that the bytes from `start` to `end` (exclusive) have arrived. Calls `whole` for
+    /// every slice that they complete.
     pub(super) fn insert(&mut self, start: u64, end: u64, mut whole: impl FnMut(u64)) {
         if start >= end {
             return;
@@ -41,7 +42,8 @@ impl Slices {
         });
     }
 
-    /// Forgets the ranges below `offset`, which have been delivered and cannot arrive anew.
+    /// Forgets the ranges below `offset`, which have been delivered. The caller must not insert
+    /// them again.
     pub(super) fn forget_below(&mut self, offset: u64) {
         self.seen.remove_below(offset);
     }

@@ -16,7 +16,7 @@ fn reno() -> PolicySpec {
     "reno:initial=2".parse().unwrap()
 }
 
-/// A run over parallel links with clean ways back, from 10 ms on.
+/// A run over parallel links with clean reverse links. The sender starts at 10 ms.
 struct Run {
     engine: Engine,
     flow: TcpFlow,
@@ -82,8 +82,9 @@ fn notices_keep_the_window_up_under_loss_where_the_control_heeds_them() {
 
 #[test]
 fn a_notice_comes_no_later_than_what_shows_the_loss() {
-    // Many round trips are shorter than the smoothed one; a notice that took that long would come after three
-    // duplicate acknowledgements had cut the window. The receive buffer keeps the link's queue from overflowing.
+    // Many round trips are shorter than the smoothed round-trip time. A notice that took the
+    // smoothed time would arrive after three duplicate acknowledgements had cut the window. The
+    // receive buffer is small enough that the link's queue does not overflow.
     let eln = "eln:initial=2".parse().unwrap();
     let timers = TimerConfig { min_rto: Duration::from_secs(1), ..TimerConfig::default() };
     let config = Config { timers, receive_buffer: 64 << 10, ..Config::default() };
@@ -110,7 +111,7 @@ fn a_stream_over_two_links_uses_both() {
     let protocol = TcpProtocol::over_several(MetaConfig::new(Config::default()), reno());
     let run = Run::new(&links, protocol, once(6_000_000), 20);
     assert_eq!(run.sender().acknowledged(), 6_000_000);
-    // 48 Mbit over 12 Mb/s; the fast link alone would take 6 s.
+    // 48 Mbit take 4 s at 12 Mb/s; the fast link alone would take 6 s.
     let finished = run.sender().finished();
     assert!(finished.is_some_and(|at| at < Time::from_millis(5500)), "{finished:?}");
     assert_eq!(run.receiver().delivered(), 6_000_000);
@@ -125,7 +126,7 @@ fn transfers_follow_each_other() {
     assert_eq!((run.sender().acknowledged(), run.receiver().delivered()), (1_000_000, 1_000_000));
     assert!(run.sender().statistics().retransmissions > 10);
     assert_eq!(run.receiver().completed().len(), 20);
-    // A handshake, and slow start over 35 segments: at least four round trips of 20 ms.
+    // The handshake and slow start over 35 segments take at least four round trips of 20 ms.
     assert!(run.times().all(|time| time > Duration::from_millis(70)));
 }
 
@@ -152,7 +153,7 @@ fn an_on_off_application_keeps_to_its_rate_or_to_its_bursts() {
         let protocol = TcpProtocol::new(Config::default(), "reno".parse().unwrap());
         let run = Run::new(&["rate=8mbit,delay=2ms,buffer=20p"], protocol, traffic, 200);
         let mbps = run.receiver().delivered() as f64 * 8.0 / 200e6;
-        // The queue empties after each burst: some 10 ms and more of 300.
+        // The queue empties only after each burst, which adds 10 ms or more to 300 ms.
         assert!((0.8 * expected..1.2 * expected).contains(&mbps), "{mbps} of {expected}");
     }
 }

@@ -7,10 +7,10 @@ use crate::engine::topology::TopologyLink;
 use crate::link::{Link, LinkOutput};
 use anabranch_types::Rng;
 
-/// Output of a link: when, which packet, and whether it was lost.
+/// Output of a link: the time, the packet, and whether it was lost.
 type Fate = (Time, u32, bool);
 
-/// Plain link 0 with its packets, driven like a [`Link`].
+/// A single plain link with its packets, driven like a [`Link`].
 struct Alone {
     links: Links,
     packets: Slab,
@@ -74,7 +74,8 @@ fn drive(text: &str, seed: u64, spacing: f64) {
         let waiting = (link.queue().len() as u64, link.queue().bytes());
         assert_eq!(alone.links.waiting(0, &alone.packets, now), waiting, "{text}, packet {name}");
         assert_eq!(alone.links.inside(0, &alone.packets, now)[0], link.packets_inside() as u64);
-        // Sometimes there is a burst at one instant, and a pause in which the link becomes idle.
+        // Some packets follow at the same instant, and some after a pause in which the link becomes
+        // idle.
         now += match random.below(10) {
             0..3 => Duration::ZERO,
             3 => Duration::from_nanos((random.exponential(20.0 * spacing) * 1e9) as u64),

@@ -56,7 +56,8 @@ fn pair(links: &[&str], burst: u32) -> (Engine, AgentId, AgentId) {
 fn each_hop_serialises_and_then_propagates() {
     let (mut engine, _, receiver) = pair(&["rate=8mbit,delay=10ms", "rate=4mbit,delay=1ms"], 2);
     engine.run_until(Time::from_secs(1));
-    // 1 ms + 10 ms, then 2 ms + 1 ms; the second packet, a byte longer, queues behind the first.
+    // The first packet takes 1 ms + 10 ms, then 2 ms + 1 ms. The second packet, a byte longer,
+    // queues behind the first.
     let expected = [(19_000, PortId(1), 1000), (21_002, PortId(1), 1001)];
     assert_eq!(engine.agent_as::<Notes>(receiver).unwrap().arrived, expected);
     assert_eq!(engine.packet_hops(), 4);
@@ -84,7 +85,7 @@ fn a_run_may_be_cut_anywhere() {
 fn a_sender_hears_what_became_of_its_packets() {
     let (mut engine, sender, receiver) = pair(&["rate=8mbit,delay=0ms,buffer=2p"], 4);
     engine.run_until(Time::from_secs(1));
-    // One is served, two wait, the fourth finds no room.
+    // The first packet is sent, two wait, and the fourth finds the queue full.
     assert_eq!(engine.agent_as::<Notes>(receiver).unwrap().arrived.len(), 3);
     let lost = &engine.agent_as::<Notes>(sender).unwrap().lost;
     assert_eq!(lost, &[(5_000, DropCause::QueueFull)]);
@@ -176,6 +177,6 @@ fn adding_a_link_or_an_agent_leaves_the_draws_of_others() {
         (sink.packets(), sink.mean_delay())
     };
     assert_eq!(received(false), received(true));
-    // 60 % of 5 Mb/s in packets of 700 bytes, 80 % of which arrive.
+    // The load is 60 % of 5 Mb/s in packets of 700 bytes, 80 % of which arrive.
     assert!((1600..2700).contains(&received(false).0), "{:?}", received(false));
 }

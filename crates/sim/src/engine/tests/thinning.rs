@@ -1,4 +1,4 @@
-//! Thinning of acknowledgements that arrive at one instant.
+//! Tests of the thinning of acknowledgements that arrive at one instant.
 
 use anabranch_tcp::{Flags, Segment};
 use anabranch_types::{Ecn, Time};
@@ -12,7 +12,8 @@ fn acknowledgement(ack: u64) -> Segment {
     Segment { ack, flags: Flags::ACK, ..Segment::EMPTY }
 }
 
-/// Indices of the packets that stay; each packet is a connection, a time in milliseconds and a payload.
+/// Indices of the packets that are not dropped. Each packet is given as a connection, a time in
+/// milliseconds and a payload.
 fn staying(one_in: u32, sent: Vec<(u32, u64, Payload)>) -> Vec<usize> {
     let mut slab = Slab::new();
     let deliver = |(stream, millis, payload): (u32, u64, Payload)| {
@@ -38,7 +39,7 @@ fn of_a_clump_one_in_so_many_stays_and_the_last() {
     assert_eq!(staying(4, clump(5).collect()), [1, 5, 9]);
     assert_eq!(staying(100, clump(5).collect()), [9]);
     assert_eq!(staying(1, clump(5).collect()).len(), 10);
-    // Two clumps each keep their last; packets that come alone stay.
+    // Each of two clumps keeps its last acknowledgement. Acknowledgements that arrive alone stay.
     assert_eq!(staying(100, clump(5).chain(clump(6)).collect()), [9, 19]);
     let alone = (0..10).map(|i| (0, i, Payload::Segment(acknowledgement(i)))).collect();
     assert_eq!(staying(100, alone).len(), 10);

@@ -11,7 +11,8 @@ fn a_constant_link_delivers_rate_times_one_minus_loss() {
 #[test]
 fn changes_and_blackouts_are_cut_exactly() {
     let mut link = link("rate=10mbit/20mbit@3s,delay=20ms,loss=0%/50%@2s,blackout=1s-1500ms");
-    // [0,1) 10, [1,1.5) 0, [1.5,2) 10, [2,3) 5, [3,4) 10 Mb/s.
+    // Rate times (1 − loss) is 10 Mb/s in [0,1), 0 in [1,1.5), 10 in [1.5,2), 5 in [2,3), 10 in
+    // [3,4).
     let bits = link.capacity_bits(Time::from_secs(4));
     assert!((bits - 30e6).abs() < 1e-3, "{bits}");
     assert_eq!(link.capacity_integral(Time::from_secs(1), Time::from_millis(1_500)), 0.0);
@@ -30,7 +31,7 @@ fn the_running_and_the_replayed_integral_agree_and_follow_the_loss_state() {
     let mut link = link(text);
     let mut by_hand = 0.0;
     for millis in 0..5_000 {
-        // The loss state sampled every millisecond, and traffic meanwhile.
+        // Sample the loss state every millisecond, with traffic in between.
         let now = Time::from_millis(millis);
         let loss = link.loss_state(now).get();
         by_hand += link.rate().as_bps() as f64 * (1.0 - loss) * 1e-3;
@@ -44,7 +45,7 @@ fn the_running_and_the_replayed_integral_agree_and_follow_the_loss_state() {
     let running = link.capacity_bits(end);
     assert_eq!(running, link.capacity_integral(Time::ZERO, end));
     assert_eq!(running, super::link(text).capacity_bits(end));
-    // Sampling errs by at most a millisecond's worth per change, about 50 of them.
+    // Sampling errs by at most a millisecond of traffic per change, and there are about 50 changes.
     assert!((running - by_hand).abs() < 50.0 * 10e3, "{running} {by_hand}");
 }
 
@@ -54,7 +55,7 @@ fn realised_delivery_of_a_saturated_link_meets_its_capacity() {
     let out = constant_traffic(&mut link, 60_000, 1250, core::time::Duration::from_micros(990));
     assert_eq!(out.len(), 60_000);
     let counters = *link.counters();
-    // The last packet leaves at about 59.4 s; the transmitter never rested before.
+    // The transmitter is never idle before the last packet leaves at about 59.4 s.
     let busy = Time::from_millis(counters.packets_serialised);
     let delivered = counters.bytes_delivered as f64 * 8.0;
     let capacity = link.capacity_integral(Time::ZERO, busy);

@@ -40,7 +40,7 @@ fn digest(out: &[LinkOutput<u64>]) -> u64 {
 
 #[test]
 fn serialisation_does_not_drift() {
-    // 1000 B at 7 Mb/s take 1 142 857 1/7 ns; 7 000 of them exactly 8 s.
+    // At 7 Mb/s, 1000 B take 1 142 857 1/7 ns, and 7 000 such packets exactly 8 s.
     let mut link = link("rate=7mbit,delay=0ms,buffer=10000p");
     for token in 0..7_000 {
         link.enqueue(Time::ZERO, 1000, Ecn::NotEct, token).expect("room for all");
@@ -60,7 +60,8 @@ fn the_remainder_survives_a_change_of_rate_and_ends_with_the_busy_period() {
     for token in 0..3 {
         link.enqueue(Time::ZERO, 1, Ecn::NotEct, token).expect("room");
     }
-    // First: 2666 2/3. Second at twice the rate: 2666 2/3 + 1333 1/3 = 4000. Third: 5333 1/3.
+    // The first packet ends at 2666 2/3 ns. The second has twice the rate and ends at 2666 2/3 +
+    // 1333 1/3 = 4000 ns, the third at 5333 1/3 ns.
     let out = drain(&mut link);
     let nanos: Vec<u64> = deliveries(&out).iter().map(|d| d.time.as_nanos()).collect();
     assert_eq!(nanos, [2_666, 4_000, 5_333]);
@@ -102,7 +103,7 @@ fn overflow_is_dropped_at_the_tail_and_handed_back() {
             drop.token
         })
         .collect();
-    // One in service, two waiting.
+    // One packet is in service, and two wait.
     assert_eq!(refused, [3, 4]);
     assert_eq!(deliveries(&drain(&mut link)).len(), 3);
     assert_eq!(link.counters().dropped_full, 2);
@@ -117,12 +118,12 @@ fn lost_packets_use_the_bottleneck_and_are_accounted_for() {
     let out = drain(&mut link);
     assert_eq!(out.len(), 10_000);
     let last = deliveries(&out).last().map(|d| (d.time, d.token)).expect("some arrive");
-    // Each lost packet before the last arrival took 1 ms of the transmitter, too.
+    // Lost packets, too, took 1 ms of the transmitter each.
     assert_eq!(last.0, Time::from_millis(11 + last.1));
     let counters = *link.counters();
     assert_eq!(counters.packets_serialised, 10_000);
     assert_eq!(counters.lost_random + counters.packets_delivered, 10_000);
-    // Five standard deviations of a binomial: 229.
+    // The tolerance, 229, is five standard deviations of the binomial distribution.
     assert!(counters.lost_random.abs_diff(3_000) < 229, "{counters:?}");
     let share = counters.lost_random as f64 / 10_000.0;
     assert!((counters.realised_loss().get() - share).abs() < 1e-12);
@@ -234,7 +235,8 @@ fn links_of_other_names_do_not_disturb_each_other() {
     assert_ne!(together[0], together[1]);
 }
 
-/// Digests recorded once; a change means that existing results can no longer be reproduced.
+/// The digests were recorded once. A change means that existing results can no longer be
+/// reproduced.
 #[test]
 fn golden_runs() {
     let golden = [
@@ -278,7 +280,8 @@ fn jitter_of_any_law_keeps_order_without_taking_time() {
         let (ordered, free) = (arrivals(&run("")), arrivals(&run(",reorder")));
         assert_eq!((ordered.len(), free.len()), (5_000, 5_000));
         assert!(free.windows(2).any(|pair| pair[1].1 < pair[0].1), "{law}");
-        // In order, a packet arrives at the latest of its own time and those before it.
+        // When order is kept, a packet arrives at the latest of its own and all earlier packets'
+        // arrival times.
         let mut latest = Time::ZERO;
         for ((_, ordered), (_, free)) in ordered.iter().zip(&free) {
             latest = latest.max(*free);

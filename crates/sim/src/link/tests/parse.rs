@@ -89,7 +89,7 @@ fn the_less_common_parts_are_read() {
     assert_eq!(joint.correlation[0][2], 0.09);
 }
 
-/// Links with a wrong rate, delay, name or item: the key at fault, and the link.
+/// Links with a wrong rate, delay, name or item: the key that the error names, and the link.
 const WRONG: [(&str, &str); 20] = [
     ("rate", "rate=0mbit,delay=1ms"),
     ("rate", "rate=-5mbit,delay=1ms"),
@@ -113,7 +113,8 @@ const WRONG: [(&str, &str); 20] = [
     ("link", "rate=1mbit,,delay=1ms"),
 ];
 
-/// Settings that are wrong although rate and delay are valid: the key at fault, and the setting.
+/// Settings that are wrong although rate and delay are valid: the key that the error names, and the
+/// setting.
 const WRONG_BESIDE: &[(&str, &str)] = &[
     ("loss", "loss=101%"),
     ("loss", "loss=-1%"),
@@ -165,6 +166,10 @@ const WRONG_BESIDE: &[(&str, &str)] = &[
     ("fluctuation", "fluctuation=1s/100%-20%/10%"),
     ("fluctuation", "fluctuation=1s/0%-20%/10%"),
     ("fluctuation", "fluctuation=1s/20-100/10"),
+    ("fluctuation", "fluctuation=tdma/5"),
+    ("fluctuation", "fluctuation=basic/0"),
+    ("fluctuation", "fluctuation=basic/257"),
+    ("fluctuation", "fluctuation=basic"),
     ("correlation", "correlation=air/0/50%@1ms"),
     ("correlation", "correlation=air/1/50%"),
     ("correlation", "correlation=air/1/0.5@1ms"),

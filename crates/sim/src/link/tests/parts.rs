@@ -1,5 +1,5 @@
-//! Links made of the less common parts: traces, fluctuating rates, changing delays, controlled delay,
-//! shared losses.
+//! Tests of less common parts of links: traces, fluctuating rates, changing delays, CoDel, shared
+//! losses.
 
 use core::time::Duration;
 
@@ -28,10 +28,12 @@ fn a_trace_delivers_at_its_opportunities() {
     for (token, size) in [(0, 500), (1, 1000), (2, 100), (3, 1500), (4, 1500)] {
         link.enqueue(Time::ZERO, size, Ecn::NotEct, token).expect("room");
     }
-    // 0 and 1 fill the first opportunity at 4 ms, 2 and most of 3 the second, 3 ends at 10 ms along with most
-    // of 4, which ends with the next cycle at 14 ms.
+    // Packets 0 and 1 fill the first opportunity at 4 ms; packet 2 and most of 3 fill the second.
+    // The opportunity at 10 ms carries the rest of 3 and most of 4, and the next one, at 14 ms, the
+    // rest of 4.
     assert_eq!(arrivals(&drain(&mut link)), [(0, 24), (1, 24), (2, 24), (3, 30), (4, 34)]);
-    // An idle period forfeits the rest of an opportunity, and the two opportunities at 44 ms are past.
+    // The unused rest of an opportunity is lost when the link becomes idle, and a packet that
+    // arrives at 44 ms is too late for the two opportunities at 44 ms.
     link.enqueue(Time::from_millis(44), 40, Ecn::NotEct, 5).expect("room");
     assert_eq!(arrivals(&drain(&mut link)), [(5, 70)]);
 }
@@ -44,14 +46,16 @@ fn a_saturated_trace_delivers_its_capacity() {
     let delivered = link.counters().bytes_delivered as f64 * 8.0;
     let last = arrivals(&out).last().map(|(_, millis)| millis - 5).expect("some arrive");
     let capacity = link.capacity_integral(Time::ZERO, Time::from_millis(last));
-    // On average 1.17 packets fit into each millisecond, so only the capacity of idle times is unused.
+    // On average 1.17 packets fit into each millisecond, so capacity is unused only while the link
+    // is idle.
     assert_eq!(link.counters().packets_delivered, 12_000);
     assert!(delivered < capacity && delivered > 0.8 * capacity, "{delivered} {capacity}");
-    // Four times the load fills every opportunity to the last byte.
+    // Four times the load fills every opportunity completely.
     let mut full = Link::new(&config, 1, "test").expect("valid");
     let out = constant_traffic(&mut full, 24_000, 1400, Duration::from_micros(500));
     let first_second: u64 = arrivals(&out).iter().filter(|(_, at)| *at <= 1_105).count() as u64;
-    // 100 cycles of 6 opportunities: 900 000 B, less the part of a packet under way.
+    // 100 cycles of 6 opportunities carry 900 000 B, which may include part of an unfinished
+    // packet.
     assert!((900_000 - 1400 * first_second) < 1400, "{first_second}");
 }
 
@@ -96,7 +100,7 @@ fn a_changed_delay_holds_from_its_time_and_keeps_the_order() {
         }
         arrivals(&drain(&mut link))
     };
-    // 1 ms on the wire each; packet 2 leaves at 10 ms, when the route has become short.
+    // Each packet takes 1 ms to send. Packet 2 leaves at 10 ms, when the delay has fallen.
     let text = "rate=1mbit,delay=50ms/10ms@10ms/80ms@30ms";
     assert_eq!(send(text), [(0, 51), (1, 59), (2, 59), (3, 121)]);
     let reordered = send(&format!("{text},reorder"));
@@ -107,7 +111,7 @@ fn a_changed_delay_holds_from_its_time_and_keeps_the_order() {
 fn a_fluctuating_link_serves_at_its_levels() {
     let text = "rate=5mbit,delay=10ms,fluctuation=1s/20%-100%/10%,buffer=100p";
     let mut link = link(text);
-    // 1250 B every 2 ms: 5 Mb/s offered, so that the transmitter never rests for long.
+    // The load is 1250 B every 2 ms, or 5 Mb/s, so the transmitter is hardly ever idle.
     let out = constant_traffic(&mut link, 20_000, 1250, Duration::from_millis(2));
     assert_eq!(out.len(), 20_000);
     let busy = Time::from_secs(39);
@@ -122,16 +126,40 @@ fn a_fluctuating_link_serves_at_its_levels() {
 }
 
 #[test]
+fn a_contending_link_serves_at_its_nominal_rate_on_average() {
+    let text = "rate=5mbit,delay=10ms,fluctuation=rts-cts/5,buffer=1000p";
+    let mut link = link(text);
+    // The load is 1250 B every 1.9 ms, which is more than the link carries.
+    let out = constant_traffic(&mut link, 20_000, 1250, Duration::from_micros(1_900));
+    let busy = Time::from_secs(38);
+    let delivered = arrivals(&out).iter().filter(|(_, at)| *at <= 38_010).count() as f64;
+    let capacity = link.capacity_integral(Time::ZERO, busy);
+    assert_eq!(capacity, 38.0 * 5e6);
+    let ratio = delivered * 10_000.0 / capacity;
+    assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+    let gaps: Vec<u64> = arrivals(&out).windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+    let longest = gaps.iter().max().copied().unwrap_or(0);
+    // Five stations share the channel, so some packets wait until the others have sent many
+    // packets.
+    assert!((10..60).contains(&longest), "{longest} ms between two arrivals");
+    assert_ne!(
+        out,
+        constant_traffic(&mut seeded(text, 2), 20_000, 1250, Duration::from_micros(1_900))
+    );
+}
+
+#[test]
 fn controlled_delay_holds_a_standing_queue_near_its_target() {
     let run = |queue: &str| {
         let mut link = link(&format!("rate=10mbit,delay=10ms,buffer=3000p,{queue}"));
-        // 10 % too much for 20 s: the queue would grow to 2 s.
+        // The load exceeds the rate by 10 % for 20 s, so without CoDel the queue would grow to 2 s.
         let out = constant_traffic(&mut link, 27_500, 1000, Duration::from_nanos(727_272));
         let mut late = Duration::ZERO;
         for output in &out {
             match output {
                 LinkOutput::Dropped(drop) => {
-                    // Drops are certain at the end of the previous packet's service, not at the arrival time.
+                    // The time of a drop is the end of the previous packet's service, not the
+                    // arrival time.
                     assert_eq!(drop.cause, DropCause::QueueEarly);
                     assert_eq!(drop.time.as_nanos() % 800_000, 0, "at an end of service");
                 }

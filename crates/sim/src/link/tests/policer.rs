@@ -1,4 +1,4 @@
-//! Policers: token buckets.
+//! Tests of policers.
 
 use core::time::Duration;
 
@@ -6,20 +6,21 @@ use super::*;
 
 #[test]
 fn a_policer_lets_its_burst_and_its_rate_through_and_drops_the_rest() {
-    // 20 Mb/s offered in packets of 1250 B for 10 s, 8 Mb/s and 10 kB allowed.
+    // For 10 s, 20 Mb/s are offered in packets of 1250 B; the policer allows 8 Mb/s and 10 kB.
     let mut link = link("rate=100mbit,delay=1ms,policer=8mbit/10kB");
     let out = constant_traffic(&mut link, 20_000, 1250, Duration::from_micros(500));
     let counters = link.counters();
-    // 10 000 B at once, then 1 MB/s for all but the last half millisecond of 10 s.
+    // The policer passes 10 000 B at once, and then 1 MB/s until the last packet at 9.9995 s.
     assert_eq!(counters.bytes_delivered / 1250, (10_000 + 9_999_500) / 1250);
     assert_eq!(counters.dropped_policed + counters.packets_delivered, 20_000);
     let first_drop = out.iter().find_map(|output| match output {
         LinkOutput::Dropped(drop) => Some((drop.token, drop.cause)),
         LinkOutput::Delivered(_) => None,
     });
-    // The bucket gains 500 B while a packet takes 1250 B: 12 packets, and then it holds less than one.
+    // Between two packets of 1250 B the bucket gains 500 B, so 12 packets pass before it holds too
+    // little for the next.
     assert_eq!(first_drop, Some((12, DropCause::Policed)));
-    // Nothing waits: what is let in passes at the link's own rate.
+    // No packet waits: accepted packets are sent at the link's own rate.
     for output in &out {
         if let LinkOutput::Delivered(delivery) = output {
             let sent = Time::from_micros(500 * delivery.token);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Text that is often nearly a valid description.
+/// Text that is often almost a valid description of a link.
 fn near_description() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "rate",
@@ -36,7 +36,7 @@ fn near_description() -> impl Strategy<Value = String> {
         .prop_map(|items| items.join(","))
 }
 
-/// A valid link of almost any kind.
+/// Descriptions of valid links of almost any kind.
 fn description() -> impl Strategy<Value = String> {
     let loss = prop::sample::select(vec![
         "0%",
@@ -56,6 +56,7 @@ fn description() -> impl Strategy<Value = String> {
         "1gbit",
         "8mbit/700kbit@30ms",
         "9mbit,fluctuation=7ms/10%-100%/10%",
+        "9mbit,fluctuation=basic/4",
     ]);
     let queue = prop::sample::select(vec![
         "buffer=3p",
@@ -85,8 +86,8 @@ proptest! {
         }
     }
 
-    /// Every token comes back exactly once, outputs come in the order of time and on time, and the
-    /// counters add up, whatever the link, the sizes, the gaps and the moments of polling.
+    /// Every token comes back exactly once, outputs come in the order of time and not late, and the
+    /// counters add up, whatever the link, the packet sizes, the gaps and the times of polling.
     #[test]
     fn packets_are_conserved(
         text in description(),
@@ -100,7 +101,7 @@ proptest! {
         let mut count = |output: LinkOutput<u64>, now: Time| {
             let (time, token) = match output {
                 LinkOutput::Delivered(d) => (d.time, d.token),
-                // Refused on entry, perhaps before earlier outputs were collected.
+                // The packet was refused on entry, perhaps before earlier outputs were collected.
                 LinkOutput::Dropped(d) if d.time == Time::MAX => (latest, d.token),
                 LinkOutput::Dropped(d) => (d.time, d.token),
             };

@@ -4,7 +4,7 @@ use super::*;
 
 const SLOT: Duration = Duration::from_millis(1);
 
-/// For each slot, which links lose its packet; each link's process runs by itself.
+/// For each slot, whether each link loses its packet. Every link has its own process.
 fn outcomes(configs: &[LossConfig], slots: u64) -> Vec<Vec<bool>> {
     let make = |(i, config)| LossProcess::new(config, 9, &format!("link.{i}.loss"));
     let mut links: Vec<LossProcess> =
@@ -16,7 +16,7 @@ fn outcomes(configs: &[LossConfig], slots: u64) -> Vec<Vec<bool>> {
     (0..slots).map(&mut slot).collect()
 }
 
-/// Loss of each link, and the correlation of each pair.
+/// The share of packets that each link loses, and the correlation of each pair of links.
 fn moments(outcomes: &[Vec<bool>]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let n = outcomes.len() as f64;
     let links = outcomes[0].len();
@@ -51,7 +51,7 @@ fn a_chain_of_equal_links_has_powers_of_theta() {
             (1..=4).map(|place| chained(place, theta, LossConfig::Bernoulli(p(0.3)))).collect();
         let (means, matrix) = moments(&outcomes(&links, 200_000));
         for i in 0..4 {
-            // Five standard deviations: 5·√(.21/200000) = .0051.
+            // The tolerance is five standard deviations: 5·√(0.21/200000) = 0.0051.
             assert!((means[i] - 0.3).abs() < 0.0052, "{means:?}");
             for j in 0..4 {
                 let expected = theta.powi(i.abs_diff(j) as i32);
@@ -70,7 +70,7 @@ fn a_chain_exists_where_its_links_differ_and_keeps_their_losses() {
     let outcomes = outcomes(&links, 200_000);
     let (means, _) = moments(&outcomes);
     assert!((means[0] - 0.25).abs() < 0.005 && (means[1] - 0.75).abs() < 0.005, "{means:?}");
-    // P(both) = θ·min + (1 − θ)·p₁p₂ = .2475 + .001875.
+    // Both links lose a packet with probability θ·min(p₁, p₂) + (1 − θ)·p₁p₂ = 0.2475 + 0.001875.
     let both = outcomes.iter().filter(|slot| slot[0] && slot[1]).count() as f64 / 200_000.0;
     assert!((both - 0.249_375).abs() < 0.005, "{both}");
 }
@@ -111,7 +111,7 @@ fn states_follow_along_the_chain() {
         for i in 0..3 {
             assert!((means[i] - 0.5).abs() < 0.01, "{means:?}");
             for j in 0..3 {
-                // 2000 draws of the course to follow: five standard deviations are .056.
+                // The course to follow is drawn 2000 times, so five standard deviations are 0.056.
                 let expected = theta.powi(i.abs_diff(j) as i32);
                 assert!((matrix[i][j] - expected).abs() < 0.06, "{theta} {i} {j}: {matrix:?}");
             }
@@ -119,7 +119,8 @@ fn states_follow_along_the_chain() {
     }
 }
 
-/// Loss that alternates between 25 and 75 %, as in figure 8 of MPLOT §IV-E, on one of five paths of 2 Mb/s.
+/// A loss that alternates between 25 % and 75 %, as in figure 8 of MPLOT §IV-E, for one of five
+/// paths of 2 Mb/s.
 fn fifth_of_figure_8(position: u32, theta: f64) -> LossConfig {
     let state = |loss| MarkovState { loss: p(loss), mean_dwell: Duration::from_millis(250) };
     let base = MarkovConfig { states: vec![state(0.25), state(0.75)], jumps: None };
@@ -135,7 +136,8 @@ fn fifth_of_figure_8(position: u32, theta: f64) -> LossConfig {
 
 #[test]
 fn shares_lost_in_a_round_trip_have_powers_of_theta() {
-    /// Packets in a round trip of 48 ms, 3 ms apart as on a path of 2 Mb/s.
+    /// Number of packets in a round trip of 48 ms if one packet is sent every 3 ms, as on a path of
+    /// 2 Mb/s.
     const ROUND: u64 = 16;
     for theta in [0.05, 0.5, 0.99] {
         let mut links: Vec<LossProcess> =
@@ -160,9 +162,9 @@ fn shares_lost_in_a_round_trip_have_powers_of_theta() {
                 .collect();
             println!("theta {theta}, path {}: {row:.3?}", i + 1);
             for (j, correlation) in row.iter().enumerate() {
-                // There are 1152 draws of which state to follow, so that five standard deviations are .074. While two
-                // paths' states differ, their losses are less correlated than theta, which lowers the result by .01 at
-                // most.
+                // The course to follow is drawn 1152 times, so five standard deviations are 0.074.
+                // While two paths have different states, the correlation of their losses is below
+                // theta, which lowers the result by at most 0.01.
                 let expected = theta.powi(i.abs_diff(j) as i32);
                 assert!((correlation - expected).abs() < 0.084, "{theta} {i} {j}: {row:?}");
             }
@@ -187,7 +189,7 @@ fn groups_and_seeds_are_independent() {
     let same = |a: &[bool], b: &[bool]| a.iter().zip(b).filter(|(a, b)| a == b).count();
     let reference = course("air", 1);
     assert_eq!(course("air", 1), reference);
-    // Independent fair courses agree in half of the slots: 1000 ± 5·22.
+    // Two independent courses with a loss of 50 % agree in half of the slots: 1000 ± 5·22.
     for other in [course("water", 1), course("air", 2)] {
         assert!(same(&reference, &other).abs_diff(1_000) < 112);
     }
@@ -200,7 +202,7 @@ fn joint(losses: &[f64], correlation: Vec<Vec<f64>>) -> JointConfig {
 
 #[test]
 fn components_of_a_hand_computed_pair() {
-    // a₁₁ = ln 4, a₁₂ = ln(1 + .5·3).
+    // a₁₁ = ln 4 and a₁₂ = ln(1 + 0.5·3).
     let components =
         joint(&[0.25, 0.25], vec![vec![1.0, 0.5], vec![0.5, 1.0]]).components().expect("exists");
     let own = ln(4.0) - ln(2.5);

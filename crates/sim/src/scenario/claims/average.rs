@@ -1,21 +1,21 @@
-//! Averages figures over runs, and gives the interval.
+//! Averages figures over runs, and computes confidence intervals.
 
 use super::grid::Grid;
 use crate::scenario::error::Flaw;
 use crate::scenario::reader::Section;
 use crate::stats::{Estimate, mean};
 
-/// The keys over which figures are averaged first.
+/// The keys over which figures are averaged before a quantity is computed.
 #[derive(Clone, Debug, Default)]
 pub(in crate::scenario) struct Average {
     /// Keys of the sweep.
     pub keys: Vec<String>,
-    /// Whether seeds are averaged too: a ratio is then that of the averages, and its interval is that of the
-    /// jackknife over seeds.
+    /// Whether figures are also averaged over seeds. A ratio is then the ratio of the averages, and
+    /// its confidence interval comes from the jackknife over seeds.
     seeds: bool,
 }
 
-/// The runs at a point from which figures are taken; formulas use the mean over them.
+/// The runs whose figures a formula uses at a point; the formula uses the mean over these runs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct Sample<'a> {
     /// Keys of the sweep over whose values figures are averaged.
@@ -26,7 +26,7 @@ pub(in crate::scenario) struct Sample<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Seeds {
     One(usize),
-    /// All of them, or all but one.
+    /// All seeds, or all but one.
     AllBut(Option<usize>),
 }
 
@@ -41,7 +41,8 @@ impl Sample<'_> {
 }
 
 impl Average {
-    /// Reads `average`; keys that the sweep lacks are reported if it is `whole`.
+    /// Reads the key `average`. If the sweep is complete (`whole`), unknown sweep keys are
+    /// reported.
     pub(in crate::scenario) fn read(section: &Section<'_>, grid: &Grid, whole: bool) -> Average {
         let mut average = Average::default();
         for (key, place) in section.names("average").unwrap_or_default() {
@@ -63,7 +64,8 @@ impl Average {
         Sample { keys: &self.keys, seeds }
     }
 
-    /// The estimate over `count` seeds: the mean of their values, or the value of their means, with its interval.
+    /// The estimate over `count` seeds with its confidence interval: the mean of the values of the
+    /// seeds or, if seeds are averaged first, the value of the means.
     pub(in crate::scenario) fn estimate(
         &self,
         count: usize,
@@ -76,7 +78,8 @@ impl Average {
         Estimate::of(&values.collect::<Option<Vec<f64>>>()?)
     }
 
-    /// The value of [`estimate`](Self::estimate) without an interval, and without the seed `without` if there is one.
+    /// The value of [`estimate`](Self::estimate), without its interval. The seed `without`, if
+    /// given, is left out.
     pub(in crate::scenario) fn mean(
         &self,
         count: usize,
@@ -92,7 +95,8 @@ impl Average {
     }
 }
 
-/// The estimate over `count` seeds, with the interval from leaving out each seed in turn.
+/// The estimate over `count` seeds, with the confidence interval from leaving out each seed in
+/// turn.
 pub(in crate::scenario) fn jackknife(
     count: usize,
     of: impl Fn(Option<usize>) -> Option<f64>,

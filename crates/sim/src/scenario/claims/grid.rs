@@ -1,10 +1,10 @@
-//! The points of a sweep as a grid: finds the point with other values of some keys.
+//! The points of a sweep as a grid, in which points with other values of some keys can be found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::scenario::sweep::{Axis, Point};
 
-/// Keys of a sweep with a value of each.
+/// Keys of a sweep, each with a value.
 pub(in crate::scenario) type Pins = Vec<(String, String)>;
 
 /// One key of the sweep.
@@ -13,13 +13,13 @@ pub(in crate::scenario) struct GridAxis {
     pub name: String,
     /// Values of the key, each once, in the order of the sweep.
     pub labels: Vec<String>,
-    /// Keys of one group advance together.
+    /// Number of the axis's group. The keys of a group change together (`zip`).
     group: usize,
     /// The points that have each value.
     points: BTreeMap<String, Vec<usize>>,
 }
 
-/// Every point, by its labels.
+/// All points of a sweep and their labels.
 #[derive(Clone, Debug, Default)]
 pub(in crate::scenario) struct Grid {
     pub axes: Vec<GridAxis>,
@@ -70,7 +70,7 @@ impl Grid {
             let points = self.axis(name).and_then(|axis| axis.points.get(value));
             points.map_or(&[][..], Vec::as_slice)
         };
-        // The rarest of the values leaves the fewest points to look at.
+        // Search among the points with the rarest value, since these are the fewest.
         let Some(rarest) = pins.iter().map(having).min_by_key(|points| points.len()) else {
             return (0..self.points.len()).collect();
         };
@@ -78,7 +78,8 @@ impl Grid {
         rarest.iter().filter(has).copied().collect()
     }
 
-    /// The point that differs from `from` in `pins` alone, and in what advances together with them.
+    /// The point that differs from `from` only in `pins` and in the keys that change together with
+    /// them.
     pub(in crate::scenario) fn moved(
         &self,
         from: usize,
@@ -90,14 +91,15 @@ impl Grid {
         let moving: Vec<&str> = pins.iter().map(|(name, _)| name.as_str()).collect();
         let mut wanted: Pins = pins.to_vec();
         wanted.extend(self.apart(from, &moving).into_iter().cloned());
-        // Where several keys advance together, choose the point that keeps most labels of `from`.
+        // If several points match, because keys change together, choose the one that shares the
+        // most labels with `from`.
         let kept = |point: &usize| {
             self.labels(*point).iter().filter(|label| self.labels(from).contains(label)).count()
         };
         self.matching(&wanted).into_iter().rev().max_by_key(kept)
     }
 
-    /// The labels of a point without the keys `of`, and those that advance together with them.
+    /// The labels of a point, without the keys `of` and the keys that change together with them.
     pub(in crate::scenario) fn apart(&self, point: usize, of: &[&str]) -> Vec<&(String, String)> {
         let groups: Vec<usize> =
             of.iter().filter_map(|name| self.axis(name)).map(|axis| axis.group).collect();
@@ -107,7 +109,8 @@ impl Grid {
         self.labels(point).iter().filter(stays).collect()
     }
 
-    /// The points that differ from `from` in `keys` alone, and in what advances together with them; includes `from`.
+    /// The points that differ from `from` only in `keys` and in the keys that change together with
+    /// them, including `from`.
     pub(in crate::scenario) fn alike(&self, from: usize, keys: &[String]) -> Vec<usize> {
         if keys.is_empty() {
             return vec![from];
@@ -116,7 +119,7 @@ impl Grid {
         self.matching(&self.apart(from, &keys).into_iter().cloned().collect::<Pins>())
     }
 
-    /// Whether two keys advance together.
+    /// Whether two keys change together.
     pub(in crate::scenario) fn together(&self, one: &str, other: &str) -> bool {
         let group = |name: &str| self.axis(name).map(|axis| axis.group);
         group(one) == group(other)

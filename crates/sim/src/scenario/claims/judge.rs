@@ -9,8 +9,8 @@ use super::{Along, Claim, Direction, Finding, Form};
 use crate::stats::{Estimate, Verdict};
 
 impl Claim {
-    /// The findings at every point that the claim is about; none if the sweep was changed so that it lacks all of
-    /// these points.
+    /// The findings at every point that the claim is about. There are none if the sweep was changed
+    /// and no longer has these points.
     pub(in crate::scenario) fn judge(
         &self,
         runs: &Runs<'_>,
@@ -45,8 +45,8 @@ impl Claim {
         points.iter().map(|point| self.name_at(*point, &shown, grid, titles)).collect()
     }
 
-    /// One point for each combination of values of the keys that matter, if everything that the claim refers to
-    /// exists there.
+    /// The points that the claim is about: one for each combination of values of the keys that
+    /// matter to it, if all points that the claim compares exist.
     pub(super) fn points(&self, grid: &Grid) -> Vec<usize> {
         let wanted = |point: &usize| {
             self.each.iter().all(|(key, values)| {
@@ -85,7 +85,8 @@ impl Claim {
         enough && [point, over, less].iter().all(|point| self.quantity.is_defined(*point, grid))
     }
 
-    /// The keys that tell the findings apart: those of `for-each`, or those with several values.
+    /// The keys that distinguish the findings: those of `for-each`, or else those with several
+    /// values.
     fn shown<'a>(&'a self, points: &[usize], grid: &'a Grid) -> Vec<&'a str> {
         if !self.each.is_empty() {
             return self.each.iter().map(|(key, _)| key.as_str()).collect();
@@ -97,7 +98,7 @@ impl Claim {
         let own = points.first().map(|point| self.labels(*point, grid)).unwrap_or_default();
         let mut shown: Vec<&str> = Vec::new();
         for key in grid.axes.iter().map(|axis| axis.name.as_str()) {
-            // Of keys that advance together, show the first only.
+            // Of keys that change together, show only the first.
             let is_told = shown.iter().any(|other| grid.together(key, other));
             if several(key) && !is_told && own.iter().any(|(name, _)| name == key) {
                 shown.push(key);
@@ -124,7 +125,7 @@ impl Claim {
         name
     }
 
-    /// The claimed value, with its interval.
+    /// The claimed value with its confidence interval.
     fn estimate(&self, runs: &Runs<'_>, point: usize) -> Option<Estimate> {
         match self.less.as_slice() {
             [] => self.difference(runs, point, None),
@@ -132,7 +133,7 @@ impl Claim {
         }
     }
 
-    /// The claimed value at a point, minus that at the point `less` if there is one.
+    /// The claimed value at `point`, minus the value at the point `less` if one is given.
     fn difference(&self, runs: &Runs<'_>, point: usize, less: Option<usize>) -> Option<Estimate> {
         let seeds = runs.runs.get(point)?.len();
         let of = |value: &dyn Fn(usize) -> Option<f64>| {
@@ -145,7 +146,8 @@ impl Claim {
         self.average.estimate(seeds, |sample| of(&|at| self.compared(runs, at, sample)))
     }
 
-    /// The step along a key whose interval goes furthest against the direction, and the bounds of a step.
+    /// The step along a key whose confidence interval reaches furthest against the claimed
+    /// direction, and the bounds of a step.
     fn order(
         &self,
         runs: &Runs<'_>,
@@ -170,7 +172,7 @@ impl Claim {
         (steps.and_then(|steps| steps.into_iter().reduce(worst)), min, max)
     }
 
-    /// The statistic of the curve along a key, from all seeds but `without` if there is one.
+    /// The statistic of the curve along a key, from all seeds except `without` if one is given.
     fn along_curve(&self, runs: &Runs<'_>, point: usize, without: Option<usize>) -> Option<f64> {
         let Form::Curve(along, statistic) = &self.form else { return None };
         let at = |point: usize| {
@@ -183,7 +185,8 @@ impl Claim {
         (statistic.of)(&curve?)
     }
 
-    /// The value in the runs of a sample at a point, compared with the other point or subject if there is one.
+    /// The value of the quantity in the runs of `sample` at `point`, compared with the other point
+    /// or subject if there is one.
     fn compared(&self, runs: &Runs<'_>, point: usize, sample: Sample<'_>) -> Option<f64> {
         let other = || {
             let point = runs.grid.moved(point, &self.over)?;
@@ -200,7 +203,7 @@ impl Claim {
 }
 
 impl Along {
-    /// The points along the key, all else as at `from`.
+    /// The points along the key that otherwise equal `from`.
     fn points(&self, from: usize, grid: &Grid) -> Vec<usize> {
         let at = |value: &String| grid.moved(from, &[(self.key.clone(), value.clone())]);
         self.values.iter().filter_map(at).collect()
@@ -211,7 +214,8 @@ fn holds(values: &[String], label: &str) -> bool {
     values.iter().any(|value| value == label)
 }
 
-/// `text` with every `{KEY}` replaced by the value there, variants by their titles.
+/// `text` with every `{KEY}` replaced by the key's value at `point`. A variant is replaced by its
+/// title.
 pub(in crate::scenario) fn fill(
     text: &str,
     point: usize,

@@ -1,4 +1,4 @@
-//! The quantity of a claim or a curve: arithmetic with figures of a run.
+//! The quantity of a claim or a curve: a formula over figures of runs.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ impl Known {
     }
 }
 
-/// The runs of every point, seed by seed, and where the points are.
+/// The grid of all points, and for each point its runs in the order of the seeds.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct Runs<'a> {
     pub grid: &'a Grid,
@@ -65,7 +65,7 @@ pub(in crate::scenario) struct Runs<'a> {
 const KEY: &str = "metric";
 
 impl Quantity {
-    /// Reads the formula of `metric`, about `subject`; what is wrong with it is reported.
+    /// Reads the formula of `metric` for `subject`. Mistakes in it are reported to `section`.
     pub(in crate::scenario) fn read(
         section: &Section<'_>,
         subject: &str,
@@ -92,7 +92,7 @@ impl Quantity {
         Some(Quantity { text, formula })
     }
 
-    /// Every single figure that the quantity needs, about `subject`.
+    /// The single figures that the quantity needs for `subject`.
     pub(in crate::scenario) fn figures(
         &self,
         subject: &str,
@@ -109,7 +109,7 @@ impl Quantity {
         figures
     }
 
-    /// Every series that the quantity needs, about `subject`.
+    /// The series that the quantity needs for `subject`.
     pub(in crate::scenario) fn series(&self, subject: &str, grid: &Grid) -> Vec<(String, String)> {
         let mut series = Vec::new();
         self.formula.names(&mut |name, function| {
@@ -120,7 +120,8 @@ impl Quantity {
         series
     }
 
-    /// Keys that every figure of the formula pins, so that their value at the point does not matter.
+    /// The keys that every name in the formula sets to a fixed value, so that the point's own value
+    /// does not matter.
     pub(in crate::scenario) fn fixed(&self) -> Vec<&str> {
         let mut common: Option<Vec<&str>> = None;
         self.formula.names(&mut |name, _| {
@@ -133,15 +134,15 @@ impl Quantity {
         common.unwrap_or_default()
     }
 
-    /// Whether every point that the quantity refers to exists, seen from `point`.
+    /// Whether all points exist that the quantity refers to when it is evaluated at `point`.
     pub(in crate::scenario) fn is_defined(&self, point: usize, grid: &Grid) -> bool {
         let mut defined = true;
         self.formula.names(&mut |name, _| defined &= grid.moved(point, &name.pins).is_some());
         defined
     }
 
-    /// The value at a point in the runs of a sample; `None` if a figure was not measured, or the value is
-    /// not finite.
+    /// The value at `point` in the runs of `sample`; `None` if a figure was not measured, or the
+    /// value is not finite.
     pub(in crate::scenario) fn value(
         &self,
         runs: &Runs<'_>,
@@ -154,7 +155,7 @@ impl Quantity {
     }
 }
 
-/// Where a formula is evaluated.
+/// The runs, subject, point and sample for which a formula is evaluated.
 struct Place<'a> {
     runs: &'a Runs<'a>,
     subject: &'a str,
@@ -190,7 +191,7 @@ impl Place<'_> {
         self.mean(name, |_, run| over_time(function, run.series(of, metric)?, &numbers))
     }
 
-    /// The mean over the runs of the sample, at the point that a name is taken at.
+    /// The mean of `value` over the runs of the sample, at the point that `name` refers to.
     fn mean(&self, name: &Name, value: impl Fn(usize, &RunReport) -> Option<f64>) -> Option<f64> {
         let Runs { grid, runs } = *self.runs;
         let mut values = Vec::new();
@@ -204,15 +205,17 @@ impl Place<'_> {
     }
 }
 
-/// The value of a sweep's key as a number: `5`, `0.5` or `5%`, which is 5.
+/// The value of a sweep's key as a number, such as `5` or `0.5`. A percent sign is ignored: `5%` is
+/// 5.
 pub(in crate::scenario) fn number(label: &str) -> Option<f64> {
     label.trim_end_matches('%').parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A statistic of a series. `mean`: its mean over a span of time. `reaches`: when it first reaches a level, s.
-/// `still`: the longest time within a span for which it keeps one value, s. `pauses`: how often within a span it
-/// keeps one value for a given time at least. `variation`: the standard deviation of its points within a span over
-/// their mean.
+/// A statistic of a series. `mean` is the mean of its points in a span of time. `reaches` is the
+/// time at which it first reaches a level, s. `still` is the longest time in a span for which its
+/// value does not change, s. `pauses` is how often in a span the value does not change for at least
+/// a given time. `variation` is the standard deviation of the points in a span divided by their
+/// mean.
 fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
     let mut points = series.times.iter().copied().zip(series.values.iter().copied());
     match (function, numbers) {
@@ -238,8 +241,8 @@ fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
     }
 }
 
-/// The lengths of the successive stretches between two times in which a series keeps one value, from the first point
-/// at the value to the last.
+/// The lengths of the successive periods between `from` and `to` in which the value of a series
+/// does not change. A period lasts from its first point to its last.
 fn stretches(points: impl Iterator<Item = (f64, f64)>, from: f64, to: f64) -> Vec<f64> {
     let mut stretches: Vec<(f64, f64, f64)> = Vec::new();
     for (time, value) in points.filter(|(time, _)| *time >= from && *time <= to) {
@@ -253,7 +256,7 @@ fn stretches(points: impl Iterator<Item = (f64, f64)>, from: f64, to: f64) -> Ve
 
 /// Meaning of a name in a formula.
 enum Reference<'a> {
-    /// A key of the sweep: its value.
+    /// The value of a key of the sweep.
     Key(&'a str),
     /// A single figure of a subject.
     Figure(&'a str, &'a str),
@@ -299,8 +302,9 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Refuses keys and values in `pins` that the sweep lacks, if it is `whole`. A sweep that an assignment or
-/// `[quick]` has changed may lack keys and values that the file has, so nothing is refused then.
+/// Refuses keys and values in `pins` that the sweep does not have, if the sweep is `whole`. A sweep
+/// that was changed by an assignment or by `[quick]` may lack keys and values of the file, so
+/// nothing is refused then.
 pub(in crate::scenario) fn check_pins(
     section: &Section<'_>,
     key: &str,
@@ -347,7 +351,7 @@ mod tests {
         assert_eq!(of("pauses", &[0.05, 0.0, 1.0]), Some(3.0));
         assert_eq!(of("pauses", &[0.15, 0.0, 1.0]), Some(1.0));
         assert_eq!(of("pauses", &[0.3, 0.0, 1.0]), Some(0.0));
-        // 1 and 2: a deviation of √½ about 1.5.
+        // The points are 1 and 2, with a standard deviation of √½ and a mean of 1.5.
         assert_eq!(of("variation", &[0.0, 0.1]), Some(0.5));
         assert_eq!(of("variation", &[0.0, 0.05]), None);
     }

@@ -11,15 +11,16 @@ use crate::scenario::error::Flaw;
 use crate::scenario::reader::Section;
 use crate::scenario::tree::{Node, Value};
 
-/// Subjects, sweep and variants that claims refer to.
+/// The subjects, sweep and variants that claims may refer to.
 pub(in crate::scenario) struct Context<'a> {
     pub known: &'a Known,
     pub grid: &'a Grid,
     /// Titles of the variants, by name.
     pub titles: &'a BTreeMap<String, String>,
-    /// Whether the sweep is as the file has it: otherwise claims may be about points that it lacks.
+    /// Whether the sweep is the one in the file. Otherwise, claims may be about points that do not
+    /// exist.
     pub whole: bool,
-    /// The item of claims that name none.
+    /// The published result of claims that name none.
     pub item: Option<&'a str>,
 }
 
@@ -160,7 +161,7 @@ fn form(section: &Section<'_>, context: &Context<'_>) -> Option<Form> {
     })
 }
 
-/// The key of a curve with at least two values of it.
+/// Reads `along` and `values`: the key of a curve, with at least two of its values.
 fn along(section: &Section<'_>, context: &Context<'_>, is_numeric: bool) -> Option<Along> {
     let key = section.text("along")?;
     let axes = &context.grid.axes;
@@ -196,7 +197,7 @@ fn along(section: &Section<'_>, context: &Context<'_>, is_numeric: bool) -> Opti
     Some(Along { key, values })
 }
 
-/// `for-each`: keys, with the values to look at or none for all.
+/// Reads `for-each`: keys, each with the values to use. An empty list means all values.
 fn each(section: &Section<'_>, context: &Context<'_>) -> Vec<(String, Vec<String>)> {
     let Some(node) = section.node("for-each") else { return Vec::new() };
     let listed = |node: &Node| match &node.value {
@@ -223,7 +224,7 @@ fn each(section: &Section<'_>, context: &Context<'_>) -> Vec<(String, Vec<String
     each
 }
 
-/// The name that is given, or one made from what is claimed.
+/// The given name of a claim, or else a name made from its contents.
 fn name(section: &Section<'_>, claim: &Claim) -> String {
     if let Some(name) = section.raw("name") {
         return name.to_owned();

@@ -5,22 +5,23 @@ use anabranch_policy::analysis::diversity::{LineFit, fit_line, fit_proportional}
 /// A number that describes a curve of points (x, y) in the order of x.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct Statistic {
-    /// The kind of claim that uses the statistic.
+    /// The `kind` of the claims that use this statistic.
     pub name: &'static str,
-    /// Value of the statistic; `None` where the curve has none.
+    /// Computes the statistic; `None` if it is not defined for the curve.
     pub of: fn(&[(f64, f64)]) -> Option<f64>,
 }
 
 pub(super) const STATISTICS: &[Statistic] = &[
-    // Least-squares line: its rise per unit of x, and the share of the variance that it explains.
+    // The least-squares line: its rise per unit of x, and the share of the variance that it
+    // explains.
     Statistic { name: "slope", of: |curve| fit_line(curve).map(|fit| fit.slope) },
     Statistic { name: "r2", of: |curve| fit_line(curve).map(|fit| fit.r_squared) },
-    // Where the curve is highest, and how high; the first of equals.
+    // The x of the highest point, and its y. Of equally high points, the first counts.
     Statistic { name: "peak", of: |curve| highest(curve).map(|(x, _)| x) },
     Statistic { name: "highest", of: |curve| highest(curve).map(|(_, y)| y) },
-    // The share of the peak that is lost by the last point.
+    // By what share the last point is lower than the highest.
     Statistic { name: "fall", of: |curve| Some(1.0 - curve.last()?.1 / highest(curve)?.1) },
-    // The highest value over the lowest.
+    // The highest value divided by the lowest.
     Statistic { name: "spread", of: |curve| Some(highest(curve)?.1 / lowest(curve)?) },
     Statistic { name: "knee", of: knee },
     Statistic { name: "monotone", of: monotone },
@@ -39,8 +40,9 @@ fn lowest(curve: &[(f64, f64)]) -> Option<f64> {
     curve.iter().map(|(_, y)| *y).reduce(f64::min)
 }
 
-/// Where the curve is farthest from the straight line between its ends, both axes scaled to their range
-/// (Satopää et al., Finding a "Kneedle" in a Haystack, 2011). A straight curve has no knee.
+/// The x at which the curve is farthest from the straight line between its ends, with both axes
+/// scaled to their range (Satopää et al., Finding a "Kneedle" in a Haystack, 2011). A straight
+/// curve has no knee.
 fn knee(curve: &[(f64, f64)]) -> Option<f64> {
     let ((x0, y0), (x1, y1)) = (*curve.first()?, *curve.last()?);
     let height = highest(curve)?.1 - lowest(curve)?;
@@ -50,11 +52,11 @@ fn knee(curve: &[(f64, f64)]) -> Option<f64> {
     };
     let farthest = curve.iter().map(|point| (point.0, away(point)));
     let farthest: Vec<(f64, f64)> = farthest.collect();
-    // Rounding alone would give a straight line a knee.
+    // Ignore tiny distances, since rounding errors would give a straight line a knee.
     highest(&farthest).filter(|(_, distance)| *distance > 1e-9).map(|(x, _)| x)
 }
 
-/// Kendall's rank correlation τ of x and y (Biometrika, 1938): 1 where y always rises, −1 where it always
+/// Kendall's rank correlation τ of x and y (Biometrika, 1938): 1 if y always rises, −1 if it always
 /// falls.
 fn monotone(curve: &[(f64, f64)]) -> Option<f64> {
     let mut sum = 0.0;

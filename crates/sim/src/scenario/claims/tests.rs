@@ -15,7 +15,7 @@ fn swept(claims: &str) -> String {
     )
 }
 
-/// Reports whose goodput of all is `value(M, variant, seed)`.
+/// Reports in which the goodput of `all` is `value(M, variant, seed)`.
 fn reports(scenario: &Scenario, value: impl Fn(f64, &str, u64) -> f64) -> Vec<Vec<RunReport>> {
     let report = |point: &crate::scenario::Point, seed: u64| {
         let m = point.label("M").and_then(|m| m.parse().ok()).unwrap_or(1.0);
@@ -42,8 +42,8 @@ fn reports(scenario: &Scenario, value: impl Fn(f64, &str, u64) -> f64) -> Vec<Ve
     scenario.points().iter().map(of_point).collect()
 }
 
-/// The findings of `claims` where goodput is 10·M for the first variant and 5·M for the other, with a
-/// little noise that both share.
+/// The findings of `claims` for a goodput of 10·M with the first variant and 5·M with the second,
+/// plus a little noise, which depends only on the seed.
 fn judged(claims: &str) -> Vec<Finding> {
     let scenario = parse(&swept(claims));
     let noise = |seed: u64| seed as f64 * 0.1;
@@ -83,7 +83,7 @@ fn two_points_are_compared_seed_by_seed() {
     let difference =
         one("[[claim]]\nname = \"x\"\nkind = \"difference\"\nmetric = \"goodput_mbps\"\n\
          at = { variant = \"a\", M = 2 }\nover = { variant = \"b\" }\nmin = 10\nmax = 10\n");
-    // The noise is the same in both and cancels, except for rounding.
+    // The noise is the same at both points, so it cancels, except for rounding.
     let estimate = difference.estimate.expect("measured");
     assert!((estimate.mean - 10.0).abs() < 1e-9 && estimate.half_width() < 1e-9);
     let ratio = one("[[measure]]\nname = \"{variant}\"\nmetric = \"goodput_mbps\"\n\
@@ -108,7 +108,8 @@ fn arithmetic_may_reach_other_points() {
     let series = one("[[measure]]\nname = \"x\"\nat = { variant = \"a\", M = 1 }\n\
          metric = \"mean(goodput_mbps, 2) - mean(goodput_mbps, 1, 2) \
          + reaches(goodput_mbps, mean(goodput_mbps, 3) / 2)\"\n");
-    // 2·10.2 − 0.5·10.2 + 3: half of the last value is first reached by the last.
+    // The value is 2·10.2 − 0.5·10.2 + 3, since the last point, at 3 s, is the first that reaches
+    // half of the mean.
     assert!((mean(&series) - (1.5 * 10.2 + 3.0)).abs() < 1e-9);
 }
 
@@ -167,7 +168,7 @@ fn what_was_not_measured_fails() {
     let findings = scenario.judge(&reports(&scenario, |_, _, _| 1.0));
     assert!(findings.iter().all(|finding| finding.verdict == Some(Verdict::Fails)));
     assert!(findings.iter().all(|finding| finding.estimate.is_none()));
-    // A single seed gives no spread.
+    // A single seed gives no confidence interval.
     let mut runs = reports(&scenario, |_, _, _| 1.0);
     let scenario =
         parse(&swept("[[claim]]\nname = \"x\"\nmetric = \"timeouts\"\nat = { M = 1 }\nmin = 0\n"));
@@ -176,7 +177,7 @@ fn what_was_not_measured_fails() {
     assert!(findings.iter().all(|f| f.verdict == Some(Verdict::Open { seeds: None })));
 }
 
-/// Claims, and the messages about them.
+/// Claims that can never be judged, and the messages about them.
 const NEVER_JUDGED: &[(&str, &str)] = &[
     (
         "metric = \"godput_mbps\"\nmin = 1\n",
@@ -297,7 +298,8 @@ fn averages_over_seeds_and_keys_come_before_ratios() {
              average = {average}\nmin = 0\n"
         )
     };
-    // Seeds 1, 2 and 3: M, 2·M and 6·M, each plus 3·(M − 1), over M, 4·M and M.
+    // For seeds 1, 2 and 3, the first variant has M, 2·M and 6·M, each plus 3·(M − 1), and the
+    // second has M, 4·M and M.
     let (above, below) = ([1.0, 2.0, 6.0], [1.0, 4.0, 1.0]);
     let judged = |average: &str| {
         let scenario = parse(&swept(&claim(average)));
@@ -311,18 +313,21 @@ fn averages_over_seeds_and_keys_come_before_ratios() {
     assert_eq!(findings.len(), 3);
     let estimate = findings[0].estimate.expect("measured");
     assert!((estimate.mean - 1.5).abs() < 1e-12 && estimate.n == 3);
-    // Without one seed: 8/5, 7/2 and 3/5. The jackknife's standard error, and t of 2 degrees of freedom.
+    // Without one of the seeds, the ratio is 8/5, 7/2 and 3/5. The half width is the jackknife's
+    // standard error times Student's t for 2 degrees of freedom.
     let left_out = [1.6, 3.5, 0.6];
     let middle = left_out.iter().sum::<f64>() / 3.0;
     let sum = left_out.iter().map(|x| (x - middle) * (x - middle)).sum::<f64>();
     let half = 4.302_652_73 * (2.0 / 3.0 * sum).sqrt();
     let (lo, hi) = estimate.interval.expect("three seeds");
     assert!((hi - lo - 2.0 * half).abs() < 1e-6, "{lo} {hi} {half}");
-    // Over M as well: sums of 9·7 + 3·3·4 and 6·7, of three values of M and three seeds.
+    // Averaged over M as well, the sums over three values of M and three seeds are 9·7 + 3·3·4 and
+    // 6·7.
     let findings = judged("[\"seed\", \"M\"]");
     assert_eq!((findings.len(), findings[0].name.as_str()), (1, "gain"));
     assert!((mean(&findings[0]) - (63.0 + 36.0) / 42.0).abs() < 1e-12);
-    // Over M alone, seed by seed: (1·7 + 12)/7, (2·7 + 12)/28 and (6·7 + 12)/7.
+    // Averaged over M alone, the ratios of the seeds are (1·7 + 12)/7, (2·7 + 12)/28 and (6·7 +
+    // 12)/7.
     let findings = judged("\"M\"");
     let expected = (19.0 / 7.0 + 26.0 / 28.0 + 54.0 / 7.0) / 3.0;
     assert!((mean(&findings[0]) - expected).abs() < 1e-12);
@@ -338,7 +343,8 @@ fn slopes_and_orders_of_averages() {
          [[claim]]\nname = \"order\"\nkind = \"order\"\nalong = \"M\"\ndirection = \"rising\"\naverage = \"seed\"\n\
          metric = \"goodput_mbps[variant=a] / goodput_mbps[variant=b]\"\n",
     );
-    // (10·M + .2)/(5·M + .2) rises towards 2; the first step has the wider interval, which reaches lower.
+    // The ratio (10·M + 0.2)/(5·M + 0.2) rises towards 2. The first step has the wider interval,
+    // which reaches lower.
     assert_eq!(findings.len(), 2);
     let at = |m: f64| (10.0 * m + 0.2) / (5.0 * m + 0.2);
     let slope = |curve: [f64; 3]| {

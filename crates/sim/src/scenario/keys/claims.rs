@@ -1,9 +1,9 @@
-//! Keys of what is recorded, claimed, drawn and swept.
+//! The keys of probes, results, claims, figures, sweeps and variants.
 
 use super::INFINITE;
 use crate::scenario::spec::{KeySpec, Kind, needed, optional};
 
-/// `[[probe]]`.
+/// The keys of `[[probe]]`.
 pub const PROBE: &[KeySpec] = &[
     optional("of", Kind::Names("flows, loads, link.NAME"), "all flows", "the subjects to record"),
     optional("series", Kind::Names("metrics"), "none", "figures over time"),
@@ -29,7 +29,7 @@ pub const PROBE: &[KeySpec] = &[
     ),
 ];
 
-/// `[[result]]`.
+/// The keys of `[[result]]`.
 pub const RESULT: &[KeySpec] = &[
     needed("item", Kind::Text, "id in the catalogue of published results"),
     needed("title", Kind::Text, "what is measured, for somebody who does not know the paper"),
@@ -88,10 +88,10 @@ macro_rules! claim_parts {
     };
 }
 
-/// `[[measure]]`.
+/// The keys of `[[measure]]`.
 pub const MEASURE: &[KeySpec] = claim_parts!();
 
-/// `[[claim]]`.
+/// The keys of `[[claim]]`.
 pub const CLAIM: &[KeySpec] = claim_parts!(
     optional("min", Kind::Real(-INFINITE, INFINITE), "none", "the least value allowed"),
     optional("max", Kind::Real(-INFINITE, INFINITE), "none", "the largest value allowed"),
@@ -103,7 +103,7 @@ pub const CLAIM: &[KeySpec] = claim_parts!(
     ),
 );
 
-/// `[[figure]]`.
+/// The keys of `[[figure]]`.
 pub const FIGURE: &[KeySpec] = &[
     needed("title", Kind::Text, "what it shows"),
     optional("item", Kind::Text, "the file's", "id of the published result that it is about"),
@@ -114,14 +114,14 @@ pub const FIGURE: &[KeySpec] = &[
     needed("curve", Kind::Tables(CURVE), "the curves"),
 ];
 
-/// `[[figure.curve]]`.
+/// The keys of `[[figure.curve]]`.
 pub const CURVE: &[KeySpec] = figure_parts!(
     optional("name", Kind::Text, "the metric", "its name in the legend; {M} is a sweep's value"),
     optional("metric", Kind::Form(METRIC), "none", "what is drawn"),
     optional("paper", Kind::List("points [x, y]"), "none", "the paper's points instead"),
 );
 
-/// `[[sweep]]`.
+/// The keys of `[[sweep]]`.
 pub const SWEEP: &[KeySpec] = &[
     needed("key", Kind::Names("keys such as vars.M or link.a.loss"), "what is varied"),
     needed("values", Kind::List("values of that key"), "its values, in this order"),
@@ -129,7 +129,7 @@ pub const SWEEP: &[KeySpec] = &[
     optional("zip", Kind::Text, "none", "sweeps with the same word advance together"),
 ];
 
-/// `[[variant]]`.
+/// The keys of `[[variant]]`.
 pub const VARIANT: &[KeySpec] = &[
     needed("name", Kind::Name, "its name in results, at and only"),
     optional("title", Kind::Text, "the name", "its name in figures"),

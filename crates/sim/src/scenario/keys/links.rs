@@ -4,8 +4,8 @@ use crate::delay::JitterLaw;
 use crate::scenario::spec::{KeySpec, Kind, needed, optional};
 
 const RATE: &str = "10mbit; 12mbit/3mbit@10s for changes; trace:FILE; 1kbit to 1000gbit";
-const FLUCTUATION: &str =
-    "1s/20%-100%/10%: each second a new share of the rate, uniform, in tenths";
+const FLUCTUATION: &str = "1s/20%-100%/10%: each second a new share of the rate, uniform, in tenths; basic/5 or rts-cts/5: as \
+     one of 5 stations on an 802.11 channel";
 const DELAY: &str = "20ms, one way; 40ms/80ms@10s for changes; trace:FILE; 0ms to 60s";
 const LOSS: &str = "5%; 5%/20%@10s for changes; markov:5%/35%@250ms; trimodal:25%/75%@250ms/2%@1s; \
                     ge:1%/20%, ge:1%/20%/0%/50%; pattern:0001";
@@ -46,7 +46,7 @@ macro_rules! link_parts {
     };
 }
 
-/// `[[link]]`.
+/// The keys of `[[link]]`.
 pub const LINK: &[KeySpec] = link_parts!(
     None,
     None,
@@ -68,7 +68,7 @@ pub const LINK: &[KeySpec] = link_parts!(
     ),
 );
 
-/// `[[path]]`.
+/// The keys of `[[path]]`.
 pub const PATH: &[KeySpec] = link_parts!(
     Some("from via"),
     Some("from via"),
@@ -107,24 +107,24 @@ pub const PATH: &[KeySpec] = link_parts!(
     ),
 );
 
-/// `reverse = { … }`.
+/// The keys of `reverse = { … }`.
 pub const REVERSE: &[KeySpec] = link_parts!(Some("as forward"), Some("as forward"),);
 
-/// `rate = { … }`.
+/// The keys of `rate = { … }`.
 pub const RATE_TABLE: &[KeySpec] = &[needed(
     "trace",
     Kind::Text,
     "file of delivery opportunities, ms per line (Mahimahi); relative to the scenario",
 )];
 
-/// `delay = { … }`.
+/// The keys of `delay = { … }`.
 pub const DELAY_TABLE: &[KeySpec] = &[needed(
     "trace",
     Kind::Text,
     "file of delays, a time and a delay in ms per line; relative to the scenario",
 )];
 
-/// `faults = { … }`.
+/// The keys of `faults = { … }`.
 pub const FAULTS: &[KeySpec] = &[
     optional("flip", Kind::Share, "0%", "one to eight bits are flipped"),
     optional("truncate", Kind::Share, "0%", "the packet is cut off at a random place"),
@@ -145,7 +145,7 @@ pub const FAULTS: &[KeySpec] = &[
     ),
 ];
 
-/// `loss = { … }`.
+/// The keys of `loss = { … }`.
 pub const LOSS_TABLE: &[KeySpec] = &[
     optional(
         "states",
@@ -175,7 +175,7 @@ pub const LOSS_TABLE: &[KeySpec] = &[
     optional("repeat", Kind::Flag, "true", "whether outcomes start over at the end of the file"),
 ];
 
-/// `queue = { … }`.
+/// The keys of `queue = { … }`.
 pub const QUEUE_TABLE: &[KeySpec] = &[
     needed("kind", Kind::Word(&["drop-tail", "red", "codel"]), "the discipline"),
     optional("ecn", Kind::Flag, "false", "whether ECN-capable packets are marked, not dropped"),

@@ -3,7 +3,7 @@
 use super::INFINITE;
 use crate::scenario::spec::{KeySpec, Kind, optional};
 
-/// `[mesh]`.
+/// The keys of `[mesh]`.
 pub const MESH: &[KeySpec] = &[
     optional("stations", Kind::Count(2, 1000), "50", "how many there are, numbered from 0"),
     optional(

@@ -1,4 +1,4 @@
-//! The keys of the radio and of medium access.
+//! Reads the keys of the radio and of medium access.
 
 use core::time::Duration;
 
@@ -7,11 +7,11 @@ use anabranch_types::{Bitrate, DataSize};
 use crate::scenario::reader::Section;
 use crate::wireless::{AirConfig, FrameLoss, MacConfig, Radio};
 
-/// The longest slot and gap before an answer, and the longest preamble.
+/// The longest slot time and interframe space, and the longest preamble.
 const MOST_GAP: Duration = Duration::from_millis(1);
 const MOST_PREAMBLE: Duration = Duration::from_millis(10);
 
-/// Reads what all stations have in common on the air.
+/// Reads the settings that all stations share: radio, medium access and frame loss.
 pub(super) fn read(section: &Section<'_>) -> AirConfig {
     let share = |key| section.share(key).unwrap_or_default();
     let loss = FrameLoss { above: share("loss"), below: share("frame-loss") };
@@ -62,7 +62,7 @@ fn mac(section: &Section<'_>) -> MacConfig {
     }
 }
 
-/// The length beyond which RTS and CTS precede a frame.
+/// Reads the length above which an RTS/CTS exchange precedes a frame, bytes.
 fn rts(section: &Section<'_>) -> Option<u32> {
     let text = section.text("rts")?;
     match text.as_str() {

@@ -1,4 +1,4 @@
-//! The keys of routing.
+//! Reads the keys of routing.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::wireless::mesh::{
     AckRoute, Answers, Forwarding, Renewal, RouteUse, RoutingConfig, Separation,
 };
 
-/// Reads the network layer: a protocol, and the changes to its defaults.
+/// Reads the routing protocol, and the changes to its defaults.
 pub(super) fn read(section: &Section<'_>) -> RoutingConfig {
     let usual = match section.word("routing") {
         Some("mtcp") => RoutingConfig::mtcp(),
@@ -44,7 +44,7 @@ pub(super) fn read(section: &Section<'_>) -> RoutingConfig {
     routing
 }
 
-/// Reads the keys for sources with several routes.
+/// Reads the keys for sources that use several routes.
 fn several(section: &Section<'_>, usual: RoutingConfig) -> RoutingConfig {
     let jitter = section.time("jitter").unwrap_or(Duration::from_millis(10));
     let above = section.share("lossy-above").unwrap_or(Probability::clamped(0.1));

@@ -48,7 +48,7 @@ impl Outcome {
         self.rate(self.reading.delivered)
     }
 
-    /// Totals of the flow's closed receive window on one of its paths.
+    /// Totals of the time in which the receive window of one of the flow's paths was closed.
     pub(super) fn path_shut(&self, path: usize) -> Option<ShutWindow> {
         self.reading.shut.as_ref()?.get(path).copied()
     }
@@ -64,12 +64,12 @@ fn delays_of(blocks: &[Block]) -> Vec<f64> {
     blocks.iter().map(|block| block.delay).collect()
 }
 
-/// `part` over `whole`; 0 if `whole` is 0.
+/// `part` divided by `whole`; 0 if `whole` is 0.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Figures of shut windows, added up.
+/// The figures of closed receive windows, summed over `all`.
 pub(super) fn shut_windows(all: impl Iterator<Item = ShutWindow>) -> [(&'static str, f64); 2] {
     let mut sum = ShutWindow::default();
     all.for_each(|one| sum += one);
@@ -85,7 +85,7 @@ impl<'a> Figures<'a> {
         Figures(flows)
     }
 
-    /// Every figure that was measured, in the order of the documentation.
+    /// All figures that were measured, in the order of the documentation.
     pub(super) fn all(&self) -> Vec<(&'static str, f64)> {
         let goodputs: Vec<f64> = self.0.iter().map(|flow| flow.goodput()).collect();
         let throughputs = self.0.iter().map(|flow| flow.rate(flow.reading.arrived.iter().sum()));
@@ -113,7 +113,8 @@ impl<'a> Figures<'a> {
         figures
     }
 
-    /// Adds the responses to marks, recoveries and closed windows of TCP flows, or the coding figures of core flows.
+    /// Adds the ECN responses, recoveries and closed windows of TCP flows, or the coding figures of
+    /// core flows.
     fn add_marks_and_coding(&self, figures: &mut Vec<(&'static str, f64)>) {
         if self.0.iter().all(|flow| flow.reading.ecn_responses.is_some()) {
             let responses = self.total(|reading| reading.ecn_responses.unwrap_or(0));
@@ -169,7 +170,7 @@ impl<'a> Figures<'a> {
         else {
             return;
         };
-        // Steps are between successive blocks of one flow.
+        // Differences are taken only between successive blocks of the same flow.
         let of_flow = |flow: &&Outcome| Some(delays_of(flow.blocks.as_ref()?));
         let steps = self.0.iter().filter_map(of_flow).map(|delays| mean_step(&delays));
         let steps: Vec<f64> = steps.collect();
@@ -208,7 +209,7 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// Every value of `metric`, flow by flow; `None` if it was not measured.
+    /// All values of `metric`, flow by flow; `None` if it was not measured.
     pub(super) fn samples(&self, metric: &str) -> Option<Vec<f64>> {
         let all = |values: &dyn Fn(&Outcome) -> Option<Vec<f64>>| {
             let values: Vec<Vec<f64>> = self.0.iter().filter_map(|flow| values(flow)).collect();
@@ -233,7 +234,7 @@ impl<'a> Figures<'a> {
         self.0.iter().map(|flow| of(&flow.reading) as f64).sum()
     }
 
-    /// From the first start to the last end, s.
+    /// Time from the first start to the last end, s.
     fn elapsed(&self) -> f64 {
         let from = self.0.iter().map(|flow| flow.from).min().unwrap_or_default();
         let to = self.0.iter().map(|flow| flow.to).max().unwrap_or_default();

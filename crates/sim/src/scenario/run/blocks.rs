@@ -1,4 +1,4 @@
-//! Statistics of a flow's blocks: when they were first sent, when they were complete, and their
+//! Statistics of a flow's blocks: the times of their first transmission and completion, and their
 //! losses.
 
 use core::time::Duration;
@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use anabranch_core::connection::BlockRecord;
 use anabranch_types::Time;
 
-/// The blocks of one flow that have become whole: slices of its streams, or its coding blocks.
+/// The complete blocks of one flow. Blocks are slices of its streams, or its coding blocks.
 #[derive(Debug)]
 pub(super) struct Blocks {
     /// Whether losses of the blocks are known.
     counts_losses: bool,
     whole: Vec<Whole>,
-    /// Lost packets with data of each slice, by transfer and number.
+    /// Number of lost packets with data of each slice, by transfer and slice number.
     lost: BTreeMap<(u64, u64), u32>,
     coding: Coding,
 }
@@ -21,38 +21,39 @@ pub(super) struct Blocks {
 /// Progress of the source symbols of a flow whose coding blocks are logged.
 #[derive(Debug, Default)]
 struct Coding {
-    /// The new end of the symbols sent, and when.
+    /// The number of symbols sent so far, at each time when it grew.
     sent: Vec<(u64, Time)>,
     /// When each symbol was received or decoded, until its block is complete.
     held: BTreeMap<u64, Time>,
-    /// Symbols that are held although an earlier one, `next`, is not.
+    /// Symbols that the receiver holds although it lacks an earlier one, `next`.
     ahead: BTreeSet<u64>,
     next: u64,
-    /// The new end of the symbols held without a gap, and when.
+    /// The number of symbols held without a gap, at each time when it grew.
     in_order: Vec<(u64, Time)>,
 }
 
-/// A block that is whole.
+/// A complete block.
 #[derive(Clone, Copy, Debug)]
 struct Whole {
     transfer: u64,
-    /// Place of the block in the transfer, and that of the block behind it.
+    /// Number of the block's first symbol or of the slice, and that of the next block.
     place: u64,
     next: u64,
     sent: Time,
     at: Time,
-    /// Packets of the block that were lost, where they are counted with the block.
+    /// Number of the block's packets that were lost, if it was recorded with the block.
     lost: Option<u32>,
 }
 
 /// Figures that are reported of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
-    /// From the block's first transmission until it was whole, s.
+    /// Time from the block's first transmission until the block was complete, s.
     pub delay: f64,
-    /// From the block's first transmission until every block before it was whole too, s; `None` if one never was.
+    /// Time from the block's first transmission until this block and all before it were complete,
+    /// s; `None` if an earlier block never was.
     pub in_order: Option<f64>,
-    /// Packets of the block that were lost, if that is known.
+    /// Number of the block's packets that were lost, if it is known.
     pub lost: Option<u32>,
 }
 
@@ -69,20 +70,20 @@ impl Coding {
     }
 }
 
-/// When the first of `ends` beyond `place` was reached.
+/// The time of the first entry of `ends` that is above `place`.
 fn reached(ends: &[(u64, Time)], place: u64) -> Option<Time> {
     let after = ends.partition_point(|(end, _)| *end <= place);
     ends.get(after).map(|(_, time)| *time)
 }
 
 impl Blocks {
-    /// No blocks yet; `counts_losses` tells whether their losses will be known.
+    /// A record without blocks. `counts_losses` says whether the losses of blocks will be known.
     pub(super) fn new(counts_losses: bool) -> Self {
         let (whole, lost, coding) = (Vec::new(), BTreeMap::new(), Coding::default());
         Blocks { counts_losses, whole, lost, coding }
     }
 
-    /// Records that a slice first sent at `sent` was whole at `at`.
+    /// Records that a slice that was first sent at `sent` was complete at `at`.
     pub(super) fn slice_whole(&mut self, transfer: u64, place: u64, sent: Time, at: Time) {
         self.whole.push(Whole { transfer, place, next: place + 1, sent, at, lost: None });
     }
@@ -92,7 +93,7 @@ impl Blocks {
         *self.lost.entry((transfer, place)).or_default() += 1;
     }
 
-    /// Records that source symbols below `end` had been sent at `time`.
+    /// Records that all source symbols below `end` had been sent by `time`.
     pub(super) fn symbols_sent(&mut self, end: u64, time: Time) {
         self.coding.sent.push((end, time));
     }
@@ -108,7 +109,7 @@ impl Blocks {
         let held: Vec<u64> = self.coding.held.range(place..next).map(|(id, _)| *id).collect();
         let times = held.iter().filter_map(|id| self.coding.held.remove(id));
         let at = times.max();
-        // A block that was given up, or sent before the flow was watched, has no times.
+        // A block that was given up, or sent before recording began, has no times.
         if let Some(at) = at.filter(|_| held.len() as u64 == next - place)
             && let Some(sent) = reached(&self.coding.sent, place)
         {
@@ -121,18 +122,19 @@ impl Blocks {
         self.whole.len()
     }
 
-    /// The longest delay of the blocks beyond the first `known`.
+    /// The longest delay of the blocks after the first `known`; `None` if there are none.
     pub(super) fn longest_since(&self, known: usize) -> Option<Duration> {
         self.whole.iter().skip(known).map(|whole| whole.at.since(whole.sent)).max()
     }
 
-    /// Every block first sent at `measured_from` or later, in the order of their places.
+    /// All blocks that were first sent at `measured_from` or later, in the order of transfers and
+    /// places.
     pub(super) fn all(&self, measured_from: Time) -> Vec<Block> {
         let mut whole = self.whole.clone();
         whole.sort_by_key(|whole| (whole.transfer, whole.place));
         let mut blocks = Vec::new();
         let mut before: Option<(u64, u64)> = None;
-        // When everything up to the last block was whole; `None` after a gap.
+        // When all blocks up to the last one were complete; `None` after a gap.
         let mut there = Some(Time::ZERO);
         for block in &whole {
             let follows = before == Some((block.transfer, block.place));

@@ -40,7 +40,7 @@ pub(super) struct LiveLoad {
 }
 
 impl Live {
-    /// Stores every counter at the beginning of the measurement.
+    /// Stores the values of all counters at the beginning of the measurement.
     pub(super) fn remember(&mut self) {
         for flow in &mut self.flows {
             flow.remember(&mut self.engine);
@@ -69,7 +69,7 @@ type Routes = BTreeMap<Vec<usize>, RouteId>;
 /// Builds `plan` with `seed`.
 ///
 /// # Errors
-/// If a link, route or protocol cannot be built.
+/// When a link, route or protocol cannot be built.
 pub(super) fn build(plan: &Plan, seed: u64) -> Result<Live, RunError> {
     if let Some(mesh) = &plan.mesh {
         return mesh::build(plan, mesh, seed);
@@ -121,7 +121,7 @@ struct Builder<'a> {
     seed: u64,
     measured_from: Time,
     routes: &'a Routes,
-    /// The flow built last at each host, with the ids of the host's endpoints.
+    /// The flow that was built last at each host; it contains the ids of the host's endpoints.
     hosts: BTreeMap<String, CoreFlow>,
 }
 
@@ -134,7 +134,7 @@ impl Builder<'_> {
     ) -> Result<LiveFlow, RunError> {
         let transfers = match &flow.traffic {
             Traffic::Transfers { repeat, .. } => *repeat,
-            // One stream, which ends when its application stops.
+            // The flow is one stream, which ends when its application stops.
             Traffic::Bulk | Traffic::OnOff { .. } if flow.stop.is_some() => 1,
             _ => 0,
         };
@@ -181,7 +181,7 @@ impl Builder<'_> {
         Ok(Box::new(TcpFlow { sender, receiver }))
     }
 
-    /// The protocol with the link rates that its application is told, if any.
+    /// Fills in the link rates that the protocol's application is told, if any.
     fn told(
         &self,
         protocol: Arc<TcpProtocol>,
@@ -199,7 +199,7 @@ impl Builder<'_> {
         Ok(Arc::new(protocol))
     }
 
-    /// The next flow of a host; the first call builds the endpoints for all flows of the host.
+    /// The next flow of a host. The first call for a host builds the endpoints for all its flows.
     fn at_host(
         &mut self,
         engine: &mut Engine,
@@ -217,7 +217,7 @@ impl Builder<'_> {
         Ok(flow)
     }
 
-    /// Builds the endpoints of `flows`; returns the first of the flows.
+    /// Builds the two endpoints that `flows` share. Returns the first of the flows.
     fn core(&self, engine: &mut Engine, flows: &[&FlowPlan]) -> Result<CoreFlow, RunError> {
         let first = flows.iter().map(|flow| self.start(flow)).min().unwrap_or_default();
         let mut ends: Option<(CoreSender, CoreReceiver)> = None;
@@ -277,7 +277,11 @@ fn core_config(flow: &FlowPlan) -> Result<(CoreConfig, Traffic), RunError> {
         )));
     };
     let mut profile = profile.as_ref().clone();
-    for (index, path) in flow.paths.iter().enumerate() {
+    let paths = match flow.stripe {
+        Some(stripe) => flow.paths.get(stripe.path..=stripe.path).unwrap_or_default(),
+        None => &flow.paths,
+    };
+    for (index, path) in paths.iter().enumerate() {
         if let Some(control) = &path.congestion {
             let id = PathId(index as u32);
             profile.set_path_congestion(id, control.clone()).map_err(|e| fault(&e))?;
@@ -294,12 +298,13 @@ fn core_config(flow: &FlowPlan) -> Result<(CoreConfig, Traffic), RunError> {
         messages,
         stop: stop(flow),
         key_limit: flow.key_limit,
+        stripe: flow.stripe,
         ..CoreConfig::new(profile)
     };
     Ok((config, traffic))
 }
 
-/// The protocol with the congestion control that each path wants.
+/// The protocol with the congestion control that is configured for each path.
 fn on_paths(protocol: &Arc<TcpProtocol>, paths: &[PathPlan]) -> Arc<TcpProtocol> {
     if paths.iter().all(|path| path.congestion.is_none()) {
         return Arc::clone(protocol);

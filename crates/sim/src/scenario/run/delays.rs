@@ -9,14 +9,15 @@ use crate::endpoint::{Log, Watched};
 
 /// Computes the delays of one flow.
 ///
-/// The delay of a packet runs from its first transmission to its delivery in order; that of a slice
-/// from the first transmission of its first byte to the arrival of its last missing byte. What was
-/// first sent before the measurement began is left out.
+/// The delay of a packet is the time from its first transmission to its delivery in order. The
+/// delay of a slice is the time from the first transmission of its first byte to the arrival of its
+/// last missing byte. Packets and slices that were first sent before the measurement began are left
+/// out.
 #[derive(Debug)]
 pub(super) struct Delays {
-    /// Bytes of a full packet.
+    /// Length of a full packet, bytes.
     packet: u64,
-    /// Bytes of a slice.
+    /// Length of a slice, bytes.
     slice: u64,
     measured_from: Time,
     transfers: BTreeMap<u64, Transfer>,
@@ -25,14 +26,15 @@ pub(super) struct Delays {
     pub blocks: Blocks,
 }
 
-/// Data of one transfer that is not delivered or not whole yet.
+/// The packets and slices of one transfer that are not yet delivered or complete.
 #[derive(Debug, Default)]
 struct Transfer {
-    /// Packets that have not been delivered: their ends, and when they were first sent.
+    /// Packets that have not been delivered: the offset of their end, and when they were first
+    /// sent.
     packets: VecDeque<(u64, Time)>,
-    /// Offset up to which the data sent is divided into packets.
+    /// Offset up to which the sent data is divided into packets.
     cut: u64,
-    /// When each slice from `first_slice` on was first sent; `None` once it is whole.
+    /// When each slice from `first_slice` on was first sent; `None` once the slice is complete.
     slices: VecDeque<Option<Time>>,
     first_slice: u64,
 }
@@ -49,12 +51,12 @@ impl Delays {
         }
     }
 
-    /// The blocks that were first sent once the measurement had begun.
+    /// The blocks that were first sent after the measurement had begun.
     pub(super) fn measured_blocks(&self) -> Vec<Block> {
         self.blocks.all(self.measured_from)
     }
 
-    /// Takes the sender's progress, then the receiver's.
+    /// Processes the logged progress of the sender and of the receiver.
     pub(super) fn take(&mut self, sender: Log, receiver: Log) {
         for (transfer, end, time) in sender.sent {
             let transfer = self.transfers.entry(transfer).or_default();
@@ -95,7 +97,7 @@ impl Transfer {
         }
     }
 
-    /// Marks a slice as whole; returns when it was first sent.
+    /// Marks a slice as complete. Returns when it was first sent.
     fn complete(&mut self, slice: u64) -> Option<Time> {
         let index = usize::try_from(slice.checked_sub(self.first_slice)?).ok()?;
         let sent = self.slices.get_mut(index)?.take();
@@ -135,7 +137,7 @@ mod tests {
         let mut delays = Delays::new(OF_100, 250, Time::ZERO);
         let sender = Log { sent: vec![(0, 200, ms(0)), (0, 500, ms(10))], ..Log::default() };
         let receiver = Log {
-            // The second packet is lost and comes last, when the second slice has long been whole.
+            // The second packet is lost and arrives last, long after the second slice is complete.
             whole: vec![(0, 1, ms(31)), (0, 0, ms(60))],
             delivered: vec![(0, 100, ms(20)), (0, 500, ms(60))],
             ..Log::default()

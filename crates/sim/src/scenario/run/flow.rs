@@ -1,4 +1,4 @@
-//! A running flow, and what is measured of it.
+//! A running flow and its measurements.
 
 use core::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::endpoint::{Counters, Flow, FlowFailure, Instant, MessageLog, PathChan
 use crate::engine::Engine;
 use crate::report::FlowReport;
 
-/// A flow, what its counters were at the end of the warm-up, and its delays.
+/// A flow, its counters at the end of the warm-up, and its delays.
 #[derive(Debug)]
 pub(super) struct LiveFlow {
     flow: Box<dyn Flow>,
     pub start: Time,
-    /// How many transfers the flow makes; 0 for one without end.
+    /// Number of transfers of the flow; 0 for a flow without end.
     transfers: u64,
     remembered: Counters,
     pub delays: Option<Delays>,
@@ -44,13 +44,13 @@ impl LiveFlow {
         self.flow.observe(engine, &mut || decisions(subject));
     }
 
-    /// Measures delays from now on: of packets, and of blocks.
+    /// Measures the delays of packets and blocks from now on.
     pub(super) fn watch_delays(&mut self, engine: &mut Engine, watch: Watch, measured_from: Time) {
         let watched = self.flow.log(engine, watch);
         self.delays = Some(Delays::new(watched, watch.slice, measured_from));
     }
 
-    /// Computes the delays of what has happened since the last call.
+    /// Computes delays from the progress since the last call.
     pub(super) fn take_logs(&mut self, engine: &mut Engine) {
         if let Some(delays) = &mut self.delays
             && let Some((sent, received)) = self.flow.take_logs(engine)
@@ -73,7 +73,7 @@ impl LiveFlow {
         self.flow.counters(engine)
     }
 
-    /// State of one path, or of all together.
+    /// State of one path, or of all paths together.
     pub(super) fn instant(&self, engine: &mut Engine, path: Option<usize>) -> Instant {
         self.flow.instant(engine, path)
     }
@@ -87,12 +87,12 @@ impl LiveFlow {
             .collect()
     }
 
-    /// Whether the flow ends by itself.
+    /// Whether the flow has an end.
     pub(super) fn is_finite(&self) -> bool {
         self.transfers > 0
     }
 
-    /// Whether everything that the flow will ever send has been delivered.
+    /// Whether all data of a finite flow has been delivered.
     pub(super) fn is_done(&self, engine: &Engine) -> bool {
         self.is_finite() && self.flow.completed(engine) >= self.transfers
     }
@@ -102,7 +102,8 @@ impl LiveFlow {
         self.flow.failure(engine)
     }
 
-    /// Messages of the flow, and the delays, s, of those sent once the measurement had begun.
+    /// Messages of the flow, and the delays, in seconds, of those that were sent after the
+    /// measurement had begun.
     pub(super) fn messages(&self, engine: &Engine, measured_from: Time) -> Option<Messages> {
         let MessageLog { sent, arrived } = self.flow.messages(engine)?;
         let measured = arrived.iter().filter(|(sent, _)| *sent >= measured_from);
@@ -110,12 +111,12 @@ impl LiveFlow {
         Some(Messages { sent, arrived: arrived.len() as u64, delays })
     }
 
-    /// Applies a change of the sender's interface of a path.
+    /// Applies a change to the sender's interface on a path.
     pub(super) fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange) {
         self.flow.change_path(engine, path, change);
     }
 
-    /// Result of the flow over the whole run.
+    /// The result of the flow over the whole run.
     pub(super) fn report(&self, engine: &mut Engine, subject: &str) -> FlowReport {
         let [sender, receiver] = self.flow.connections(engine);
         let messages = self.flow.messages(engine).unwrap_or_default();
@@ -134,7 +135,7 @@ impl LiveFlow {
         }
     }
 
-    /// The time span over which the flow's rates are taken.
+    /// Start and end of the time over which the flow's rates are measured.
     pub(super) fn span(&self, engine: &Engine, measured_from: Time) -> (Time, Time) {
         let from = self.start.max(measured_from);
         let end = match self.flow.gauge(engine) {
@@ -144,7 +145,8 @@ impl LiveFlow {
         (from, end.max(from))
     }
 
-    /// The longest time without a byte delivered; includes the wait at the end unless the flow is done.
+    /// The longest time without a delivery. Unless all data is delivered, the time since the last
+    /// delivery counts, too.
     pub(super) fn longest_gap(&self, engine: &Engine) -> Duration {
         let Some(gauge) = self.flow.gauge(engine) else { return Duration::ZERO };
         if self.is_done(engine) {

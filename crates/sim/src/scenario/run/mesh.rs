@@ -16,7 +16,7 @@ use crate::wireless::{Fixed, Motion};
 /// Builds the flows of `plan` over `mesh` with `seed`.
 ///
 /// # Errors
-/// If a flow, load or protocol cannot be built.
+/// When a flow, load or protocol cannot be built.
 pub(super) fn build(plan: &Plan, mesh: &MeshPlan, seed: u64) -> Result<Live, RunError> {
     let mut config = mesh.config.clone();
     let flows = plan.flows.iter().map(flow);

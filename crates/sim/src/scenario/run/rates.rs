@@ -1,4 +1,4 @@
-//! The path rates that a striping application knows.
+//! The path rates that a striping application is told.
 
 use core::time::Duration;
 
@@ -10,11 +10,12 @@ use crate::link::{Link, LinkConfig};
 use crate::rate::RateProcess;
 use crate::scenario::plan::{FlowPlan, LinkPlan, Plan};
 
-/// The rate of each path of `flow`, that is, of its slowest link, at every multiple of `interval` up to the end of
-/// the run. The links' random courses are run anew.
+/// The rate of each path of `flow`, which is that of its slowest link, at every multiple of
+/// `interval` up to the end of the run. The random rates of the links are computed again from the
+/// seed.
 ///
 /// # Errors
-/// If a link's configuration is invalid, or the interval is zero.
+/// When a link's configuration is invalid or the interval is zero.
 pub(super) fn sampled(
     plan: &Plan,
     flow: &FlowPlan,
@@ -91,7 +92,7 @@ mod tests {
         profile = "tcp:smart"
     "#;
 
-    /// Mb/s of both paths at each multiple of 10 s.
+    /// The rates of both paths at each multiple of 10 s, Mb/s.
     fn rates(told: ToldRates, seed: u64) -> [Vec<f64>; 2] {
         let scenario = Scenario::parse(TEXT, "t.toml").expect("well formed");
         let plan = scenario.plan(&scenario.points()[0]).expect("a plan");

@@ -1,4 +1,4 @@
-//! Makes the report of a run that has ended.
+//! Makes the report of a finished run.
 
 use anabranch_types::{Bitrate, Time};
 
@@ -55,7 +55,7 @@ pub(super) fn report(plan: &Plan, live: &mut Live, recorder: Recorder) -> RunRep
     report
 }
 
-/// Adds a figure, unless it is measured on request only and was not requested.
+/// Adds a figure, unless it is measured only on request and was not requested.
 fn add(report: &mut RunReport, recorder: &Recorder, subject: &str, metric: &str, value: f64) {
     let wanted = Metric::named(metric).is_none_or(|metric| !metric.on_request)
         || recorder.figures.iter().any(|(of, figure)| of == subject && figure == metric)
@@ -69,7 +69,8 @@ fn add(report: &mut RunReport, recorder: &Recorder, subject: &str, metric: &str,
     }
 }
 
-/// Whether `metric` is a moment of the samples `sample`: `block_delay_s` and `block_delay_mean_s`.
+/// Whether `metric` is a statistic of the samples `sample`, as `block_delay_mean_s` is of
+/// `block_delay_s`.
 fn starts_alike(sample: &str, metric: &str) -> bool {
     sample.strip_suffix("_s").is_some_and(|stem| metric.starts_with(stem))
 }
@@ -109,7 +110,8 @@ fn figures(
     }
 }
 
-/// The report of every link. The rate and loss processes behind its capacity are run anew.
+/// The report of every link. For the capacity, the rate and loss processes are computed again from
+/// the seed.
 pub(super) fn links(
     plan: &Plan,
     engine: &Engine,
@@ -181,7 +183,7 @@ fn mesh_figures(live: &Live) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// Bits that the link's nominal rate, blackouts taken out, allows between two times.
+/// Bits that the link can send between two times at its nominal rate, without blackout times.
 fn bits(link: &LinkPlan, from: Time, to: Time) -> f64 {
     let schedule = link.config.effective_rate();
     let steps = schedule.steps();

@@ -1,4 +1,4 @@
-//! Records series during a run, and figures that are measured only on request.
+//! Records series, and figures that are measured only on request, during a run.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use crate::report::Series;
 use crate::scenario::plan::{Plan, ProbePlan};
 use crate::scenario::probes::MESH;
 
-/// Everything a run records on request.
+/// All values that a run records on request.
 #[derive(Debug)]
 pub(super) struct Recorder {
     tracks: Vec<Track>,
     stations: Vec<Stations>,
-    /// Links whose mean queue is requested, with the sum of the samples.
+    /// Links whose mean queue length is requested, with the sum of the samples.
     queues: BTreeMap<usize, f64>,
     looks: u64,
-    /// Subjects and metrics of which every value is to be kept.
+    /// Subjects and metrics of which every single value is recorded.
     pub samples: Vec<(String, &'static str)>,
-    /// Subjects and metrics of single figures on request.
+    /// Subjects and metrics of requested single figures.
     pub figures: Vec<(String, String)>,
 }
 
@@ -40,11 +40,12 @@ struct Track {
     series: Series,
 }
 
-/// The blocks that are measured unless a probe says otherwise.
+/// The blocks that are measured by default.
 const BLOCKS: Watch = Watch { slice: 65_536, coding_blocks: false };
 
 impl Recorder {
-    /// Prepares everything that the plan's probes ask for, and the figures `wanted` in addition.
+    /// Prepares the recording of all values that the plan's probes ask for, and of the figures
+    /// `wanted`.
     pub(super) fn new(plan: &Plan, wanted: &[(String, &str)], live: &mut Live) -> Self {
         let mut recorder = Recorder {
             tracks: Vec::new(),
@@ -63,7 +64,7 @@ impl Recorder {
         recorder
     }
 
-    /// When the next point of a series is due.
+    /// When the next point of a series is due; `None` if there is no series.
     pub(super) fn next_due(&self) -> Option<Time> {
         let stations = self.stations.iter().map(Stations::due);
         self.tracks.iter().map(|track| track.due).chain(stations).min()
@@ -90,7 +91,7 @@ impl Recorder {
         Some(sum / self.looks as f64)
     }
 
-    /// Records every point that is due.
+    /// Records a point of every series that is due.
     pub(super) fn record(&mut self, now: Time, live: &mut Live) {
         for track in self.tracks.iter_mut().filter(|track| track.due <= now) {
             track.record(now, live);
@@ -100,7 +101,7 @@ impl Recorder {
         }
     }
 
-    /// The series, in the order of the probes; those of stations are the last.
+    /// The series in the order of the probes. Series of stations come last.
     pub(super) fn series(self) -> Vec<Series> {
         let tracks = self.tracks.into_iter().map(|track| track.series);
         tracks.chain(self.stations.into_iter().flat_map(Stations::series)).collect()
@@ -223,7 +224,7 @@ impl Track {
         self.due = now + self.interval;
     }
 
-    /// By how much the counter has grown since the last point.
+    /// The increase of the counter since the last point.
     fn change(&mut self, live: &mut Live) -> Option<f64> {
         let counter = self.counter(live);
         Some(counter - core::mem::replace(&mut self.before, counter))
@@ -288,7 +289,7 @@ impl Track {
         }
     }
 
-    /// The mean over flows or paths, of those that have a value.
+    /// The mean over those flows or paths that have a value.
     fn mean(&self, live: &mut Live, of: impl Fn(Instant) -> Option<f64>) -> Option<f64> {
         let Live { engine, flows: all, .. } = live;
         let values: Vec<f64> = match &self.target {

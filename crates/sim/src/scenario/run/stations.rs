@@ -1,4 +1,4 @@
-//! Records where the stations of a mesh are, and what happens on each hop.
+//! Records the positions of the stations of a mesh, and the arrivals and losses on each hop.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::report::Series;
 use crate::scenario::plan::ProbePlan;
 use crate::wireless::mesh::{HopCounters, Hops, hops, positions, watch_hops};
 
-/// The series of one probe. Each begins when its station or its hop is seen first.
+/// The series of one probe. Each series begins when its station or hop first occurs.
 #[derive(Debug)]
 pub(super) struct Stations {
     metrics: Vec<&'static str>,
@@ -19,12 +19,14 @@ pub(super) struct Stations {
     due: Time,
     /// The counters of the hops at the last point.
     before: Hops,
-    /// By metric and by the two stations of a hop; for figures of a single station, both are that station.
+    /// The series by metric and by the two stations of a hop. For a single station, both are that
+    /// station.
     series: BTreeMap<(&'static str, [u16; 2]), Series>,
 }
 
 impl Stations {
-    /// Prepares what `probe` asks for; nothing if it asks for no series of a mesh, or there is none.
+    /// Prepares the series of `probe`; `None` if it asks for no series of a mesh, or there is no
+    /// mesh.
     pub(super) fn watch(probe: &ProbePlan, live: &mut Live) -> Option<Stations> {
         let (stations, _) = live.mesh?;
         let is_meshs = |metric: &&&str| {
@@ -44,12 +46,12 @@ impl Stations {
         })
     }
 
-    /// When the next point is due. The first is at the beginning of the run.
+    /// When the next point is due. The first point is due at the beginning of the run.
     pub(super) fn due(&self) -> Time {
         self.due
     }
 
-    /// Records a point.
+    /// Records a point of every series.
     pub(super) fn record(&mut self, now: Time, live: &Live) {
         let Some((stations, _)) = live.mesh else { return };
         self.due = now + self.interval;
@@ -88,7 +90,7 @@ impl Stations {
         series.or_insert_with(|| Series::new(subject(), metric)).push(now, value);
     }
 
-    /// The series, by metric and by the numbers of the stations.
+    /// The series in the order of metrics and then of the stations' numbers.
     pub(super) fn series(self) -> impl Iterator<Item = Series> {
         self.series.into_values()
     }

@@ -1,21 +1,21 @@
-//! Resolves the name of a subject to the flows, paths or links it stands for.
+//! Finds the flows, paths, loads or link that the name of a subject means.
 
 use std::collections::BTreeMap;
 
 use crate::scenario::plan::Plan;
 
-/// Flows, paths of flows, loads or a link, by their places in the plan.
+/// Flows, paths of flows, loads or a link, by their indices in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Flows(Vec<usize>),
-    /// Each a flow, and one of its paths.
+    /// Flows, each with one of its paths.
     Paths(Vec<(usize, usize)>),
     Loads(Vec<usize>),
     Link(usize),
 }
 
 impl Target {
-    /// The flows, paths, loads or link that `subject` names; `None` for nothing.
+    /// The flows, paths, loads or link that `subject` names; `None` if there are none.
     pub(super) fn of(plan: &Plan, subject: &str) -> Option<Target> {
         if let Some(name) = subject.strip_prefix("link.") {
             return plan.links.iter().position(|link| link.name == name).map(Target::Link);
@@ -40,15 +40,15 @@ impl Target {
         (!loads.is_empty()).then_some(Target::Loads(loads))
     }
 
-    /// Everything of `plan` but its links, in the order of the plan: all flows, then each group, its
-    /// paths, its members, their paths; then the loads.
+    /// All subjects of `plan` except its links: first `all`, then each group with its paths, its
+    /// members and their paths, in the order of the plan, and then the loads.
     pub(super) fn all(plan: &Plan) -> Vec<(String, Target)> {
         let mut all = Named::default();
         for flow in 0..plan.flows.len() {
             all.add("all".to_owned(), Target::Flows(vec![flow]));
         }
         for (index, flow) in plan.flows.iter().enumerate() {
-            // A lone member is called like its group, and must not be counted twice.
+            // A single member has the name of its group and must not be counted twice.
             let own = Some(&flow.subject).filter(|subject| **subject != flow.group);
             for owner in [Some(&flow.group), own].into_iter().flatten() {
                 all.add(owner.clone(), Target::Flows(vec![index]));
@@ -67,7 +67,7 @@ impl Target {
         all.entries
     }
 
-    /// The flows concerned, whole or by one of their paths.
+    /// The flows that the target contains, or of which it contains a path.
     pub(super) fn flows(&self) -> Vec<usize> {
         match self {
             Target::Flows(flows) => flows.clone(),
@@ -77,7 +77,7 @@ impl Target {
     }
 }
 
-/// Subjects in the order in which they first came, each with everything it stands for.
+/// Subjects in the order in which they were first added, each with its target.
 #[derive(Default)]
 struct Named {
     entries: Vec<(String, Target)>,
@@ -92,7 +92,7 @@ impl Named {
             (Some((_, Target::Paths(all))), Target::Paths(more)) => all.extend(more),
             (Some((_, Target::Loads(all))), Target::Loads(more)) => all.extend(more),
             (None, more) => self.entries.push((subject, more)),
-            // Flows, paths and loads have no names in common.
+            // This does not happen: flows, paths and loads never have the same name.
             _ => {}
         }
     }

@@ -1,9 +1,10 @@
-//! Figures of blocks: of slices of a stream and of coding blocks.
+//! Tests of the figures of blocks, which are slices of a stream or coding blocks.
 
 use super::parse;
 use crate::report::RunReport;
 
-/// A bulk flow over two paths of which one loses packets; all blocks are measured, alone or as `coding` blocks.
+/// Runs a bulk flow over two paths, one of which loses packets, and measures all figures of blocks.
+/// `coding` selects coding blocks instead of slices.
 fn run(profile: &str, coding: bool) -> RunReport {
     let text = format!(
         "name = \"blocks\"\nduration = \"20s\"\n\
@@ -19,7 +20,7 @@ fn run(profile: &str, coding: bool) -> RunReport {
     scenario.run(&scenario.points()[0], 1).expect("runs")
 }
 
-/// Checks what must hold of any blocks; returns how many there are.
+/// Checks properties that all kinds of blocks have. Returns the number of blocks.
 fn check(report: &RunReport) -> usize {
     let samples = |metric| report.samples("bulk", metric).expect(metric);
     let [delays, in_order] = ["block_delay_s", "block_order_s"].map(samples);
@@ -34,7 +35,7 @@ fn check(report: &RunReport) -> usize {
     delays.len()
 }
 
-/// Packets of data that the links lost.
+/// Number of data packets that were lost or dropped on the links.
 fn lost_on_links(report: &RunReport) -> f64 {
     let of = |link, metric| report.scalar(link, metric).expect(metric);
     ["link.a", "link.b"].map(|link| of(link, "losses") + of(link, "drops_queue")).iter().sum()

@@ -1,4 +1,4 @@
-//! Messages about mistakes.
+//! Tests of the messages about mistakes.
 
 use super::{GOOD, messages};
 use crate::scenario::Scenario;
@@ -276,7 +276,7 @@ fn correlations_must_be_possible() {
             .ends_with("; allowed: a theta at which such losses exist, or method = \"chain\""),
         "{messages:#?}"
     );
-    // A third is the most that losses of 25 % and 75 % can have in common.
+    // Losses of 25 % and 75 % can have a correlation of at most a third.
     assert_eq!(with(&format!("{park}theta = \"33%\"\n")), [""; 0]);
     assert_eq!(with("[[correlation]]\nlinks = \"p\"\ntheta = \"50%\"\n"), [""; 0]);
     assert_eq!(
@@ -353,7 +353,7 @@ fn names_are_given_once() {
     );
 }
 
-/// `GOOD` with a path instead of its link, and `more` behind it.
+/// The messages about `GOOD` with a path instead of its link, followed by `more`.
 fn over_a_path(more: &str) -> Vec<String> {
     let from = "[[link]]\nname = \"a\"\nfrom = \"sender\"\nto = \"receiver\"\n";
     assert!(GOOD.contains(from));

@@ -1,4 +1,4 @@
-//! The features of the format.
+//! Tests of the features of the scenario format.
 
 use anabranch_types::{Bitrate, Probability, Time};
 
@@ -202,7 +202,8 @@ fn seeds_are_counted_or_listed() {
     assert_eq!(messages(&format!("seeds = 0\n{GOOD}")).len(), 1);
 }
 
-/// The contents of a published file, and what they should be; `BLESS=1` writes the file first.
+/// The actual and the expected contents of a file in `docs`. With `BLESS=1`, the expected contents
+/// are written first.
 fn published(name: &str, now: impl Fn(&str) -> String) -> (String, String) {
     let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
     let before = std::fs::read_to_string(&path).expect(name);
@@ -262,7 +263,7 @@ fn variants_change_keys_and_choose_flows() {
     );
 }
 
-/// Reads `text`, which may name `base` as the scenario that it starts from.
+/// Reads `text`, which may have `base` as its base.
 fn based(text: &str, base: &str) -> Result<Scenario, Vec<String>> {
     let mut read = |path: &str| match path {
         "base.toml" => Ok(base.to_owned()),
@@ -374,7 +375,7 @@ fn recorded_rates_and_delays_are_read_from_files() {
 fn queueing_delays_are_recorded_of_either_kind_of_link() {
     let probe = "[[probe]]\nof = \"link.a\"\nseries = \"queue_delay_s\"\ninterval = \"100ms\"\n";
     let last = |more: &str| {
-        // Ten packets of 1512 B wait at most: 12.1 ms at 10 Mb/s.
+        // At most ten packets of 1512 B wait, which is 12.1 ms at 10 Mb/s.
         let link = format!("delay = \"20ms\"\nbuffer = \"10p\"\n{more}");
         let text = GOOD.replace("uncoded", "tcp:sack").replace("delay = \"20ms\"", &link);
         let scenario = parse(&format!("{text}{probe}"));
@@ -384,7 +385,7 @@ fn queueing_delays_are_recorded_of_either_kind_of_link() {
     };
     let (plain, shaped) = (last(""), last("jitter = \"1ns\""));
     assert!((0.008..=0.0121).contains(&plain), "{plain}");
-    // One packet is in service when another comes to a full queue.
+    // On this link, the time also includes the rest of the packet that is in service.
     assert!((0.008..=0.0134).contains(&shaped), "{shaped}");
 }
 

@@ -1,4 +1,4 @@
-//! Stations with radios.
+//! Tests of scenarios with radio stations.
 
 use core::time::Duration;
 
@@ -75,7 +75,7 @@ fn stations_move_as_drawn_or_as_a_file_says() {
     assert!(report.scalar("tcp", "delivered_bytes").unwrap() > 100_000.0);
 }
 
-/// The messages about the ring with `to` in place of `from`.
+/// The messages about `RING` with `from` replaced by `to`.
 fn message(from: &str, to: &str) -> String {
     let text = RING.replace(from, to);
     assert_ne!(text, RING);
@@ -255,11 +255,11 @@ fn transfers_end_and_loads_arrive() {
     let figure = |subject, metric| report.scalar(subject, metric).expect(metric);
     assert_eq!(figure("tcp", "transfers"), 1.0);
     assert_eq!(figure("tcp", "delivered_bytes"), 20_000.0);
-    // Of 50 packets of 500 bytes in ten seconds, nearly all arrive, none twice.
+    // Of 50 packets of 500 bytes in ten seconds, nearly all arrive, and none arrives twice.
     let rate = figure("udp", "throughput_mbps");
     assert!((0.015..=0.0201).contains(&rate), "{rate}");
-    // Both sources search for routes. The load's source finds two and copies its 50 packets; the transfer may end
-    // before its source knows a second route.
+    // Both sources search for routes. The source of the load finds two routes and sends its 50
+    // packets over both. The transfer may end before its source knows a second route.
     let (requests, copies) = (figure("mesh", "route_requests"), figure("mesh", "copies"));
     assert!(requests >= 2.0 && copies > 40.0, "{requests} {copies}");
     let (packets, bytes) = (figure("mesh", "routing_packets"), figure("mesh", "routing_bytes"));
@@ -270,7 +270,7 @@ fn transfers_end_and_loads_arrive() {
     assert!(late.scalar("mesh", "copies").unwrap() < figure("mesh", "copies") / 2.0);
 }
 
-/// Positions of stations and the traffic of each hop can be recorded; that does not change the run.
+/// Positions of stations and the traffic of each hop can be recorded without changing the run.
 #[test]
 fn stations_and_hops_can_be_recorded() {
     let probe = "[[probe]]\nof = \"mesh\"\nseries = [\"x_m\", \"y_m\", \"hop_packets\", \"hop_losses\"]\n\
@@ -292,7 +292,7 @@ fn stations_and_hops_can_be_recorded() {
         let radius = x.values.iter().zip(&y.values).map(|(x, y)| x.hypot(*y));
         assert!(radius.clone().all(|radius| (radius - 449.4).abs() < 1e-6));
     }
-    // Data goes from 0 to 7 by either side of the ring, and some of it is lost on the way.
+    // Data goes from station 0 to station 7 around either side of the ring, and some of it is lost.
     let sum = |metric, hop: &str| {
         let series = of(metric).filter(|series| hop.is_empty() || series.subject == hop);
         series.flat_map(|series| series.values.iter()).sum::<f64>()
@@ -304,7 +304,7 @@ fn stations_and_hops_can_be_recorded() {
     assert!(last >= segments && segments > 50.0, "{last} {segments}");
     let first = sum("hop_packets", "hop.0-1") + sum("hop_packets", "hop.0-13");
     assert!(first > last && sum("hop_losses", "") > 0.0, "{first} {last}");
-    // Packets that only acknowledge do not count.
+    // Packets that only carry an acknowledgement do not count.
     assert!(!hops.iter().any(|hop| hop == "hop.7-6" || hop == "hop.7-8"), "{hops:?}");
 }
 
@@ -313,7 +313,7 @@ fn positions_are_of_stations() {
     let text = format!("{RING}[[probe]]\nof = \"tcp\"\nseries = \"x_m\"\n");
     let errors = Scenario::parse(&text, "t.toml").unwrap_err();
     assert!(errors[0].to_string().contains("'tcp' has none of x_m"), "{}", errors[0]);
-    // Without a subject, the probe is about the only one that has the metric.
+    // Without a subject, the probe records the only subject that has the metric.
     let text = format!("{RING}[[probe]]\nseries = \"x_m\"\n");
     Scenario::parse(&text, "t.toml").unwrap();
 }

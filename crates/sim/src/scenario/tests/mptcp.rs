@@ -1,9 +1,9 @@
-//! The keys for one stream over several paths.
+//! Tests of the keys for one stream over several paths.
 
 use super::{messages, parse};
 use crate::report::RunReport;
 
-/// Two paths of 8 Mb/s and a flow of 10 s of this profile with these options.
+/// A scenario with two paths of 8 Mb/s and a flow of this profile with these options, for 10 s.
 pub(super) fn text(profile: &str, options: &str) -> String {
     format!(
         "name = \"several\"\nduration = \"10s\"\n\
@@ -18,7 +18,7 @@ pub(super) fn run(text: &str) -> RunReport {
     scenario.run(&scenario.points()[0], 1).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Goodput of the flow and what passed each path, Mb/s.
+/// The goodput of the flow and the throughput of each path, Mb/s.
 pub(super) fn rates(report: &RunReport) -> [f64; 3] {
     [("bulk", "goodput_mbps"), ("bulk/a", "throughput_mbps"), ("bulk/b", "throughput_mbps")]
         .map(|(subject, figure)| report.scalar(subject, figure).expect("measured"))
@@ -31,11 +31,11 @@ fn complaint(text: &str) -> String {
     messages.into_iter().next().expect("one")
 }
 
-/// Records what passes each path, Mb/s by the second.
+/// A probe that records the throughput of each path in Mb/s every second.
 const BY_SECOND: &str =
     "[[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
 
-/// Rates that [`BY_SECOND`] recorded.
+/// The rates that [`BY_SECOND`] recorded.
 fn by_second(report: &RunReport) -> [Vec<f64>; 2] {
     ["bulk/a", "bulk/b"]
         .map(|path| report.series(path, "throughput_mbps").expect("recorded").values.clone())
@@ -61,7 +61,7 @@ fn without_options_on_the_first_path_it_is_tcp_and_on_another_that_one_does_not_
     for profile in ["tcp:mptcp", "tcp:mptcp-linux"] {
         let [goodput, a, b] = rates(&run(&text(profile, "strip-options = \"a\"")));
         assert!((6.5..7.8).contains(&goodput) && b == 0.0, "{profile}: {goodput}, {a} and {b}");
-        // A segment of TCP: no mapping, 1512 bytes for 1460 of payload.
+        // Plain TCP segments have no mapping, so they have 1512 bytes for 1460 bytes of payload.
         assert!((a / goodput - 1512.0 / 1460.0).abs() < 0.015, "{profile}: {}", a / goodput);
         let [goodput, a, b] = rates(&run(&text(profile, "strip-options = [\"b\"]")));
         assert!((6.5..7.8).contains(&goodput) && b < 0.01, "{profile}: {goodput}, {a} and {b}");
@@ -78,7 +78,8 @@ fn a_path_that_loses_the_options_is_left_until_they_pass_again() {
         let [a, b] = by_second(&report);
         assert!(a[1..10].iter().all(|rate| *rate > 5.5), "{profile}: {a:?}");
         assert!(b[1..3].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
-        // Data in flight at the change arrives unusable, and a subflow that tries to join meanwhile is given up.
+        // Data in flight at the change is unusable when it arrives, and a subflow that tries to
+        // join in this time is given up.
         assert!(b[4..7].iter().all(|rate| *rate < 0.1), "{profile}: {b:?}");
         assert!(b[8..10].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
     }
@@ -92,9 +93,9 @@ fn a_path_that_loses_the_options_is_left_until_they_pass_again() {
 
 #[test]
 fn data_that_loses_the_options_before_its_acknowledgement_is_plain_tcp() {
-    // The answer to the first SYN leaves after 20 ms, the first data after 40.
+    // The answer to the first SYN leaves after 20 ms, and the first data leaves after 40 ms.
     for profile in ["tcp:mptcp", "tcp:mptcp-linux"] {
-        // The SYN of the other subflow arrives later than that data.
+        // The SYN of the other subflow arrives later than the first data.
         let far = text(profile, "").replace(
             "\"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"",
             "\"b\"\nrate = \"8mbit\"\ndelay = \"40ms\"",

@@ -1,4 +1,4 @@
-//! Plans built in code.
+//! Tests of plans that are built in code.
 
 use core::time::Duration;
 
@@ -51,7 +51,8 @@ fn equal_runs_have_equal_digests() {
     assert!(first.flows[0].last > Time::from_secs(2), "what was written by then is delivered");
 }
 
-/// MPLOT's alternative retransmission: the lost symbols themselves, with proactive repairs all the same.
+/// MPLOT's alternative way of retransmission sends the lost symbols again, and also uses proactive
+/// repairs.
 #[test]
 fn losses_can_be_resent_beside_proactive_repairs() {
     let lossy = ["rate=10mbit,delay=20ms,loss=20%,ecn", "rate=5mbit,delay=50ms,loss=20%,ecn"];
@@ -62,7 +63,7 @@ fn losses_can_be_resent_beside_proactive_repairs() {
     assert!(sent.repairs > 0 && sent.resends > 0, "{sent:?}");
 }
 
-/// A network and flow, whether written as a file or built in code, run alike to the last packet.
+/// The same network and flow, written as a file and built in code, give exactly the same packets.
 #[test]
 fn a_plan_is_the_same_thing_as_a_file() {
     let text = r#"
@@ -98,7 +99,8 @@ fn a_plan_is_the_same_thing_as_a_file() {
     let flow = FlowPlan { messages, ..flow("anabranch").of(1_000_000) };
     let mut built = Plan::parallel(all).flow(flow);
     built = built.event(Duration::from_millis(300), 1, crate::endpoint::PathChange::Down);
-    // A file's run checks in steps whether it is done; do the same here, so that both end at the same packet.
+    // A run of a file checks in steps whether it is done. Do the same here, so that both runs end
+    // at the same packet.
     built.stop_when_done = scenario.plan(&scenario.points()[0]).unwrap().stop_when_done;
     let transport = scenario.plan(&scenario.points()[0]).unwrap().flows[0].transport.clone();
     built.flows[0].transport = transport;
@@ -108,7 +110,8 @@ fn a_plan_is_the_same_thing_as_a_file() {
     assert!(file.flows[0].messages.sent > 5);
 }
 
-/// Every message takes at least the delay of its path, over every transport; over TCP, messages arrive in order.
+/// Over every transport, each message takes at least the delay of its path. Over TCP, messages
+/// arrive in order.
 #[test]
 fn messages_are_timed_over_every_transport() {
     for profile in ["anabranch", "tcp:sack"] {

@@ -1,4 +1,4 @@
-//! The keys for pTCP's pipes.
+//! Tests of the keys for pTCP's pipes.
 
 use super::mptcp::{rates, run, text};
 use super::parse;
@@ -8,10 +8,11 @@ fn every_segment_has_the_header() {
     let report = run(&text("tcp:ptcp", ""));
     let [goodput, a, b] = rates(&report);
     assert!(goodput > 14.0, "{goodput}");
-    // Data that was sent and then unbound after a cut arrives twice.
+    // Data that was sent and then unbound, because the window was cut, arrives twice.
     let again = report.scalar("bulk", "duplicate_bytes").expect("measured") * 8e-6 / 10.0;
     assert!((0.001..0.05).contains(&(again / goodput)), "{again}");
-    // 1460 bytes of payload, IP, TCP, timestamps, and 16 bytes.
+    // A packet has 1460 bytes of payload, 52 bytes of IP and TCP headers with timestamps, and 16
+    // bytes of pTCP header.
     let share = (a + b) / (goodput + again);
     assert!((share - 1528.0 / 1460.0).abs() < 0.005, "{share}");
     // After a fallback the flow is plain TCP.
@@ -28,7 +29,8 @@ fn the_receiving_side_limits_the_pipes() {
     }
 }
 
-/// Two pipes with a buffer of 16 KiB each carry as much as two that share 32 KiB (pTCP §4.5: n·B).
+/// Two pipes with a buffer of 16 KiB each carry as much as two pipes that share 32 KiB (pTCP §4.5:
+/// n·B).
 #[test]
 fn buffers_have_their_size_for_each_pipe() {
     let goodput = |size: &str, each: bool| {
@@ -41,7 +43,7 @@ fn buffers_have_their_size_for_each_pipe() {
     assert!(goodput("16KiB", false) < 0.8 * each, "half of that is not enough");
 }
 
-/// A host comes into reach of another access point before it leaves the first one's (pTCP §6, handoffs).
+/// A host reaches another access point before it loses the first one (pTCP §6, handoffs).
 #[test]
 fn a_soft_handoff_stops_nothing() {
     let events = "[[event]]\nat = \"0s\"\npath = \"b\"\nwhat = \"down\"\n\
@@ -68,15 +70,16 @@ fn transfers_that_close_take_their_time() {
     };
     let (without, time) = transfers("");
     let (with, closed) = transfers("close = true");
-    // Delivery takes as long, but the next one waits for the FINs, a round trip of 40 ms.
+    // Delivery takes the same time, but the next transfer waits for the FINs, which take a round
+    // trip of 40 ms.
     assert!((closed / time - 1.0).abs() < 0.05, "{closed} and {time} s");
     let longer = 10.0 / with - 10.0 / without;
     assert!((0.035..0.06).contains(&longer), "{without} and {with}: {longer} s");
 }
 
-/// Flows of these congestion controls, measured for 60 s over one link of 10 Mb/s with a round-trip time of 40 ms and
-/// this many packets of buffer: goodputs as shares of what the link carries, and the mean smoothed round-trip time of
-/// the first flow, s.
+/// Runs a flow with each of these congestion controls for 60 s over one link of 10 Mb/s with a
+/// round-trip time of 40 ms and a buffer of `buffer` packets. Returns the goodputs as shares of the
+/// link's capacity, and the mean smoothed round-trip time of the first flow, s.
 fn beside(controls: &[&str], buffer: u64) -> (Vec<f64>, f64) {
     let mut text = format!(
         "name = \"shared\"\nduration = \"70s\"\nwarm-up = \"10s\"\n\
@@ -98,10 +101,11 @@ fn beside(controls: &[&str], buffer: u64) -> (Vec<f64>, f64) {
     ((0..controls.len()).map(|index| goodput(index) / whole).collect(), mean)
 }
 
-/// The second way of pTCP §6 to be friendly: further pipes that use only what others leave.
+/// The second way to be TCP-friendly in pTCP §6: additional pipes use only the capacity that others
+/// leave.
 #[test]
 fn a_yielding_vegas_takes_what_others_leave() {
-    // A bandwidth-delay product is 33 packets.
+    // The bandwidth-delay product is 33 packets.
     for buffer in [33, 66] {
         let (alone, _) = beside(&["vegas:yield=3"], buffer);
         assert!(alone[0] > 0.97, "{buffer}: {alone:?}");
@@ -125,7 +129,7 @@ fn a_plateau_keeps_deep_buffers_empty() {
     assert!(capped[0] > 0.95 * filled[0], "{capped:?} of {filled:?}");
 }
 
-/// When the path becomes longer at once, the limit found on the old path does not stay.
+/// When the path suddenly becomes longer, the limit that was found on the old path is given up.
 #[test]
 fn a_plateau_is_found_anew_when_the_way_changes() {
     let goodput = |control: &str| {
@@ -141,9 +145,9 @@ fn a_plateau_is_found_anew_when_the_way_changes() {
     assert!(capped > 0.9 * filled, "{capped} of {filled}");
 }
 
-/// Two pipes and one TCP flow, each with a round trip of 60 ms: through one link of 10 Mb/s, or each pipe through a
-/// link of its own and the TCP flow beside the first. Returns the pipes' share of the goodput, and the utilisation of
-/// the links.
+/// Runs two pipes and one TCP flow, each with a round-trip time of 60 ms. All use one link of 10
+/// Mb/s, or each pipe has a link of its own and the TCP flow uses the first pipe's link. Returns
+/// the pipes' share of the goodput, and the utilisation of the links.
 fn pipes_beside(tcp: &str, disjoint: bool, seed: u64) -> (f64, f64) {
     let second = if disjoint { "other" } else { "bottleneck" };
     let mut text = String::from("name = \"friendly\"\nduration = \"180s\"\nwarm-up = \"60s\"\n");
@@ -176,7 +180,8 @@ fn pipes_beside(tcp: &str, disjoint: bool, seed: u64) -> (f64, f64) {
     (ours / (ours + tcp), (ours + tcp) / links * 1528.0 / 1460.0)
 }
 
-/// The first way of pTCP §6 to be friendly: pipes that share a bottleneck are one TCP together.
+/// The first way to be TCP-friendly in pTCP §6: pipes that share a bottleneck together behave like
+/// one TCP.
 #[test]
 fn pipes_that_share_a_bottleneck_are_coupled_and_others_are_not() {
     let mean = |tcp: &str, disjoint| {
@@ -192,14 +197,15 @@ fn pipes_that_share_a_bottleneck_are_coupled_and_others_are_not() {
     assert!(two > 0.58, "two flows' share: {two}");
     assert!((0.35..0.52).contains(&one), "one flow's share: {one}, uncoupled {two}");
     assert!(filled > 0.95, "{filled}");
-    // Over disjoint bottlenecks each pipe is a TCP of its own: three quarters of both links.
+    // Over disjoint bottlenecks, each pipe behaves like a TCP of its own, so the pipes get three
+    // quarters of both links.
     let ((apart, _), (kept, filled)) = (mean(uncoupled, true), mean(coupled, true));
     assert!((kept / apart - 1.0).abs() < 0.05, "{kept} and {apart}");
     assert!(kept > 0.7 && filled > 0.95, "{kept}, {filled}");
 }
 
-/// §6, different congestion controls in one connection, of the real transport and of simulated TCP: each path is
-/// used as if it were alone.
+/// Different congestion controls in one connection (pTCP §6), with the core transport and with
+/// simulated TCP. Each path is used as if it were alone.
 #[test]
 fn paths_under_different_controls_are_all_filled() {
     let pairs = [["vegas", "reno"], ["westwood", "cubic"], ["bbr", "vegas"], ["veno", "bbr"]];
@@ -217,12 +223,13 @@ fn paths_under_different_controls_are_all_filled() {
         let scenario = parse(&text);
         let report = scenario.run(&scenario.points()[0], 1).expect("it runs");
         let goodput = report.scalar("ours", "goodput_mbps").expect("measured");
-        // Headers take 5 %.
+        // Headers take 5 % of the capacity.
         assert!(goodput > 0.85 * 30.0, "{profile}, {controls:?}: {goodput}");
     }
 }
 
-/// §6, a Vegas that yields: one pipe of a connection leaves its link to a lone TCP, while another fills its own.
+/// A yielding Vegas (pTCP §6): one pipe of a connection leaves its link to a TCP flow, while
+/// another pipe fills a link of its own.
 #[test]
 fn one_pipe_yields_and_another_fills_its_link() {
     let scenario = parse(

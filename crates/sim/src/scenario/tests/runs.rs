@@ -1,4 +1,4 @@
-//! The figures that runs measure.
+//! Tests of the figures that runs measure.
 
 use super::{GOOD, parse};
 use crate::report::RunReport;
@@ -17,12 +17,12 @@ fn tcp() -> String {
 fn a_bulk_flow_fills_its_link() {
     let report = run(&parse(&format!("warm-up = \"2s\"\n{}", tcp())));
     let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
-    // 1460 of 1512 bytes are payload.
+    // Of the 1512 bytes of a packet, 1460 are payload.
     assert!((9.3..=9.66).contains(&goodput), "{goodput}");
     let throughput = report.scalar("bulk/route", "throughput_mbps").expect("measured");
     assert!((throughput / goodput - 1512.0 / 1460.0).abs() < 0.01, "{throughput}");
     let utilisation = report.scalar("link.a", "utilisation").expect("measured");
-    // A packet that was being sent when the measurement began counts with all of its bytes.
+    // A packet that is being sent when the measurement begins counts with all its bytes.
     assert!((0.97..1.001).contains(&utilisation), "{utilisation}");
     assert_eq!(report.scalar("all", "jain"), Some(1.0));
     assert_eq!(report.scalar("bulk", "elapsed_s"), Some(8.0));
@@ -60,8 +60,8 @@ fn probes_record_series_and_samples_without_changing_the_run() {
         Some(20)
     );
     let delays = report.samples("bulk", "packet_delay_s").expect("kept");
-    // Propagation and serialisation at least, and a full buffer of 50 packets on top at most, except for
-    // packets behind one that was dropped.
+    // A delay is at least propagation plus serialisation. A full buffer of 50 packets adds to it at
+    // most, except for packets behind a dropped one.
     assert!(delays.iter().all(|delay| *delay >= 0.0212), "{:?}", &delays[..5]);
     let mean = report.scalar("bulk", "packet_delay_mean_s").expect("measured");
     assert!((0.03..0.1).contains(&mean), "{mean}");
@@ -81,7 +81,8 @@ fn transfers_are_timed_and_end_the_run() {
     assert_eq!(report.scalar("bulk", "delivered_bytes"), Some(500_000.0));
     let times = report.samples("bulk", "fct_s").expect("kept");
     assert_eq!(times.len(), 5);
-    // Each is a connection of its own, on an idle link: handshake and slow start, the same every time.
+    // Each transfer has a connection of its own on an idle link, so handshake and slow start take
+    // the same time.
     assert!(times.iter().all(|time| (time - times[0]).abs() < 1e-9), "{times:?}");
     assert!((0.2..0.4).contains(&times[0]), "{times:?}");
     assert!(report.virtual_seconds < 3.0, "{}", report.virtual_seconds);
@@ -215,7 +216,8 @@ fn tcp_streams_over_several_paths_add_them_up() {
     }
 }
 
-/// A slow path with room gets what keeps a small receive buffer full, under TCP and under the transport itself.
+/// The data that blocks a small receive buffer is sent on another path that has room, with TCP and
+/// with the core transport.
 #[test]
 fn a_full_receive_buffer_is_unblocked() {
     for (profile, with) in [
@@ -256,7 +258,7 @@ fn each_path_may_have_a_congestion_control_of_its_own() {
             let series = report.series(path, "cwnd_bytes").expect("recorded");
             series.values.iter().sum::<f64>() / series.values.len() as f64
         };
-        // Reno and CUBIC fill the queue, Vegas keeps to a few packets of it.
+        // Reno and CUBIC fill the queue, while Vegas uses only a few packets of it.
         let (filled, short) = (mean("bulk/a"), mean("bulk/b"));
         assert!(filled > 2.0 * short, "{profile}: {filled} and {short}");
         let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
@@ -264,7 +266,8 @@ fn each_path_may_have_a_congestion_control_of_its_own() {
     }
 }
 
-/// The core gives a path that is up again another identifier; series and congestion control of the path go on.
+/// When a path is up again, the core gives it a new identifier, but its series and its congestion
+/// control continue.
 #[test]
 fn a_path_that_is_up_again_keeps_its_congestion_control_and_its_series() {
     let text = "name = \"again\"\nduration = \"20s\"\n\
@@ -284,8 +287,8 @@ fn a_path_that_is_up_again_keeps_its_congestion_control_and_its_series() {
     assert!(short > 0.0 && filled > 2.0 * short, "{filled} and {short}");
 }
 
-/// A subflow leaves with its interface and another joins when it is back, whether the connection was
-/// there before or is opened meanwhile.
+/// A subflow leaves when its interface goes down, and a new one joins when the interface is up
+/// again, whether the connection was opened before or in between.
 #[test]
 fn subflows_leave_and_join_with_their_interfaces() {
     for profile in ["tcp:mptcp", "tcp:parallel", "tcp:ptcp"] {

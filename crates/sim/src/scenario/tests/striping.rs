@@ -1,10 +1,10 @@
-//! The keys for striping applications.
+//! Tests of the keys for striping applications.
 
 use super::{messages, parse};
 use crate::report::RunReport;
 
-/// Two paths, the second `ratio` times as fast as the first, and a flow of this profile with these options, measured
-/// from 10 s to 60 s.
+/// A scenario with two paths, the second `ratio` times as fast as the first, and a flow of this
+/// profile with these options, measured from 10 s to 60 s.
 fn text(profile: &str, ratio: u32, options: &str) -> String {
     format!(
         "name = \"striping\"\nduration = \"60s\"\nwarm-up = \"10s\"\n\
@@ -34,7 +34,7 @@ fn the_smart_application_uses_what_the_unaware_one_cannot() {
 
 #[test]
 fn rates_within_the_buffers_are_those_that_can_be_used() {
-    // Of the slow path's rate, 44 packets in 400 ms can be used: 1.3 of 2 Mb/s.
+    // The buffer of the slow path allows 44 packets per 400 ms, which is 1.3 Mb/s of its 2 Mb/s.
     let goodput = |options: &str| {
         let options = format!("resequencing-buffer = \"1MiB\"{options}");
         let text = text("tcp:smart", 10, &options).replace("\"500kbit\"", "\"2mbit\"");
@@ -66,7 +66,7 @@ fn a_blackout_stalls_the_application_whether_its_estimates_show_it_or_not() {
         let text = text("tcp:smart", 4, &format!("estimator = \"{estimator}\""));
         let dark = "\"500kbit\"\nblackout = \"25s-50s\"\ndelay";
         let report = run(&text.replace("\"500kbit\"\ndelay", dark));
-        // Data given to the dark path stays there.
+        // Data that was given to the path in the blackout stays there.
         let gap = report.scalar("bulk", "longest_gap_s").expect("measured");
         assert!(gap > 20.0, "{estimator}: {gap}");
     }
@@ -90,7 +90,7 @@ fn shut_windows_and_pauses_are_measured() {
         let finding = findings.iter().find(|finding| finding.name == name).expect("it exists");
         finding.estimate.expect("measured").mean
     };
-    // A window update was lost: the persist timer takes five seconds or more.
+    // A window update was lost, and the persist timer takes five seconds or more to send a probe.
     assert!(measured("pause") > 4.5 && measured("pauses") >= 1.0, "{findings:?}");
     let scalar = |subject, metric| report.scalar(subject, metric).expect("measured");
     assert!(scalar("bulk/fast", "window_probes") >= 1.0);

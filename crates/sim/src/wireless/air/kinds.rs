@@ -1,4 +1,4 @@
-//! The configuration and the events of an air.
+//! The configuration, reports and errors of [`Air`](super::Air).
 
 use core::fmt;
 
@@ -6,14 +6,14 @@ use anabranch_types::Probability;
 
 use super::super::{MacConfig, MacConfigError, Radio};
 
-/// Configuration that all stations have in common.
+/// The configuration of all stations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AirConfig {
-    /// How far signals carry.
+    /// The range of signals.
     pub radio: Radio,
     /// Constants of the MAC.
     pub mac: MacConfig,
-    /// Random loss, in addition to losses by collision.
+    /// Random loss, in addition to losses by collisions.
     pub loss: FrameLoss,
 }
 
@@ -21,7 +21,8 @@ impl AirConfig {
     /// Checks the configuration.
     ///
     /// # Errors
-    /// When a constant is out of range, or a signal can be sensed farther than it travels in a SIFS.
+    /// When a constant is out of its range, or a signal can be sensed farther away than it travels
+    /// in a SIFS.
     pub fn validate(&self) -> Result<(), AirError> {
         self.mac.validate().map_err(AirError::Mac)?;
         let range = self.radio.sense_range();
@@ -33,21 +34,21 @@ impl AirConfig {
     }
 }
 
-/// Random loss, independent from frame to frame and from receiver to receiver.
+/// Random loss, which is independent for each frame and each receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FrameLoss {
-    /// Above the MAC: a message is dropped after the MAC has received and acknowledged it, so nothing
-    /// repeats it. Hits every message, also those of routing protocols.
+    /// Loss above the MAC: a message is dropped after the MAC has received and acknowledged it, so
+    /// it is not retransmitted. All messages can be lost, including those of routing protocols.
     pub above: Probability,
-    /// Below the MAC: a frame that would have been decoded is garbled. Hits every frame, RTS, CTS and ACK
-    /// too; the MAC's repetitions make up for most of it.
+    /// Loss below the MAC: a frame that would have been decoded is garbled. All frames can be lost,
+    /// including RTS, CTS and ACK. The MAC's retransmissions repair most of these losses.
     pub below: Probability,
 }
 
 /// The fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// A message has arrived at a station.
+    /// A message has arrived at its station.
     Received {
         /// The station.
         at: u32,
@@ -56,7 +57,7 @@ pub enum Report {
         /// The message.
         token: u32,
     },
-    /// A message has arrived at a station and was lost above its MAC.
+    /// A message has arrived at its station, but was lost above the MAC.
     Lost {
         /// The station.
         at: u32,
@@ -65,7 +66,7 @@ pub enum Report {
         /// The message.
         token: u32,
     },
-    /// A station that listens to everything has heard a message for another one.
+    /// A station has decoded a message for another station, while listening is on.
     Overheard {
         /// The station that has heard the message.
         at: u32,
@@ -74,16 +75,17 @@ pub enum Report {
         /// The message.
         token: u32,
     },
-    /// The station is done with the message: it was acknowledged or, as a broadcast, has ended at all stations
-    /// that sense it. The last report of this message.
+    /// The station has finished the message: it was acknowledged, or it is a broadcast that has
+    /// ended at all stations that sense it. This is the last report of the message.
     Sent {
         /// The station.
         from: u32,
         /// The message.
         token: u32,
     },
-    /// The station has given the message up at a retry limit: the link to `to` has failed. The last report
-    /// of this message, which may have been received all the same, if only ACKs were lost.
+    /// The station has given the message up at a retry limit: the link to `to` has failed. This is
+    /// the last report of the message. The message may still have been received, if only its ACKs
+    /// were lost.
     GaveUp {
         /// The station.
         from: u32,
@@ -94,12 +96,12 @@ pub enum Report {
     },
 }
 
-/// Counters of the air so far.
+/// Counters of the medium so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AirCounters {
-    /// Timers that expired, and frames that began or ended at some station.
+    /// Number of events: timers that expired, and starts and ends of frames at stations.
     pub events: u64,
-    /// Frames put on the air, of every kind.
+    /// Frames sent, of all kinds.
     pub frames: u64,
     /// Messages lost above the MAC.
     pub lost_above: u64,
@@ -107,17 +109,17 @@ pub struct AirCounters {
     pub lost_below: u64,
 }
 
-/// Most stations; more would take gigabytes of sequence numbers.
+/// Maximum number of stations. More would take gigabytes for sequence numbers.
 pub(in super::super) const MAX_STATIONS: usize = 10_000;
 
-/// The configuration of an air is invalid.
+/// Why the configuration of an [`Air`](super::Air) is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirError {
     /// A constant of the MAC is out of range.
     Mac(MacConfigError),
     /// A signal can be sensed farther away than it travels in a SIFS, or the capture ratio is below 1.
     Radio,
-    /// This many stations: 1 to 10,000 are allowed.
+    /// The number of stations is not from 1 to 10 000.
     Stations(usize),
 }
 

@@ -1,5 +1,6 @@
-//! Timelines computed by hand, in nanoseconds. Light takes 3⅓ ns a metre. At the default rates a data
-//! frame of 1000 bytes lasts 192 000 + 1028·8/11 Mb/s = 939 637, an RTS 352 000, a CTS or an ACK 304 000.
+//! Timelines computed by hand, in nanoseconds. Light takes 3⅓ ns per metre. At the default rates, a
+//! data frame of 1000 bytes lasts 192 000 + 1028·8/11 Mb/s = 939 637, an RTS 352 000, and a CTS or
+//! an ACK 304 000.
 
 mod timelines;
 
@@ -13,7 +14,7 @@ const SIFS: u64 = 10_000;
 const DIFS: u64 = 50_000;
 const SLOT: u64 = 20_000;
 
-/// Stations on a line at these metres.
+/// A medium with stations on a line at these positions in metres.
 fn line(places: &[f64], config: &AirConfig) -> Air {
     let places = places.iter().map(|x| Position::new(*x, 0.0)).collect();
     Air::new(config, Box::new(Fixed(places)), 1).unwrap()
@@ -24,7 +25,8 @@ fn hasty() -> MacConfig {
     MacConfig { window_min: 1, window_max: 1, window_inclusive: false, ..MacConfig::default() }
 }
 
-/// A radio that senses no farther than it decodes, so that stations 400 m apart are hidden.
+/// A radio whose sensing range equals its reception range, so that stations 400 m apart are hidden
+/// from each other.
 fn short_sighted() -> Radio {
     let radio = Radio::default();
     Radio { sense_threshold: radio.reception_threshold, ..radio }
@@ -35,13 +37,13 @@ fn data(token: u32, to: u32) -> Message {
     Message { token, to, bytes: 1000, priority: Priority::Data }
 }
 
-/// Everything reported by `nanos`, with its time.
+/// All reports up to `nanos`, with their times.
 fn reports(air: &mut Air, nanos: u64) -> Vec<(u64, Report)> {
     let limit = Time::from_nanos(nanos);
     core::iter::from_fn(|| air.poll(limit).map(|report| (air.now, report))).collect()
 }
 
-/// Frames put on the air: when, by whom, and of what kind.
+/// The time, sender and kind of all frames sent.
 fn frames(air: &Air) -> Vec<(u64, u32, FrameKind)> {
     air.log.iter().map(|(time, frame)| (*time, frame.from, frame.kind)).collect()
 }

@@ -8,7 +8,7 @@ fn close(got: f64, expected: f64, tolerance: f64) {
 fn contention_of_a_few_stations() {
     let channel = Channel::fhss();
     assert_eq!(channel.contention(0), Contention { transmit: 0.0, collide: 0.0 });
-    // Alone: 2/(W + 1).
+    // A single station transmits with probability 2/(W + 1).
     close(channel.contention(1).transmit, 2.0 / 33.0, 1e-12);
     close(channel.contention(1).collide, 0.0, 1e-12);
     close(channel.contention(2).transmit, 0.057_04, 5e-6);
@@ -16,7 +16,7 @@ fn contention_of_a_few_stations() {
     close(channel.contention(5).collide, 0.178_08, 5e-6);
 }
 
-/// The closed form of the paper, eq. 7.
+/// Compares τ with the closed form in the paper, eq. 7.
 #[test]
 fn stages_add_up_to_the_closed_form() {
     let channel = Channel::fhss();
@@ -59,12 +59,12 @@ fn turns_cost_nothing_however_many_take_them() {
     let channel = Channel::dsss_11b(Preamble::Long);
     let with = |n| channel.throughput(Access::Tdma, n, 1000);
     assert_eq!(with(1), with(50));
-    // 8000 bits in 192 + 747.64 + 1 + 10 + 304 + 1 + 10 µs.
+    // A packet of 8000 bits takes 192 + 747.64 + 1 + 10 + 304 + 1 + 10 µs.
     close(with(1).as_mbps(), 8000.0 / 1265.636, 1e-4);
     let basic = |n| channel.throughput(Access::Basic, n, 1000);
     let reserved = |n| channel.throughput(Access::RtsCts, n, 1000);
     assert!(with(10) > basic(10) && basic(40) < basic(5) && reserved(5) < basic(5));
-    // Reservation loses less to contention.
+    // With RTS and CTS, contention costs less throughput.
     let fall = |of: &dyn Fn(u32) -> Bitrate| of(40).as_mbps() / of(5).as_mbps();
     assert!(fall(&reserved) > fall(&basic));
     assert_eq!(channel.throughput(Access::Basic, 0, 1000), Bitrate::ZERO);
@@ -72,7 +72,8 @@ fn turns_cost_nothing_however_many_take_them() {
     assert!(channel.throughput(Access::Basic, u32::MAX, 1000) < basic(40));
 }
 
-/// A row of a reference table: model or simulator, stations, data rate, ACK rate, and the rest.
+/// The rows of a reference table: model or simulator, number of stations, data rate, ACK rate, and
+/// the other values.
 fn rows(text: &str) -> impl Iterator<Item = (&str, u32, f64, f64, Vec<f64>)> {
     text.lines().skip(1).map(|line| {
         let cells: Vec<&str> = line.split(',').collect();
@@ -113,7 +114,8 @@ fn an_independent_solution_of_the_model_agrees_to_its_last_digit() {
 
 #[test]
 fn event_simulators_agree_within_a_few_percent() {
-    // Means over seeds; the simulators implement the model with EIFS and seven attempts.
+    // The values are means over seeds. The simulators correspond to the model with EIFS and seven
+    // attempts.
     let table = include_str!("../../../tests/data/dcf_sim.csv");
     let mut points: Vec<(&str, u32, f64, f64, Vec<f64>)> = Vec::new();
     for (sim, n, data, ack, rest) in rows(table) {

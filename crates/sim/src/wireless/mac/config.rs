@@ -10,7 +10,8 @@ pub struct MacConfig {
     pub slot: Duration,
     /// Gap before an answer: 10 µs (aSIFSTime, §15.3.3).
     pub sifs: Duration,
-    /// Preamble and physical header before every frame: 192 µs, 96 µs short (§15.2.2; 802.11b §18.2.2).
+    /// Preamble and physical header before every frame: 192 µs long, or 96 µs short (§15.2.2;
+    /// 802.11b §18.2.2).
     pub preamble: Duration,
     /// Rate of data frames to one station: 11 Mb/s.
     pub data_rate: Bitrate,
@@ -32,40 +33,41 @@ pub struct MacConfig {
     pub short_retry_limit: u32,
     /// Attempts at data frames beyond `rts_threshold`: 4 (dot11LongRetryLimit, §9.2.4).
     pub long_retry_limit: u32,
-    /// Data frames of more bytes than this, header included, are preceded by RTS and CTS: never, by
-    /// default; 0 for always (dot11RTSThreshold, §9.2.6.4).
+    /// RTS and CTS precede data frames with more bytes than this, header included. By default they
+    /// never do; 0 means always (dot11RTSThreshold, §9.2.6.4).
     pub rts_threshold: u32,
-    /// Propagation time that a sender waiting for an answer allows for each way: 2 µs, as in ns-2.
+    /// Propagation delay in each direction that a sender allows for when it waits for an answer: 2
+    /// µs, as in ns-2.
     pub propagation_allowance: Duration,
-    /// How long a frame must be on the air before a station notices: 15 µs (aCCATime, §15.3.3). A station whose
-    /// back-off ends earlier transmits and collides, so stations that picked the same slot collide although propagation
-    /// delay shifts their clocks.
+    /// The time for which a frame must be on the air before a station senses it: 15 µs (aCCATime,
+    /// §15.3.3). A station whose back-off ends earlier transmits and collides. So stations that
+    /// chose the same slot collide, although the propagation delay shifts their slots.
     pub sense_time: Duration,
-    /// How a message that finds the channel idle gains access.
+    /// How a message that finds the channel idle gets access.
     pub idle_access: IdleAccess,
-    /// How long stations wait after a frame that was not decoded.
+    /// How long stations wait after a frame that they could not decode.
     pub eifs_rule: EifsRule,
-    /// Whether CW itself can be drawn; if not, back-off is at most CW − 1, as in ns-2.
+    /// Whether the back-off can be CW. If not, it is at most CW − 1, as in ns-2.
     pub window_inclusive: bool,
-    /// Room of each of a station's three waiting lines (routing, acknowledgements, data), messages: 50.
+    /// Size of each of a station's three queues (routing, acknowledgements, data): 50 messages.
     pub queue: usize,
 }
 
-/// How a message that finds the channel idle, and no back-off going on, gains access.
+/// How a message gets access if the channel is idle and no back-off is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleAccess {
     /// Send as soon as the channel has been idle for a DIFS (§9.2.5.1).
     AtOnce,
-    /// Wait a DIFS from now and then back off (ns-2 2.35).
+    /// Wait for a DIFS from now on, and then for a back-off (ns-2 2.35).
     BackOff,
 }
 
-/// How long stations stay away after a frame that they could not decode.
+/// How long stations wait after a frame that they could not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EifsRule {
-    /// EIFS takes the place of DIFS, and a decoded frame ends it (§9.2.3.4).
+    /// An EIFS replaces the DIFS, and a decoded frame ends it (§9.2.3.4).
     InsteadOfDifs,
-    /// EIFS is a reservation, after which a DIFS follows (ns-2 2.35).
+    /// The channel counts as reserved for an EIFS, and then a DIFS follows (ns-2 2.35).
     BeforeDifs,
 }
 
@@ -98,8 +100,9 @@ impl Default for MacConfig {
 }
 
 impl MacConfig {
-    /// Default constants with the four differences of ns-2 2.35: a message always backs off, a DIFS follows EIFS, CW
-    /// itself is never drawn, and a frame is noticed as soon as it arrives.
+    /// The default constants, changed in four ways as in ns-2 2.35: every message waits for a
+    /// back-off, a DIFS follows an EIFS, the back-off is less than CW, and a frame is sensed as
+    /// soon as it arrives.
     pub fn ns2() -> Self {
         MacConfig {
             sense_time: Duration::ZERO,
@@ -143,12 +146,12 @@ impl MacConfig {
     }
 }
 
-/// A constant of the MAC is out of range.
+/// The error for a constant of the MAC that is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacConfigError {
     /// The field of [`MacConfig`].
     pub key: &'static str,
-    /// Values that the field may have.
+    /// The allowed values of the field.
     pub allowed: &'static str,
 }
 
@@ -160,23 +163,23 @@ impl fmt::Display for MacConfigError {
 
 impl core::error::Error for MacConfigError {}
 
-/// The constants as a station uses them, in nanoseconds.
+/// The constants in nanoseconds, as a station uses them.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Timing {
     pub(super) slot: u64,
     pub(super) sifs: u64,
     pub(super) difs: u64,
-    /// How much a frame that was not decoded lengthens the following wait.
+    /// The time by which a frame that could not be decoded lengthens the following wait.
     pub(super) eifs_extra: u64,
     pub(super) sense: u64,
-    /// Airtimes of control frames.
+    /// Airtimes of the control frames.
     pub(super) rts: u64,
     pub(super) cts: u64,
     pub(super) ack: u64,
-    /// From the end of a frame until its sender stops waiting for the answer.
+    /// Times from the end of a frame until its sender stops waiting for the CTS or the ACK.
     pub(super) cts_timeout: u64,
     pub(super) ack_timeout: u64,
-    /// Back-off is drawn from CW + `draws` values; `draws` is 0 or 1.
+    /// The back-off is drawn from CW + `draws` values, where `draws` is 0 or 1.
     pub(super) draws: u32,
     pub(super) config: MacConfig,
 }
@@ -207,20 +210,20 @@ impl Timing {
         }
     }
 
-    /// Airtime of a data frame with `bytes` of payload.
+    /// Airtime of a data frame with `bytes` bytes of payload.
     pub(super) fn data(&self, bytes: u32, broadcast: bool) -> u64 {
         let config = &self.config;
         let rate = if broadcast { config.basic_rate } else { config.data_rate };
         airtime(config, config.header_bytes.saturating_add(bytes), rate)
     }
 
-    /// Whether RTS and CTS precede a frame to one station with `bytes` of payload.
+    /// Whether RTS and CTS precede a data frame to one station with `bytes` bytes of payload.
     pub(super) fn reserves(&self, bytes: u32) -> bool {
         self.config.header_bytes.saturating_add(bytes) > self.config.rts_threshold
     }
 }
 
-/// Nanoseconds of the preamble and this many bytes at `rate`, rounded up.
+/// Airtime of the preamble and `bytes` bytes at `rate`, nanoseconds, rounded up.
 fn airtime(config: &MacConfig, bytes: u32, rate: Bitrate) -> u64 {
     let bits = u64::from(bytes) * 8;
     config.preamble.as_nanos() as u64 + (bits * 1_000_000_000).div_ceil(rate.as_bps())

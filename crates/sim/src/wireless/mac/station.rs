@@ -3,8 +3,9 @@ use anabranch_types::Rng;
 use super::super::queue::InterfaceQueue;
 use super::{Destination, Frame, FrameKind, IdleAccess, MacCounters, Message, Notice, Timing};
 
-/// The MAC of one station. Its inputs are what the radio hears and the expiry of its timer; its outputs are
-/// the frame to put on the air at once, if any, and notices for the layer above.
+/// The MAC of one station. Its inputs are the messages to send, the events of the radio and the
+/// expiry of its timer. Its outputs are a frame to send at once, if any, and notices for the layer
+/// above.
 #[derive(Debug)]
 pub(in super::super) struct Mac {
     id: u32,
@@ -14,26 +15,27 @@ pub(in super::super) struct Mac {
     step: Step,
     /// When `step` ends, unless it is [`Step::Contending`].
     due: u64,
-    /// CW: the present contention window, slots.
+    /// The current contention window, CW, slots.
     window: u32,
     backoff: BackOff,
-    /// Time from which slots are counted; `None` while the channel is busy, or there is nothing to count.
+    /// Time from which slots are counted; `None` while the channel is busy or there are no slots to
+    /// count.
     counting: Option<u64>,
     /// Whether the radio senses a frame of another station.
     busy: bool,
-    /// Time until which others have reserved the channel (the NAV).
+    /// Time until which other stations have reserved the channel (the NAV).
     reserved: u64,
-    /// Time before which an EIFS keeps a DIFS from beginning.
+    /// Time before which no DIFS can begin, because of an EIFS.
     eifs: u64,
-    /// When the channel, as the radio senses it, was last busy, own frames included.
+    /// When the channel was last busy, including with own frames, as the radio senses it.
     quiet_since: u64,
     sequence: u32,
-    /// The sequence number seen last from each station; 0 if none was.
+    /// The last sequence number received from each station; 0 if there was none.
     seen: Vec<u32>,
     pub(in super::super) counters: MacCounters,
 }
 
-/// The message that the station is busy with.
+/// The message that the station is sending.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     message: Message,
@@ -45,7 +47,7 @@ struct Outgoing {
 /// The station's state in a frame exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// No exchange: the station contends for the channel, or has nothing to send.
+    /// No exchange is in progress: the station contends for the channel, or has nothing to send.
     Contending,
     SendingRts,
     AwaitingCts,
@@ -58,7 +60,7 @@ enum Step {
     SendingAnswer,
 }
 
-/// Slots that must pass before the next frame.
+/// The slots that must pass before the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BackOff {
     Nothing,
@@ -67,7 +69,7 @@ enum BackOff {
     Slots(u32),
 }
 
-/// Sequence numbers of 12 bits (§7.1.3.4.1), except 0, which stands for none.
+/// Number of sequence numbers: those of 12 bits (§7.1.3.4.1) except 0, which stands for none.
 const SEQUENCES: u32 = (1 << 12) - 1;
 
 impl Mac {
@@ -92,7 +94,7 @@ impl Mac {
         }
     }
 
-    /// Queues a message to send; returns whether there was room.
+    /// Queues a message to send. Returns whether the queue had room.
     pub(in super::super) fn submit(&mut self, now: u64, timing: &Timing, message: Message) -> bool {
         if !self.queue.push(message) {
             self.counters.refused += 1;
@@ -102,17 +104,18 @@ impl Mac {
         true
     }
 
-    /// Messages inside, the one being sent included.
+    /// Number of messages in the MAC, including the one being sent.
     pub(in super::super) fn backlog(&self) -> usize {
         self.queue.len() + usize::from(self.current.is_some())
     }
 
-    /// Takes back the messages that wait for one station; not the one being sent.
+    /// Takes back the messages that wait for `to`, but not the one being sent. Their tokens are
+    /// appended to `tokens`.
     pub(in super::super) fn withdraw(&mut self, to: Destination, tokens: &mut Vec<u32>) {
         self.queue.withdraw(to, tokens);
     }
 
-    /// When to call [`handle_timer`](Self::handle_timer), nanoseconds.
+    /// When to call [`handle_timer`](Self::handle_timer), nanoseconds; `None` for never.
     pub(in super::super) fn next_timer(&self, timing: &Timing) -> Option<u64> {
         match self.step {
             Step::Contending => self.counting.map(|from| from + self.slots() * timing.slot),
@@ -120,7 +123,7 @@ impl Mac {
         }
     }
 
-    /// The timer has expired; returns a frame to send at once, if any.
+    /// Handles the expiry of the timer. Returns a frame to send at once, if any.
     pub(in super::super) fn handle_timer(
         &mut self,
         now: u64,
@@ -153,13 +156,14 @@ impl Mac {
         None
     }
 
-    /// The channel has become busy.
+    /// Handles that the channel has become busy.
     pub(in super::super) fn handle_busy(&mut self, now: u64, timing: &Timing) {
         self.busy = true;
         let Some(from) = self.counting else { return };
         let deadline = from + self.slots() * timing.slot;
         if self.current.is_some() && deadline <= now + timing.sense {
-            // The back-off ends before the station notices the frame, so it transmits anyway.
+            // The back-off ends before the station senses the frame, so the station transmits
+            // anyway.
             return;
         }
         self.counting = None;
@@ -173,14 +177,16 @@ impl Mac {
         };
     }
 
-    /// A frame that could not be decoded has ended; `quiet` tells whether the channel is idle now.
+    /// Handles the end of a frame that could not be decoded. `quiet` is true if the channel is idle
+    /// now.
     pub(in super::super) fn handle_garbled(&mut self, now: u64, timing: &Timing, quiet: bool) {
         self.counters.garbled += 1;
         self.eifs = self.eifs.max(now + timing.eifs_extra);
         self.handle_quiet(now, timing, quiet);
     }
 
-    /// A frame has ended while the station was transmitting; `quiet` tells whether the channel is idle now.
+    /// Handles the end of a frame that arrived while the station was transmitting. `quiet` is true
+    /// if the channel is idle now.
     pub(in super::super) fn handle_quiet(&mut self, now: u64, timing: &Timing, quiet: bool) {
         if quiet {
             self.busy = false;
@@ -189,7 +195,7 @@ impl Mac {
         self.settle(now, timing);
     }
 
-    /// A frame has been decoded; `quiet` tells whether the channel is idle now.
+    /// Handles a decoded frame at its end. `quiet` is true if the channel is idle now.
     pub(in super::super) fn handle_frame(
         &mut self,
         now: u64,
@@ -207,7 +213,7 @@ impl Mac {
             }
         } else {
             if matches!(self.step, Step::AwaitingCts | Step::AwaitingAck) {
-                // Any other frame shows that the answer will not come (§9.2.8).
+                // Any other frame means that the answer will not come (§9.2.8).
                 self.fail(timing, notices);
             }
             match frame.to {
@@ -238,8 +244,8 @@ impl Mac {
         self.go(Step::BeforeData, now + timing.sifs);
     }
 
-    /// Answers a frame to this station: a data frame always, an RTS unless the channel is reserved
-    /// (§9.2.5.7).
+    /// Answers a frame to this station. A data frame is always answered, an RTS only if the channel
+    /// is not reserved (§9.2.5.7).
     fn answer(&mut self, now: u64, timing: &Timing, frame: &Frame, notices: &mut Vec<Notice>) {
         let (kind, airtime) = match frame.kind {
             FrameKind::Rts if self.reserved <= now => (FrameKind::Cts, timing.cts),
@@ -264,7 +270,7 @@ impl Mac {
         }
     }
 
-    /// Hands a message to the layer above, unless it is a duplicate (§9.2.9).
+    /// Passes a message to the layer above, unless it is a duplicate (§9.2.9).
     fn receive(&mut self, frame: &Frame, notices: &mut Vec<Notice>) {
         if frame.kind != FrameKind::Data {
             return;
@@ -279,7 +285,8 @@ impl Mac {
         notices.push(Notice::Received { from: frame.from, token: frame.token });
     }
 
-    /// The station has won the channel: sends an RTS or, if none is needed, the data.
+    /// Begins an exchange when the station has won the channel, with an RTS or, if none is needed,
+    /// with the data.
     fn begin(&mut self, now: u64, timing: &Timing, current: Outgoing) -> Frame {
         let Message { to, bytes, .. } = current.message;
         if to == Destination::Broadcast || !timing.reserves(bytes) {
@@ -310,7 +317,7 @@ impl Mac {
         Frame { kind: FrameKind::Data, from: self.id, to, airtime, reserves, sequence, token }
     }
 
-    /// The message was acknowledged, or its broadcast has ended.
+    /// Finishes the current message, which was acknowledged or is a broadcast that has ended.
     fn finish(&mut self, timing: &Timing, notices: &mut Vec<Notice>) {
         if let Some(current) = self.current {
             self.counters.sent += 1;
@@ -319,7 +326,8 @@ impl Mac {
         self.retire(timing);
     }
 
-    /// No answer has come: retries with a larger window, or gives the message up at the retry limit.
+    /// Handles a missing answer: retries with a larger window, or gives up the message at the retry
+    /// limit.
     fn fail(&mut self, timing: &Timing, notices: &mut Vec<Notice>) {
         self.counters.failures += 1;
         let config = &timing.config;
@@ -344,7 +352,8 @@ impl Mac {
         self.retire(timing);
     }
 
-    /// Ends the current message, sent or given up, and backs off before the next one (§9.2.5.2).
+    /// Removes the current message, which was sent or given up, and draws a back-off before the
+    /// next message (§9.2.5.2).
     fn retire(&mut self, timing: &Timing) {
         self.current = None;
         self.window = timing.config.window_min;

@@ -11,7 +11,8 @@ use super::watch::Hops;
 use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 use crate::wireless::{Air, Report};
 
-/// All stations of a mesh, as one agent: its ports are the ends of transport connections at the stations.
+/// All stations of a mesh as one agent, whose ports are the ends of transport connections at the
+/// stations.
 #[derive(Debug)]
 pub(super) struct MeshAgent {
     net: Net,
@@ -30,14 +31,14 @@ pub(super) struct MeshAgent {
 /// An end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// The station that this end is at.
+    /// The station of this end.
     pub(super) station: u16,
     /// The station at the other end, and the index of that end among all ends.
     pub(super) peer: u16,
     pub(super) peer_end: u32,
 }
 
-/// How many stations may forward a transport packet, as in ns-2.
+/// Maximum number of stations that may forward a transport packet, as in ns-2.
 const LIFETIME: u8 = 32;
 
 impl MeshAgent {
@@ -50,7 +51,7 @@ impl MeshAgent {
         MeshAgent { net, stations, attached, ends, started, next, loss_spares_routing: false, hops }
     }
 
-    /// Announces that the port attached next is this end of a connection.
+    /// Announces that the next attached port is this end of a connection.
     pub(super) fn expect(&mut self, end: End) {
         self.ends.push(end);
     }
@@ -63,7 +64,8 @@ impl MeshAgent {
         &self.net.air
     }
 
-    /// Handles everything due by `now`, at equal times the air's events first; sets the time of the next event.
+    /// Handles all events that are due by `now`, and sets the time of the next event. At equal
+    /// times, the medium's events come first.
     fn advance(&mut self, now: Time) {
         loop {
             let air = self.net.air.next_event().unwrap_or(Time::MAX);
@@ -148,7 +150,7 @@ impl MeshAgent {
         }
     }
 
-    /// A station has received a packet.
+    /// Handles a packet that a station has received.
     fn receive(&mut self, at: u32, from: u32, token: u32) {
         let net = &mut self.net;
         let Some(packet) = net.packets.get(token) else { return };
@@ -164,7 +166,7 @@ impl MeshAgent {
         net.schedule(net.config.stack_delay, Event::Receive { station, from, token });
     }
 
-    /// Hands what has arrived to the transports.
+    /// Passes the packets that have arrived to the transports.
     fn hand_over(&mut self, out: &mut Outbox<'_>) {
         if self.net.arrived.is_empty() {
             return;

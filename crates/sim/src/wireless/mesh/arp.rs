@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
-/// How a station finds the MAC addresses of its neighbours (RFC 826), as ns-2 does it.
+/// How a station finds the MAC addresses of its neighbours (RFC 826), as in ns-2.
 ///
-/// One packet per neighbour waits for its address; the next one replaces it. Each packet that finds no address sends a
-/// request; after three unanswered requests, the next packet and the waiting one fail. Addresses are kept for ever.
+/// For each neighbour, one packet waits for the address, and the next packet replaces it. Each
+/// packet that finds no address causes a request. After three unanswered requests, the next packet
+/// and the waiting packet fail. Addresses never expire.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arp {
     neighbours: BTreeMap<u16, Neighbour>,
@@ -22,11 +23,12 @@ const MOST_REQUESTS: u32 = 3;
 /// The fate of a packet for a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolution {
-    /// The address is known: the packet can be sent.
+    /// The address is known, so the packet can be sent.
     Known,
-    /// The address is unknown: send a request and keep the packet in place of the `dropped` one.
+    /// The address is unknown. The caller must send a request, and the packet now waits in place of
+    /// the `dropped` one.
     Ask { dropped: Option<u32> },
-    /// The neighbour does not answer: this packet and the one that waited are given up.
+    /// The neighbour does not answer, so this packet and the waiting one are given up.
     Failed { held: Option<u32> },
 }
 
@@ -45,7 +47,8 @@ impl Arp {
         }
     }
 
-    /// Marks a neighbour's address as known from its request or reply; returns the packet that waited for it.
+    /// Marks a neighbour's address as known from its request or reply. Returns the packet that
+    /// waited for the address.
     pub(super) fn learn(&mut self, neighbour: u16) -> Option<u32> {
         let entry = self.neighbours.entry(neighbour).or_default();
         entry.known = true;

@@ -4,48 +4,54 @@ use anabranch_types::Probability;
 
 use super::selection::Separation;
 
-/// The network layer of every station.
+/// The configuration of every station's network layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutingConfig {
-    /// Whether a search for a route asks the neighbours first, and how long their answer may take before everybody is
-    /// asked; `None`: everybody at once. ns-2: 30 ms.
+    /// If given, a search for a route first asks only the neighbours, and this is how long their
+    /// answer may take before all stations are asked (30 ms in ns-2). `None` means that all
+    /// stations are asked at once.
     pub neighbours_first: Option<Duration>,
-    /// A search without a reply is repeated after four times this, and then each time after four times as long as
-    /// before. 0.5 s.
+    /// A search without a reply is repeated after four times this time, and each further wait is
+    /// four times as long as the one before. 0.5 s.
     pub request_period: Duration,
-    /// The longest wait before a search is repeated: 10 s (RFC 4728 §9, MaxRequestPeriod).
+    /// The longest wait before a search is repeated. 10 s (RFC 4728 §9, MaxRequestPeriod).
     pub most_request_period: Duration,
-    /// Whether stations that know a route answer requests for others (RFC 4728 §3.3.2).
+    /// Whether stations that know a route answer requests for other stations (RFC 4728 §3.3.2).
     pub reply_from_cache: bool,
-    /// Whether stations learn routes and failed links from packets for others (RFC 4728 §3.3.1).
+    /// Whether stations learn routes and failed links from packets for other stations (RFC 4728
+    /// §3.3.1).
     pub overhear: bool,
-    /// Whether a station that overhears a packet that would come to it later tells its source of the shorter route
-    /// (RFC 4728 §3.4.3), at most once a second for each route.
+    /// Whether a station that overhears a packet, before the packet reaches it along its route,
+    /// tells the source of the shorter route (RFC 4728 §3.4.3). It does so at most once a second
+    /// for each route.
     pub shorten: bool,
-    /// Whether a station that cannot forward another's packet sends it along a route that it knows (RFC 4728 §3.4.1).
+    /// Whether a station that cannot forward a packet sends it along another route that it knows
+    /// (RFC 4728 §3.4.1).
     pub salvage: bool,
-    /// Packets that wait for a route at a station: 64 (RFC 4728 §9).
+    /// Maximum number of packets that wait for a route at a station. 64 (RFC 4728 §9).
     pub send_buffer: usize,
-    /// How long a packet waits for a route: 30 s (RFC 4728 §9).
+    /// How long a packet waits for a route before it is dropped. 30 s (RFC 4728 §9).
     pub send_buffer_timeout: Duration,
-    /// Routes for packets that wait are looked up again after a time uniform from this to twice as long: 30 to 60 ms,
-    /// as ns-2.
+    /// Routes for waiting packets are looked up periodically. The interval is uniform between this
+    /// time and twice this time: 30 to 60 ms, as in ns-2.
     pub send_buffer_period: Duration,
-    /// Once there is a route, packets that waited for it leave this long after one another, so that ARP can follow: 30
-    /// ms, as ns-2.
+    /// Once there is a route, the packets that waited for it leave at this interval, so that ARP
+    /// has time to resolve the address. 30 ms, as in ns-2.
     pub release_gap: Duration,
-    /// Requests, and replies of destinations, are sent after a time uniform from 0 to this: 10 ms (RFC 4728 §9,
-    /// BroadcastJitter).
+    /// Requests, and replies of destinations, are delayed by a random time, uniform from 0 to this.
+    /// 10 ms (RFC 4728 §9, BroadcastJitter).
     pub jitter: Duration,
-    /// Whether stations have to resolve MAC addresses by ARP.
+    /// Whether stations must resolve MAC addresses by ARP.
     pub arp: bool,
-    /// Time of a packet between network layer and MAC, each way: 25 µs, as ns-2.
+    /// Time that a packet takes between network layer and MAC, in each direction. 25 µs, as in
+    /// ns-2.
     pub stack_delay: Duration,
-    /// Which copies of a request stations send on.
+    /// Which copies of a request stations forward.
     pub forwarding: Forwarding,
     /// Which copies of a request its destination answers.
     pub answers: Answers,
-    /// Whether stations that forward a reply add the neighbours they have heard in the last 10 s.
+    /// Whether stations that forward a reply add to it the neighbours that they have heard in the
+    /// last 10 s.
     pub neighbour_lists: bool,
     /// How a source uses several routes to one destination.
     pub routes: RouteUse,
@@ -53,63 +59,69 @@ pub struct RoutingConfig {
     pub separation: Separation,
     /// When a source that uses several routes searches for new ones.
     pub renewal: Renewal,
-    /// Which route acknowledgements of transports take.
+    /// Which route transport acknowledgements take.
     pub acknowledgements: AckRoute,
-    /// Whether a destination passes on the first of two copies only: it tells copies, which carry the same number (4
-    /// bytes), from packets that a transport has sent again (M-TCP, §V).
+    /// Whether a destination delivers only the first of two copies. Copies carry the same number (4
+    /// bytes), which distinguishes them from packets that a transport has retransmitted (M-TCP,
+    /// §V).
     pub drop_copies: bool,
 }
 
-/// Which copies of a request a station sends on.
+/// Which copies of a request a station forwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
     /// The first copy (RFC 4728 §8.2.2).
     First,
-    /// The first, and later ones that have taken strictly fewer hops than all before (M-TCP, §III.A).
+    /// The first copy, and later copies that have taken fewer hops than all copies before (M-TCP,
+    /// §III.A).
     FewerHops,
-    /// The first, and later ones that come from another neighbour and have not taken more hops than the first (SMR: Lee
-    /// and Gerla 2001, §III.A).
+    /// The first copy, and later copies that come from another neighbour and have not taken more
+    /// hops than the first (SMR: Lee and Gerla 2001, §III.A).
     OtherLink,
 }
 
 /// Which copies of a request its destination answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// Every one (DSR).
+    /// Every copy (DSR).
     Every,
-    /// The first, and later ones whose route shares no station with that of the first (M-TCP, §III.A).
+    /// The first copy, and later copies whose route shares no station with that of the first
+    /// (M-TCP, §III.A).
     Disjoint,
-    /// The first at once, and after a wait the one whose route has least in common with it (SMR, §III.B).
+    /// The first copy at once and, after a wait, the copy whose route has the fewest stations in
+    /// common with that of the first (SMR, §III.B).
     MaximallyDisjoint {
         /// The time from the first copy to the second answer.
         wait: Duration,
     },
 }
 
-/// How a source uses several routes to one destination that are far enough apart. With one route all rules act like
-/// DSR.
+/// How a source uses several routes to one destination that are sufficiently separate. With a
+/// single route, all rules behave like DSR.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RouteUse {
     /// Use the shortest known route (DSR).
     Shortest,
     /// Send a copy of every data packet along the second route (M-TCP, §III.B).
     Copies {
-        /// The copy leaves later by a time uniform from 0 to this, so that the two do not contend next to the
-        /// source. The paper has no number.
+        /// The copy is delayed by a random time, uniform from 0 to this, so that the two packets do
+        /// not contend near the source. The paper gives no value.
         jitter: Duration,
     },
-    /// Act like `Copies` while loss is measured, else use the first route alone (M-TCP, §IV.B and §V: several routes
-    /// "only in an error mode"). Needs receivers that acknowledge every packet, and `drop_copies` off.
+    /// Behave like `Copies` while the measured loss is high, and otherwise use only the first route
+    /// (M-TCP, §IV.B and §V: several routes "only in an error mode"). This requires receivers that
+    /// acknowledge every packet, and `drop_copies` must be off.
     CopiesIfLossy {
         /// The longest delay of the copy, as in `Copies`.
         jitter: Duration,
-        /// Copies are sent once the share of data packets without an acknowledgement is above this, until it is below
-        /// half of it. Rounds of 32 packets are smoothed; those in which a link has failed do not count.
+        /// Copies are sent once the share of data packets without an acknowledgement exceeds this
+        /// value, until the share is below half of it. The share is smoothed over rounds of 32
+        /// packets. Rounds in which a link has failed are ignored.
         above: Probability,
     },
     /// Send every other data packet along the second route.
     Scatter,
-    /// Use the route found first and, when it fails, the one found next.
+    /// Use the route that was found first and, when it fails, the one that was found next.
     Backup,
 }
 
@@ -122,20 +134,22 @@ pub enum Renewal {
     OneRoute,
 }
 
-/// Which route acknowledgements of transports take.
+/// Which route transport acknowledgements take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRoute {
-    /// The shortest route that the receiving station knows: it has learned the way back from requests.
+    /// The shortest route that the receiving station knows. It has learned the reverse route from
+    /// requests.
     Shortest,
-    /// The reverse of the route that the latest packet arrived on.
+    /// The reverse of the route on which the latest data packet arrived.
     Arrival,
-    /// Like data, over the routes that the station has answered with.
+    /// The same as data, over the routes with which the station has answered requests.
     LikeData,
 }
 
 impl RoutingConfig {
-    /// The M-TCP paper's routing (§III): requests that have taken fewer hops go on; the destination alone answers, with
-    /// disjoint routes; replies carry neighbour lists; data takes two routes two hops apart, if they exist.
+    /// The routing of the M-TCP paper (§III). Copies of a request that have taken fewer hops are
+    /// forwarded. Only the destination answers, with disjoint routes. Replies carry neighbour
+    /// lists. Data takes two routes that are two hops apart, if they exist.
     pub fn mtcp() -> Self {
         RoutingConfig {
             forwarding: Forwarding::FewerHops,
@@ -146,8 +160,8 @@ impl RoutingConfig {
         }
     }
 
-    /// Split multipath routing (Lee and Gerla 2001): two routes with as little in common as possible, and data
-    /// scattered over both; the routes need not be apart.
+    /// Split multipath routing (Lee and Gerla 2001): data is scattered over two routes that have as
+    /// few stations in common as possible. Stations of the two routes may be neighbours.
     pub fn smr() -> Self {
         RoutingConfig {
             forwarding: Forwarding::OtherLink,
@@ -158,7 +172,7 @@ impl RoutingConfig {
         }
     }
 
-    /// DSR in which destinations alone answer and everybody is asked at once.
+    /// DSR in which only destinations answer and all stations are asked at once.
     fn destination_only() -> Self {
         RoutingConfig {
             neighbours_first: None,
@@ -168,7 +182,7 @@ impl RoutingConfig {
         }
     }
 
-    /// DSR as ns-2 2.35 has it, except for flow state: every packet carries its whole route.
+    /// DSR as in ns-2 2.35, but without flow state: every packet carries its whole route.
     pub fn dsr() -> Self {
         let millis = Duration::from_millis;
         RoutingConfig {

@@ -1,4 +1,5 @@
-//! The network layer of a station: DSR (RFC 4728). Where the RFC leaves a choice, it follows ns-2 2.35.
+//! The network layer of a station: DSR (RFC 4728). Where the RFC leaves a choice, the model follows
+//! ns-2 2.35.
 
 mod buffer;
 mod cache;
@@ -25,7 +26,8 @@ use multipath::Multipath;
 use recent::Recent;
 use requests::Requests;
 
-/// A station above its MAC. Every call ends with the packet sent on, delivered, kept or dropped.
+/// The layers of a station above its MAC. Every call that handles a packet sends, delivers, keeps
+/// or drops it.
 #[derive(Debug)]
 pub(super) struct Station {
     pub(super) link: Link,
@@ -34,17 +36,18 @@ pub(super) struct Station {
     buffer: SendBuffer,
     /// The latest error addressed to this station; its next requests carry it.
     held_error: Option<(LinkError, Time)>,
-    /// Serial numbers of recently overheard packets: each packet is looked at once.
+    /// Serial numbers of recently overheard packets, since each packet is examined only once.
     overheard: Recent,
-    /// Routes whose sources were recently told of a shorter one, and when.
+    /// Routes whose sources were recently told of a shorter route, and when.
     shortened: VecDeque<(Route, Time)>,
-    /// By source: the number of its latest request for this station, and the routes of all copies.
+    /// For each source, the number of its latest request for this station, and the routes of all
+    /// copies of this request.
     answered: BTreeMap<u16, (u32, Vec<Route>)>,
     multipath: Multipath,
 }
 
 impl Station {
-    /// Station `id` of a mesh; its draws are a substream of `seed`.
+    /// Station `id` of a mesh. Its random draws are a substream of `seed`.
     pub(super) fn new(id: u16, net: &Net, seed: u64) -> Self {
         Station {
             link: Link::new(id, seed),
@@ -68,7 +71,8 @@ impl Station {
         self.schedule_check(net);
     }
 
-    /// Sends a packet of this station, new or back from a failed link, as soon as a route is known.
+    /// Sends a packet of this station, new or returned from a failed link, as soon as a route is
+    /// known.
     pub(super) fn originate(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         let (source, target) = (packet.source, packet.target);
@@ -86,7 +90,7 @@ impl Station {
         }
     }
 
-    /// A packet has come up from the MAC, from the neighbour `from`.
+    /// Handles a packet that the MAC has received from the neighbour `from`.
     pub(super) fn receive(&mut self, net: &mut Net, from: u16, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         if packet.target == self.id() {
@@ -105,7 +109,7 @@ impl Station {
         }
     }
 
-    /// Something that was scheduled is due.
+    /// Handles a scheduled event that is due.
     pub(super) fn handle_event(&mut self, net: &mut Net, event: Event) {
         match event {
             Event::Send { token, .. } => self.transmit(net, token),
@@ -119,7 +123,7 @@ impl Station {
         }
     }
 
-    /// A packet has come to its destination.
+    /// Handles a packet that has reached its destination.
     fn consume(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         let (is_reply, is_request) = (packet.reply.is_some(), packet.request.is_some());
@@ -141,7 +145,7 @@ impl Station {
         }
     }
 
-    /// Sends a packet from the beginning of a route, after a delay.
+    /// Sends a packet along a route, from the route's beginning and after a delay.
     fn send_along(&mut self, net: &mut Net, token: u32, route: &Route, delay: Duration) {
         if let Some(packet) = net.packets.get_mut(token) {
             (packet.route, packet.at) = (*route, 0);
@@ -157,7 +161,8 @@ impl Station {
         }
     }
 
-    /// Hands a packet to the link layer: a request to everybody, anything else to the next station of its route.
+    /// Passes a packet to the link layer: a request to all neighbours, any other packet to the next
+    /// station of its route.
     fn transmit(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get_mut(token) else { return };
         let to = if packet.request.is_some() {
@@ -175,7 +180,7 @@ impl Station {
         }
     }
 
-    /// Has a packet wait for a route.
+    /// Puts a packet into the send buffer, where it waits for a route.
     fn keep(&mut self, net: &mut Net, token: u32) {
         if let Some(oldest) = self.buffer.push(net.now, token) {
             net.counters.drops.send_buffer += 1;
@@ -189,8 +194,8 @@ impl Station {
         net.schedule(after, Event::CheckBuffer { station: self.id() });
     }
 
-    /// Looks for routes for the waiting packets, searches again where it is time, and drops packets that have waited
-    /// too long.
+    /// Looks up routes for the waiting packets, repeats searches that are due, and drops packets
+    /// that have waited too long.
     fn check_buffer(&mut self, net: &mut Net) {
         if self.buffer.len() == 0 {
             return;
@@ -226,13 +231,14 @@ impl Station {
         }
     }
 
-    /// A packet from this station to `to` that carries routing options only.
+    /// A packet from this station to `to` that carries only routing options.
     fn routing_packet(&self, to: u16) -> Packet {
         Packet::new(self.id(), to, Load::Nothing)
     }
 
-    /// Learns the rest of a packet's route from this station on, or from a neighbour that was heard sending it: `at` is
-    /// the place on the route that the packet goes to.
+    /// Learns the rest of a packet's route, from this station on or from the neighbour that was
+    /// heard sending the packet. `at` is the index on the route of the station that the packet is
+    /// being sent to.
     fn notice_route(&mut self, route: &Route, at: usize) {
         let rest = match route.position(self.id()) {
             Some(here) if here + 1 == route.len() => return,

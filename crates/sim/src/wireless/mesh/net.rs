@@ -9,7 +9,7 @@ use super::packet::{Load, Packet, Packets};
 use super::{MeshCounters, RoutingConfig};
 use crate::wireless::{Air, Destination, Message, Priority};
 
-/// State that the stations share: the air, the packets, and the scheduled events.
+/// The state that all stations share: the medium, the packets and the scheduled events.
 #[derive(Debug)]
 pub(super) struct Net {
     pub(super) now: Time,
@@ -17,14 +17,14 @@ pub(super) struct Net {
     pub(super) packets: Packets,
     pub(super) config: RoutingConfig,
     pub(super) counters: MeshCounters,
-    /// Data packets that have come to their destination.
+    /// Tokens of data packets that have reached their destination.
     pub(super) arrived: Vec<u32>,
     due: BinaryHeap<Reverse<Due>>,
     scheduled: u64,
     serial: u64,
 }
 
-/// A scheduled event, ordered by (time, order of scheduling).
+/// A scheduled event. Events are ordered by time and, at equal times, by the order of scheduling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     time: Time,
@@ -35,19 +35,19 @@ struct Due {
 /// An event at a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// A packet goes to the link layer.
+    /// A packet is passed to the link layer.
     Send { station: u16, token: u32 },
     /// A packet joins the interface queue.
     Enqueue { station: u16, to: Option<u16>, token: u32 },
-    /// A packet has come up from the MAC.
+    /// A packet from the MAC reaches the network layer.
     Receive { station: u16, from: u16, token: u32 },
     /// The send buffer is checked.
     CheckBuffer { station: u16 },
-    /// A destination's wait for further routes from a searching source is over.
+    /// The time is over for which a destination waits for further routes from a searching source.
     Answer { station: u16, source: u16 },
 }
 
-/// A station's link layer: address resolution and the way to the MAC.
+/// A station's link layer: address resolution and access to the MAC.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) station: u16,
@@ -70,7 +70,7 @@ impl Net {
         }
     }
 
-    /// Stores a new packet under a serial number of its own; returns its token.
+    /// Stores a new packet with a new serial number. Returns its token.
     pub(super) fn insert(&mut self, packet: Packet) -> u32 {
         let serial = self.next_serial();
         self.packets.insert(Packet { serial, ..packet })
@@ -88,18 +88,18 @@ impl Net {
         self.due.push(Reverse(Due { time, order, event }));
     }
 
-    /// When the next scheduled event is due.
+    /// When the next scheduled event is due; `None` if there is none.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.due.peek().map(|Reverse(due)| due.time)
     }
 
-    /// Takes out the next event if it is due now.
+    /// Removes the next event and returns it, if it is due now.
     pub(super) fn pop_due(&mut self) -> Option<Event> {
         let due = self.due.peek().is_some_and(|Reverse(due)| due.time <= self.now);
         due.then(|| self.due.pop().map(|Reverse(due)| due.event)).flatten()
     }
 
-    /// A random time, uniform from zero to `most`.
+    /// Draws a random time, uniform from zero to `most`.
     pub(super) fn jitter(rng: &mut Rng, most: Duration) -> Duration {
         most.mul_f64(rng.uniform())
     }
@@ -111,8 +111,8 @@ impl Link {
         Link { station, rng, arp: Arp::default() }
     }
 
-    /// Sends a packet to a neighbour, or to everybody. Returns the packets that cannot be sent because ARP failed: one
-    /// that waited for the address, and this one.
+    /// Sends a packet to a neighbour, or to all neighbours if `to` is `None`. Returns the packets
+    /// that cannot be sent because ARP failed: the one that waited for the address, and this one.
     pub(super) fn send(&mut self, net: &mut Net, to: Option<u16>, token: u32) -> [Option<u32>; 2] {
         let Some(neighbour) = to.filter(|_| net.config.arp) else {
             self.enqueue(net, to, token);
@@ -132,7 +132,7 @@ impl Link {
         [None; 2]
     }
 
-    /// An ARP packet has come.
+    /// Handles an ARP packet.
     pub(super) fn handle_arp(&mut self, net: &mut Net, packet: &Packet) {
         if let Some(held) = self.arp.learn(packet.source) {
             self.enqueue(net, Some(packet.source), held);
@@ -149,7 +149,7 @@ impl Link {
         net.schedule(net.config.stack_delay, event);
     }
 
-    /// Hands a packet to the MAC.
+    /// Passes a packet to the MAC.
     pub(super) fn transmit(&self, net: &mut Net, to: Option<u16>, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         let priority = match &packet.load {

@@ -8,29 +8,30 @@ use crate::engine::Payload;
 /// A packet of the network layer.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
-    /// Serial number, the same at every station on the way; a copy made at the source has its own.
+    /// Serial number, which is the same at every station on the route. A copy that the source makes
+    /// has a number of its own.
     pub(super) serial: u64,
     pub(super) source: u16,
     pub(super) target: u16,
     pub(super) load: Load,
-    /// The route that the packet takes; of a request, the route taken so far.
+    /// The route that the packet takes. For a request, this is the route taken so far.
     pub(super) route: Route,
     /// Index on the route of the station that the packet is being sent to, or has reached.
     pub(super) at: u8,
     pub(super) request: Option<Request>,
     pub(super) reply: Option<Box<Reply>>,
     pub(super) errors: Errors,
-    /// How often stations on the way have given the packet another route.
+    /// How many times stations on the route have given the packet another route.
     pub(super) salvaged: u8,
-    /// How many more stations may forward the packet.
+    /// Number of stations that may still forward the packet.
     pub(super) lifetime: u8,
-    /// The number that two copies have in common; `None` for a packet without a copy.
+    /// The number that two copies share; `None` for a packet without a copy.
     pub(super) copy: Option<u64>,
     /// Whether the packet carries the number `copy` on the air.
     pub(super) is_numbered: bool,
 }
 
-/// Contents of a packet beside routing options.
+/// Contents of a packet in addition to routing options.
 #[derive(Clone, Debug)]
 pub(super) enum Load {
     Nothing,
@@ -44,17 +45,17 @@ pub(super) enum Load {
 /// A packet of a transport connection.
 #[derive(Clone, Debug)]
 pub(super) struct Data {
-    /// The connection's end that the packet goes to.
+    /// Index of the connection's end to which the packet is sent.
     pub(super) port: u32,
     pub(super) stream: u32,
-    /// Bytes, the headers of the transport and of IP included.
+    /// Length including the transport and IP headers, bytes.
     pub(super) size: u32,
     pub(super) ecn: Ecn,
     pub(super) payload: Payload,
 }
 
 impl Data {
-    /// Whether the packet is nothing but an acknowledgement.
+    /// Whether the packet carries only an acknowledgement.
     pub(super) fn is_acknowledgement(&self) -> bool {
         matches!(self.payload, Payload::Segment(segment) if !segment.carries_data())
     }
@@ -65,7 +66,7 @@ impl Data {
 pub(super) struct Request {
     /// The request's number among those of its source.
     pub(super) number: u32,
-    /// Whether only neighbours hear the request.
+    /// Whether the request is for neighbours only and must not be forwarded.
     pub(super) limited: bool,
 }
 
@@ -74,30 +75,31 @@ pub(super) struct Request {
 pub(super) struct Reply {
     /// The route from the station that asked.
     pub(super) route: Route,
-    /// Neighbours of the stations that forwarded the reply: each has added those that it has heard.
+    /// The neighbours that each of the stations that forwarded the reply has heard.
     pub(super) neighbours: Vec<NeighbourList>,
 }
 
 /// A link that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LinkError {
-    /// The station to be told; `None`: every station that the error reaches.
+    /// The station to which the error is addressed; `None` for every station that receives it.
     pub(super) tell: Option<u16>,
     pub(super) from: u16,
     pub(super) to: u16,
 }
 
-/// Most errors in a packet: ns-2's limit.
+/// Maximum number of errors in a packet, as in ns-2.
 const MAX_ERRORS: usize = 3;
 
-/// The link errors that a packet carries, the newest last; the others come from error packets that failed.
+/// The link errors that a packet carries, the newest last. The others were carried by error packets
+/// that could not be delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Errors {
     errors: [Option<LinkError>; MAX_ERRORS],
 }
 
 impl Errors {
-    /// Adds an error as the newest; returns whether there was room.
+    /// Adds an error as the newest. Returns whether there was room.
     pub(super) fn push(&mut self, error: LinkError) -> bool {
         let place = self.errors.iter_mut().find(|place| place.is_none());
         place.is_some_and(|place| {
@@ -106,7 +108,7 @@ impl Errors {
         })
     }
 
-    /// Takes out the newest.
+    /// Removes the newest error and returns it.
     pub(super) fn pop(&mut self) -> Option<LinkError> {
         self.errors.iter_mut().rev().find_map(Option::take)
     }
@@ -124,7 +126,8 @@ impl Errors {
     }
 }
 
-/// Bytes of an IP header. In a data packet it counts twice, as in ns-2: the transport's size includes it too.
+/// Bytes of an IP header. It is counted twice in a data packet, as in ns-2, because the transport's
+/// size includes it, too.
 const IP_BYTES: u32 = 20;
 /// Bytes of an ARP packet (RFC 826).
 const ARP_BYTES: u32 = 28;
@@ -132,7 +135,7 @@ const ARP_BYTES: u32 = 28;
 const ADDRESS_BYTES: u32 = 4;
 
 impl Packet {
-    /// A packet without route and options.
+    /// A packet without a route and without options.
     pub(super) fn new(source: u16, target: u16, load: Load) -> Self {
         Packet {
             serial: 0,
@@ -151,9 +154,10 @@ impl Packet {
         }
     }
 
-    /// Bytes handed to the MAC, with the sizes of options as in ns-2: 4 fixed, 4 per address of the source route
-    /// beyond the first, 8 for a request, 5 and 4 per address for a reply, 16 per error; rounded up to 4. A list
-    /// of neighbours takes 4 and 4 per neighbour, the number of a copy 4.
+    /// Length passed to the MAC, bytes. The sizes of options are those of ns-2: 4 bytes fixed, 4
+    /// for each address of the source route after the first, 8 for a request, 5 plus 4 per address
+    /// for a reply, and 16 for each error, rounded up to a multiple of 4. A list of neighbours
+    /// takes 4 bytes plus 4 per neighbour, and the number of a copy takes 4.
     pub(super) fn bytes(&self) -> u32 {
         let data = match &self.load {
             Load::ArpRequest | Load::ArpReply => return ARP_BYTES,
@@ -175,7 +179,7 @@ impl Packet {
         IP_BYTES + options.next_multiple_of(4) + data
     }
 
-    /// Whether the packet carries routing options only.
+    /// Whether the packet carries only routing options.
     pub(super) fn is_routing(&self) -> bool {
         matches!(self.load, Load::Nothing)
     }
@@ -191,7 +195,7 @@ impl Packet {
     }
 }
 
-/// Packets by token.
+/// The packets of all stations, by token.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
     places: Vec<Option<Packet>>,
@@ -224,7 +228,7 @@ impl Packets {
         self.places.get_mut(token as usize)?.as_mut()
     }
 
-    /// Packets inside.
+    /// Number of packets stored.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
@@ -243,15 +247,17 @@ mod tests {
     #[test]
     fn sizes_are_those_of_ns2() {
         let route = Route::new(&[0, 1, 2, 3, 4, 5, 6, 7]);
-        // 540 bytes of TCP, 20 of IP, 4 and 7 · 4 of the source route.
+        // The packet has 540 bytes of TCP, 20 of IP, and 4 + 7 · 4 of options and source route.
         let packet = Packet { route, ..Packet::new(0, 7, data(540)) };
         assert_eq!(packet.bytes(), 592);
-        // 20 of IP, 4, 8 of the request, 2 · 4 of the route so far.
+        // The request has 20 bytes of IP, 4 + 8 of options and request, and 2 · 4 of the route so
+        // far.
         let request = Some(Request { number: 1, limited: false });
         let route = Route::new(&[0, 1, 2]);
         let packet = Packet { route, request, ..Packet::new(0, 7, Load::Nothing) };
         assert_eq!(packet.bytes(), 40);
-        // 20, 4 and 2 · 4 of the way back, 5 and 3 · 4 of the reply, rounded up from 49 to 52 bytes; a list of 3.
+        // The reply has 20 bytes of IP, 4 + 2 · 4 of options and reverse route, and 5 + 3 · 4 of
+        // the reply, rounded up from 49 to 52 bytes. A list of 3 neighbours is added later.
         let list = NeighbourList { station: 1, neighbours: vec![0, 2, 8] };
         let neighbours = Vec::new();
         let mut reply = Reply { route, neighbours };

@@ -1,6 +1,6 @@
 use core::fmt;
 
-/// Most stations of a source route, its ends included: ns-2's limit, too.
+/// Maximum number of stations on a source route, including its ends, as in ns-2.
 pub const MAX_ROUTE: usize = 16;
 
 /// Stations in the order in which a packet visits them, source and destination included.
@@ -14,7 +14,7 @@ impl Route {
     /// An empty route.
     pub const EMPTY: Route = Route { stations: [0; MAX_ROUTE], len: 0 };
 
-    /// The route of these stations; what is beyond [`MAX_ROUTE`] is left out.
+    /// The route over these stations. Stations after the first [`MAX_ROUTE`] are left out.
     pub fn new(stations: &[u16]) -> Self {
         let mut route = Route::EMPTY;
         stations.iter().for_each(|station| {
@@ -28,7 +28,7 @@ impl Route {
         self.stations.get(..usize::from(self.len)).unwrap_or_default()
     }
 
-    /// The number of stations, the ends included.
+    /// The number of stations, including the ends.
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
@@ -43,7 +43,7 @@ impl Route {
         self.len().saturating_sub(1)
     }
 
-    /// The station at a place, from 0.
+    /// The station at the index `at`, counted from 0.
     pub fn get(&self, at: usize) -> Option<u16> {
         self.stations().get(at).copied()
     }
@@ -63,7 +63,7 @@ impl Route {
         self.stations().get(1..self.len().saturating_sub(1)).unwrap_or_default()
     }
 
-    /// Whether a station is on the route, ends included.
+    /// Whether a station is on the route, including its ends.
     pub fn contains(&self, station: u16) -> bool {
         self.stations().contains(&station)
     }
@@ -78,7 +78,7 @@ impl Route {
         self.link(from, to).is_some()
     }
 
-    /// The place of `from` where it is followed by `to`.
+    /// The index of the station `from` if `to` follows it on the route.
     pub fn link(&self, from: u16, to: u16) -> Option<usize> {
         self.stations().windows(2).position(|pair| *pair == [from, to])
     }
@@ -88,7 +88,7 @@ impl Route {
         self.len() == MAX_ROUTE
     }
 
-    /// Adds a station at the end; returns whether there was room.
+    /// Adds a station at the end. Returns whether there was room.
     pub fn push(&mut self, station: u16) -> bool {
         let room = !self.is_full();
         if room && let Some(place) = self.stations.get_mut(usize::from(self.len)) {
@@ -103,7 +103,7 @@ impl Route {
         self.len = self.len.min(len.min(MAX_ROUTE) as u8);
     }
 
-    /// The part of the route from a place on.
+    /// The part of the route from the index `at` on.
     #[must_use]
     pub fn from(&self, at: usize) -> Route {
         Route::new(self.stations().get(at..).unwrap_or_default())
@@ -128,14 +128,14 @@ impl Route {
         route
     }
 
-    /// This route followed by another; `None` if that is too long.
+    /// This route followed by another; `None` if the result is too long.
     #[must_use]
     pub fn joined(&self, other: &Route) -> Option<Route> {
         let mut route = *self;
         other.stations().iter().all(|station| route.push(*station)).then_some(route)
     }
 
-    /// The route without loops: what leads back to a station visited before is cut out.
+    /// The route without loops: parts that lead back to an earlier station are removed.
     #[must_use]
     pub fn without_loops(&self) -> Route {
         let mut route = Route::EMPTY;
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn loops_are_cut_out() {
-        // Example of ns-2: A B C B D becomes A B D.
+        // An example from ns-2: A B C B D becomes A B D.
         assert_eq!(Route::new(&[1, 2, 3, 2, 4]).without_loops(), Route::new(&[1, 2, 4]));
         assert_eq!(Route::new(&[1, 2, 3, 1]).without_loops(), Route::new(&[1]));
     }

@@ -15,15 +15,15 @@ use crate::queue::QueueLimit;
 use crate::traffic::Traffic;
 use crate::wireless::{Air, AirConfig, AirError, Motion};
 
-/// The configuration of a mesh, without the places of its stations.
+/// The configuration of a mesh, without the positions of its stations.
 #[derive(Clone, Debug, Default)]
 pub struct MeshConfig {
     /// Radio, MAC and random loss.
     pub air: AirConfig,
     /// The network layer.
     pub routing: RoutingConfig,
-    /// Whether random loss above the MAC spares ARP and packets with nothing but routing in them. It hits them, too,
-    /// by default, as in the reference data of ns-2.
+    /// Whether random loss above the MAC does not apply to ARP packets and packets with only
+    /// routing options. By default it applies to them, as in the reference data of ns-2.
     pub loss_spares_routing: bool,
     /// Transport connections between stations.
     pub flows: Vec<MeshFlow>,
@@ -34,7 +34,7 @@ pub struct MeshConfig {
 pub struct MeshFlow {
     /// The station that sends, counted from 0.
     pub from: u32,
-    /// The station that receives, not `from`.
+    /// The station that receives; it must not be `from`.
     pub to: u32,
     /// When the flow begins.
     pub start: Time,
@@ -60,8 +60,8 @@ pub struct Mesh {
 }
 
 impl MeshFlow {
-    /// A flow from time 0 with the TCP of the M-TCP paper: ns-2's Sack1 with segments of 500 bytes, a window of 32 and
-    /// an acknowledgement for each.
+    /// A flow from time zero on with the TCP of the M-TCP paper: ns-2's Sack1 with segments of 500
+    /// bytes, a window of 32 segments and an acknowledgement for each segment.
     pub fn tcp(from: u32, to: u32) -> Self {
         let sack = Config::ns2_sack1(false);
         let config = Config { mss: 500, receive_buffer: 32 * 500, ..sack };
@@ -73,10 +73,11 @@ impl MeshFlow {
 }
 
 impl Mesh {
-    /// Stations at the places of `motion`. Random draws are substreams of `seed`.
+    /// A mesh with stations at the positions of `motion`. Random draws are substreams of `seed`.
     ///
     /// # Errors
-    /// If the configuration of the air is invalid, a flow's station does not exist, or a protocol cannot be built.
+    /// When the configuration of the medium is invalid, a flow's station does not exist, or a
+    /// protocol cannot be built.
     pub fn new(config: &MeshConfig, motion: Box<dyn Motion>, seed: u64) -> Result<Self, MeshError> {
         let count = motion.stations();
         let air = Air::new(&config.air, motion, seed).map_err(MeshError::Air)?;
@@ -155,12 +156,13 @@ impl Mesh {
         self.engine.now()
     }
 
-    /// Bytes of a TCP flow that its sender knows to have arrived; 0 for other flows.
+    /// Bytes of a TCP flow that were acknowledged; 0 for other flows.
     pub fn acknowledged(&self, flow: usize) -> u64 {
         self.sender(flow).map_or(0, TcpSender::acknowledged)
     }
 
-    /// Bytes that a flow has delivered: of TCP in order, of UDP whole datagrams as on the wire, duplicates included.
+    /// Bytes that a flow has delivered. For TCP, these are bytes in order; for UDP, whole datagrams
+    /// as on the wire, including duplicates.
     pub fn delivered(&self, flow: usize) -> u64 {
         let Some((_, receiver)) = self.flows.get(flow) else { return 0 };
         let tcp = self.engine.agent_as::<TcpReceiver>(*receiver).map(TcpReceiver::delivered);
@@ -172,19 +174,20 @@ impl Mesh {
         self.sender(flow).map_or_else(SenderStatistics::default, TcpSender::statistics)
     }
 
-    /// The ends of a TCP flow, which can be read like those of any other flow in the [engine](Self::into_engine).
+    /// The ends of a TCP flow in the [engine](Self::into_engine), which can be read like those of
+    /// any other flow; `None` for other flows.
     pub fn flow(&self, flow: usize) -> Option<TcpFlow> {
         let (sender, receiver) = *self.flows.get(flow)?;
         self.engine.agent_as::<TcpSender>(sender)?;
         Some(TcpFlow { sender, receiver })
     }
 
-    /// Where a flow's packets arrive: a [`TcpReceiver`] or a [`Sink`].
+    /// The agent at which a flow's packets arrive: a [`TcpReceiver`] or a [`Sink`].
     pub fn receiver(&self, flow: usize) -> Option<AgentId> {
         self.flows.get(flow).map(|(_, receiver)| *receiver)
     }
 
-    /// The mesh's engine with everything in it, and its agent that stands for all stations.
+    /// The engine of the mesh, and its agent for all stations.
     pub fn into_engine(self) -> (Engine, AgentId) {
         (self.engine, self.agent)
     }
@@ -194,7 +197,7 @@ impl Mesh {
         MeshCounters::read(&self.engine, self.agent)
     }
 
-    /// The air, to see its counters and those of the MACs.
+    /// The medium, from which its counters and those of the MACs can be read.
     pub fn air(&self) -> Option<&Air> {
         self.agent().map(MeshAgent::air)
     }
@@ -208,23 +211,23 @@ impl Mesh {
     }
 }
 
-/// The link between a transport and its station: fast enough to add no delay.
+/// The link between a transport and its station, which is so fast that it adds no delay.
 fn wire() -> LinkConfig {
     let mut wire = LinkConfig::new(Bitrate::from_bps(1_000_000_000_000), Duration::ZERO);
     wire.queue.limit = Some(QueueLimit::Bytes(DataSize::from_bytes(1 << 30)));
     wire
 }
 
-/// The configuration of a mesh is invalid.
+/// Why the configuration of a mesh is invalid.
 #[derive(Debug)]
 pub enum MeshError {
-    /// The configuration of the air is invalid.
+    /// The configuration of the medium is invalid.
     Air(AirError),
-    /// One of a flow's two stations does not exist, or they are the same.
+    /// One of a flow's two stations does not exist, or both are the same.
     NoSuchStation(u32, u32),
     /// A protocol cannot be built.
     Protocol(PolicyError),
-    /// Cannot happen: the wires between transports and stations are fixed and valid.
+    /// This cannot happen: the links between transports and stations are fixed and valid.
     Topology(TopologyError),
 }
 

@@ -13,13 +13,14 @@ pub struct NeighbourList {
     pub neighbours: Vec<u16>,
 }
 
-/// How far apart two routes have to be to be used at once.
+/// How separate two routes must be to be used at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separation {
-    /// Two routes share no station but their ends.
+    /// Two routes share no station except their ends.
     Stations,
-    /// In addition, no station of one route is a neighbour of a station of the other route, except next to the ends,
-    /// where that cannot be avoided (M-TCP, §III.A: "two-hop disjoint").
+    /// In addition, no station of one route is a neighbour of a station of the other route, except
+    /// for the stations next to the ends, where this cannot be avoided (M-TCP, §III.A: "two-hop
+    /// disjoint").
     TwoHops,
 }
 
@@ -33,25 +34,25 @@ pub fn shared_stations(one: &Route, two: &Route) -> usize {
     one.between().iter().filter(|station| two.between().contains(station)).count()
 }
 
-/// Which stations hear each other, as far as replies have told.
+/// Which stations hear each other, according to the lists in replies.
 #[derive(Clone, Debug, Default)]
 pub struct NeighbourMap {
     lists: BTreeMap<u16, Vec<u16>>,
 }
 
 impl NeighbourMap {
-    /// Replaces a station's list by its latest one.
+    /// Replaces a station's list by a newer one.
     pub fn learn(&mut self, list: &NeighbourList) {
         self.lists.insert(list.station, list.neighbours.clone());
     }
 
-    /// Whether one of two stations has told that it hears the other.
+    /// Whether the list of one of two stations contains the other.
     pub fn are_neighbours(&self, one: u16, two: u16) -> bool {
         let tells = |one, two| self.lists.get(one).is_some_and(|list| list.contains(two));
         tells(&one, &two) || tells(&two, &one)
     }
 
-    /// Whether two routes between the same stations are as far apart as `separation` demands.
+    /// Whether two routes between the same stations are as separate as `separation` requires.
     pub fn are_separate(&self, one: &Route, two: &Route, separation: Separation) -> bool {
         let far = match separation {
             Separation::Stations => true,
@@ -71,7 +72,8 @@ fn inner(route: &Route) -> &[u16] {
     between.get(1..between.len().saturating_sub(1)).unwrap_or_default()
 }
 
-/// The routes to one destination that searches have found, in the order of finding, and which of them to use.
+/// The routes to one destination in the order in which they were found, and the second route to
+/// use.
 #[derive(Clone, Debug, Default)]
 pub struct RouteSet {
     found: Vec<(Route, Time)>,
@@ -79,11 +81,11 @@ pub struct RouteSet {
     second: Option<Route>,
 }
 
-/// Most routes to a destination; the oldest are dropped.
+/// Maximum number of routes to a destination. When there are more, the oldest is removed.
 const MOST_ROUTES: usize = 16;
 
 impl RouteSet {
-    /// Adds a route with the lists of neighbours that came with it.
+    /// Adds a route, and the lists of neighbours that came with it.
     pub fn add(&mut self, now: Time, route: &Route, lists: &[NeighbourList], how: Separation) {
         lists.iter().for_each(|list| self.map.learn(list));
         match self.found.iter_mut().find(|(known, _)| known == route) {
@@ -96,7 +98,7 @@ impl RouteSet {
         self.select(how);
     }
 
-    /// A link has failed: removes the routes that use it.
+    /// Removes the routes that use a failed link.
     pub fn remove_link(&mut self, from: u16, to: u16, how: Separation) {
         let before = self.found.len();
         self.found.retain(|(route, _)| !route.uses(from, to));
@@ -105,12 +107,13 @@ impl RouteSet {
         }
     }
 
-    /// The route found first of those that are left.
+    /// The route that was found first, of those that are left.
     pub fn first(&self) -> Option<Route> {
         self.found.first().map(|(route, _)| *route)
     }
 
-    /// The route to use besides the first: far enough from it, the shortest such, the newest among equals.
+    /// The route to use in addition to the first: the shortest route that is sufficiently separate
+    /// from the first, and the newest of equally short ones.
     pub fn second(&self) -> Option<Route> {
         self.second
     }
@@ -126,8 +129,9 @@ impl RouteSet {
     }
 }
 
-/// Of the routes by which requests reached a destination, the one to answer besides the first: with the fewest stations
-/// in common, then the shortest, then the earliest (SMR: Lee and Gerla 2001, §III.B).
+/// Of the routes by which copies of a request reached a destination, the one to answer in addition
+/// to the first: the route with the fewest stations in common with the first, then the shortest,
+/// then the earliest (SMR: Lee and Gerla 2001, §III.B).
 pub fn maximally_disjoint(first: &Route, others: &[Route]) -> Option<Route> {
     let others = others.iter().filter(|route| *route != first);
     others.min_by_key(|route| (shared_stations(first, route), route.len())).copied()

@@ -6,20 +6,21 @@ use super::agent::MeshAgent;
 use crate::engine::{AgentId, Engine};
 use crate::wireless::Position;
 
-/// Counters of each hop by sending and receiving station.
+/// The counters of each hop, by sending and receiving station.
 pub type Hops = BTreeMap<(u16, u16), HopCounters>;
 
-/// Counters of data packets on one hop. Acknowledgements and routing do not count.
+/// Counters of data packets on one hop. Acknowledgements and routing packets are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopCounters {
     /// Packets that arrived.
     pub packets: u64,
-    /// Packets lost: at random above the MAC, or given up by it. A packet given up because only its ACKs were lost has
-    /// arrived, too.
+    /// Packets that were lost at random above the MAC or given up by the MAC. A packet that was
+    /// given up because only its ACKs were lost is also counted as arrived.
     pub losses: u64,
 }
 
-/// Makes the mesh whose agent in `engine` is `stations` count what happens on each hop from now on.
+/// Makes the mesh whose agent in `engine` is `stations` count arrivals and losses on each hop from
+/// now on.
 pub fn watch_hops(engine: &mut Engine, stations: AgentId) {
     if let Some(mesh) = engine.agent_as_mut::<MeshAgent>(stations) {
         mesh.hops.get_or_insert_default();

@@ -7,22 +7,24 @@ use super::super::Position;
 use super::super::air::MAX_STATIONS;
 use super::{Leg, Waypoints};
 
-/// The longest time that movements are drawn for, warm-up included: ten days.
+/// The longest time for which movements are drawn, including the warm-up: ten days.
 const LONGEST: Duration = Duration::from_secs(864_000);
 /// The longest side of an area, metres, and the highest speed, metres per second.
 const FARTHEST: f64 = 1e6;
 /// The lowest speed, metres per second: slower stations hardly ever arrive.
 const SLOWEST: f64 = 1e-3;
 
-/// Stations that go to a random place at a random speed, wait, and go to the next: random waypoint, as ns-2's
-/// `setdest` draws it (Johnson and Maltz 1996, §5.1).
+/// The random waypoint model: stations move to a random position at a random speed, wait there, and
+/// move to the next, as in ns-2's `setdest` (Johnson and Maltz 1996, §5.1).
 ///
-/// Places are uniform in a rectangle from the origin, speeds uniform too; each station draws from a stream of its own,
-/// so that more stations leave the others' movements as they are. Stations start on the way to their first place.
+/// Positions are uniform in a rectangle from the origin on, and speeds are uniform, too. Each
+/// station draws from a random stream of its own, so additional stations do not change the
+/// movements of the others. Stations begin by moving to their first position.
 ///
-/// In the long run stations are nearer to the middle than at the beginning, and slower, because slow ways take longer:
-/// the mean speed at a random moment falls to (max − min)/ln(max/min), without pauses (Yoon, Liu and Noble 2003,
-/// eq. 6). [`warm_up`](Self::warm_up) lets that time pass before the movements begin.
+/// In the long run, stations are nearer to the centre than at the beginning. They are also slower,
+/// because slow movements take longer: without pauses, the mean speed at a random time falls to
+/// (max − min)/ln(max/min) (Yoon, Liu and Noble 2003, eq. 6). With a [`warm_up`](Self::warm_up),
+/// this phase is over when the movements begin.
 ///
 /// ```
 /// use anabranch_sim::wireless::{Motion, RandomWaypoint};
@@ -35,26 +37,27 @@ const SLOWEST: f64 = 1e-3;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomWaypoint {
-    /// How many stations, at least 1.
+    /// Number of stations, at least 1.
     pub stations: usize,
-    /// Metres from west to east, above zero.
+    /// Size from west to east, metres; above zero.
     pub width: f64,
-    /// Metres from south to north, above zero.
+    /// Size from south to north, metres; above zero.
     pub height: f64,
-    /// The least speed, metres per second, 0.001 at least.
+    /// The lowest speed, metres per second; at least 0.001.
     pub min_speed: f64,
-    /// The highest speed, metres per second, at least `min_speed`.
+    /// The highest speed, metres per second; at least `min_speed`.
     pub max_speed: f64,
-    /// How long a station waits at every place.
+    /// How long a station waits at every position.
     pub pause: Duration,
     /// How long stations have already moved when the movements begin.
     pub warm_up: Duration,
-    /// How long there are movements; after that every station completes its way to a place and stays there.
+    /// Time after which no new movement begins. Every station then completes its movement and stays
+    /// where it is.
     pub duration: Duration,
 }
 
 impl Default for RandomWaypoint {
-    /// 50 stations in 3000 m × 500 m for 300 s, 1 to 10 m/s without pauses, not warmed up.
+    /// 50 stations in 3000 m × 500 m for 300 s, at 1 to 10 m/s, without pauses and without warm-up.
     fn default() -> Self {
         RandomWaypoint {
             stations: 50,
@@ -72,13 +75,13 @@ impl Default for RandomWaypoint {
 /// Why no movements can be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomWaypointError {
-    /// There is no station, or there are more than a radio channel takes.
+    /// There is no station, or there are more than a radio channel supports.
     Stations,
     /// The area is not from 1 mm to 1000 km on each side.
     Area,
-    /// The speeds are not between 1 mm/s and 1000 km/s, the least first.
+    /// A speed is not between 1 mm/s and 1000 km/s, or the lowest is above the highest.
     Speed,
-    /// Warm-up and duration, or the pause, are longer than ten days.
+    /// The sum of warm-up and duration, or the pause, is longer than ten days.
     Time,
 }
 
@@ -100,7 +103,7 @@ impl fmt::Display for RandomWaypointError {
 impl core::error::Error for RandomWaypointError {}
 
 impl RandomWaypoint {
-    /// Draws movements. The same seed gives the same ones on every machine.
+    /// Draws movements. The same seed gives the same movements on every machine.
     ///
     /// # Errors
     /// When a field is out of its range.
@@ -137,7 +140,7 @@ impl RandomWaypoint {
         Position::new(x, random.uniform() * self.height)
     }
 
-    /// The way of one station: its place when the movements begin, then every leg.
+    /// The movements of one station: its position when the movements begin, and then every leg.
     fn legs(&self, mut random: Rng) -> Vec<Leg> {
         let end = self.duration.as_secs_f64();
         let mut from = self.place(&mut random);
@@ -156,7 +159,7 @@ impl RandomWaypoint {
             if legs.len() == 1 {
                 legs[0] = Leg { from: leg.from, to: leg.from, ..legs[0] };
             }
-            // A station that has arrived when the movements begin only waits.
+            // A station that has already arrived when the movements begin only waits.
             if leg.start > 0.0 || leg.lasting > 0.0 {
                 legs.push(leg);
             }

@@ -8,7 +8,8 @@ use super::on_each;
 use crate::rig::Setting;
 use crate::script::pick;
 
-/// Sends on the slow path only if the fast path will not need the room in the send window meanwhile.
+/// Sends on the slow path only if the fast path will not need that room in the send window
+/// meanwhile.
 #[derive(Debug)]
 struct Blest {
     lambda: f64,
@@ -64,7 +65,7 @@ fn blest(lambda: f64) -> impl Fn() -> Blest {
 
 #[test]
 fn the_slow_path_waits_when_the_window_is_short() {
-    // Five rounds of the fast path carry (10 + 2)·5 = 60 packets, times 1.2.
+    // Five rounds of the fast path carry (10 + 2)·5 = 60 packets, which λ = 1.2 scales to 72.
     on_each(Setting::new(DELAYS, 10), blest(1.2), |engine, rig| {
         rig.write(50);
         assert_eq!((rig.on(0).len(), rig.on(1).len()), (10, 10), "{engine}");
@@ -85,7 +86,7 @@ fn a_full_receiver_penalises_the_slow_path_that_carries_the_oldest_data() {
         rig.write(30);
         rig.run(15);
         assert_eq!((rig.on(0).len(), rig.cwnd(1)), (6, 6), "{engine}: both paths are full");
-        // The fast path has room again, and the receiver none until the slow one delivers.
+        // The fast path has room again, but the receiver has none until the slow path delivers.
         rig.run(10);
         assert_eq!((rig.cwnd(0), rig.cwnd(1)), (6, 3), "{engine}");
     });

@@ -1,4 +1,4 @@
-//! Code that the sketches of coded protocols share: a profile, losses, and the fates of blocks.
+//! Helpers that the sketches of coded protocols share: a profile, losses, and the fates of blocks.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use anabranch_types::{Rng, Time};
 use crate::core::Core;
 use crate::rig::Rig;
 
-/// The uncoded profile with other choices on some axes.
+/// The uncoded profile with other policies on some axes.
 pub fn profile(choices: &[(Axis, &str)]) -> Profile {
     let mut profile = Profile::named("uncoded").expect("built in");
     for (axis, value) in choices {
@@ -19,13 +19,14 @@ pub fn profile(choices: &[(Axis, &str)]) -> Profile {
     profile
 }
 
-/// Packets of path i are lost with the probability `loss[i]`, independently.
+/// Loses packets of path i independently with the probability `loss[i]`.
 pub fn random(loss: &'static [f64]) -> impl FnMut(u32) -> bool {
     let mut rng = Rng::substream(7, "losses of a sketch");
     move |path| rng.chance(loss[path as usize])
 }
 
-/// Loses the packets with a symbol whose position among those of their path, from 0, is listed.
+/// Loses the listed packets with symbols. Each is given by its path and its position on that path,
+/// counted from 0.
 pub fn listed(lost: &'static [(u32, u64)]) -> impl FnMut(u32) -> bool {
     let mut places = BTreeMap::<u32, u64>::new();
     move |path| {
@@ -35,7 +36,7 @@ pub fn listed(lost: &'static [(u32, u64)]) -> impl FnMut(u32) -> bool {
     }
 }
 
-/// A symbol or repair of a block that was sent.
+/// A symbol or repair that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub at: Time,
@@ -51,7 +52,7 @@ pub struct Sent {
 pub struct Block {
     pub sources: u16,
     pub planned: u16,
-    /// Repairs that became due for what was lost, by rounds.
+    /// Number of repairs that became due for losses in each round.
     pub due: Vec<u16>,
     pub sent: Vec<Sent>,
 }
@@ -67,8 +68,8 @@ pub fn departures(observed: &[(Time, Observation)]) -> Vec<Sent> {
     observed.iter().filter_map(sent).collect()
 }
 
-/// The blocks that were closed, by their first symbols, with all that was sent of them. Not for codes that
-/// slide, whose repairs belong to no block.
+/// The blocks that were closed, by their first symbols, with all their symbols and repairs that
+/// were sent. Not for sliding codes, whose repairs belong to no block.
 pub fn blocks(observed: &[(Time, Observation)]) -> BTreeMap<u64, Block> {
     let mut blocks = BTreeMap::<u64, Block>::new();
     for (_, observation) in observed {
@@ -93,8 +94,8 @@ pub fn blocks(observed: &[(Time, Observation)]) -> BTreeMap<u64, Block> {
     blocks
 }
 
-/// Writes `symbols` symbols' worth of bytes, a few at a time as room comes, and waits until all have arrived.
-/// Returns the milliseconds that this took.
+/// Writes the bytes of `symbols` symbols, a few at a time as there is room, and waits until all
+/// have arrived. Returns the time that this took, milliseconds.
 pub fn transfer(rig: &mut Core, symbols: u64) -> u64 {
     let (mut written, before) = (0, rig.delivered());
     for milli in 0..60_000 {

@@ -14,7 +14,8 @@ use crate::rig::{Rig, Setting};
 /// Source symbols in a block.
 const BLOCK: u64 = 8;
 
-/// FMTCP's policies with an ideal code and blocks that fail with the probability `failure`, changed by `changes`.
+/// FMTCP's policies with an ideal code and blocks that fail with the probability `failure`.
+/// `changes` replaces policies.
 fn fmtcp(failure: f64, changes: &[(Axis, &str)]) -> Profile {
     let complete = format!("delta-complete:failure={failure},block={}", BLOCK * SYMBOL);
     let mut fmtcp = profile(&[
@@ -32,8 +33,9 @@ fn fmtcp(failure: f64, changes: &[(Axis, &str)]) -> Profile {
 
 #[test]
 fn blocks_are_provisioned_until_complete_with_high_probability() {
-    /// Proactive repairs for each block, and the share of blocks whose first transmission lost more symbols than it
-    /// had repairs. The code is ideal, as in the paper's analysis: any eight symbols rebuild a block.
+    /// The mean number of proactive repairs per block, and the share of blocks whose first
+    /// transmission lost more symbols than it had repairs. The code is ideal, as in the paper's
+    /// analysis: any eight symbols rebuild a block.
     fn measure(failure: f64) -> [f64; 2] {
         let mut rig = Core::new(Setting::new(&[20], 40), &fmtcp(failure, &[]));
         let mut dice = random(&[0.1]);
@@ -50,13 +52,13 @@ fn blocks_are_provisioned_until_complete_with_high_probability() {
         let mut fate = BTreeMap::<u64, Vec<bool>>::new();
         let mut blocks = blocks(&observed);
         for sent in departures(&observed) {
-            // The last may still be under way.
+            // The last packets may still be on their way.
             let Some(lost) = fates.borrow_mut().pop_front() else { break };
             if let Some((first, _)) = blocks.range(..=sent.first).next_back() {
                 fate.entry(*first).or_default().push(lost);
             }
         }
-        // During the first 800 symbols, the loss estimate is not settled.
+        // The loss estimate has not settled during the first 800 symbols.
         blocks.retain(|first, _| *first >= 800);
         let failed = blocks.iter().filter(|(first, block)| {
             let first_sent = usize::from(block.sources + block.planned);
@@ -67,10 +69,10 @@ fn blocks_are_provisioned_until_complete_with_high_probability() {
         let planned: u16 = blocks.values().map(|block| block.planned).sum();
         [f64::from(planned), failed.count() as f64].map(|sum| sum / blocks.len() as f64)
     }
-    // P(fewer than 8 of 11 arrive at 10 %) = .02, of 10: .07.
+    // At 10 % loss, P(fewer than 8 of 11 arrive) = .02, and P(fewer than 8 of 10 arrive) = .07.
     let [planned, failed] = measure(0.05);
     assert!((2.8..3.2).contains(&planned) && failed < 0.05, "{planned} planned, {failed} failed");
-    // P(fewer than 8 of 8) = .57.
+    // P(fewer than 8 of 8 arrive) = .57.
     let [planned, failed] = measure(0.999);
     assert!(planned == 0.0 && (0.5..0.65).contains(&failed), "{planned} planned, {failed} failed");
 }
@@ -80,8 +82,9 @@ const UNEQUAL: &[u64] = &[10, 80];
 
 #[test]
 fn symbols_of_a_block_arrive_together_whatever_the_path() {
-    /// The median, over blocks that the slow path had a part in, of the time between the first and the last
-    /// arrival of a symbol, milliseconds; and how many blocks there were, and their tails on the quick path.
+    /// Three values over the blocks of which the slow path carried a part: the median time between
+    /// the first and the last arrival of a symbol, milliseconds; the number of these blocks; and
+    /// how many of them had their last symbol on the quick path.
     fn measure(changes: &[(Axis, &str)]) -> (u64, usize, usize) {
         let mut rig = Core::new(Setting::new(UNEQUAL, 10), &fmtcp(0.05, changes));
         rig.lose(random(&[0.02, 0.1]));
@@ -101,17 +104,18 @@ fn symbols_of_a_block_arrive_together_whatever_the_path() {
         spreads.sort_unstable();
         (spreads[spreads.len() / 2], spreads.len(), tails)
     }
-    // No more than a round trip of the quick path.
+    // The spread is at most a round trip of the quick path.
     let (spread, blocks, tails) = measure(&[]);
     assert!(spread <= 20 && tails == blocks, "{spread} ms, {tails} tails of {blocks}");
-    // Without allocation, what the slow path carries arrives after everything else.
+    // Without allocation, symbols on the slow path arrive after all others.
     let (spread, blocks, tails) = measure(&[(Axis::Scheduler, "blind")]);
     assert!(spread >= 70 && tails < blocks, "{spread} ms, {tails} tails of {blocks}, unallocated");
 }
 
 #[test]
 fn losses_of_the_slow_path_are_repaired_on_the_quick_one() {
-    /// The paths that carried repairs of blocks for which none was planned, since nothing had been lost yet.
+    /// The paths that carried repairs of blocks for which no repair was planned, since nothing had
+    /// been lost before.
     fn repairs(changes: &[(Axis, &str)]) -> Vec<u32> {
         let mut rig = Core::new(Setting::new(UNEQUAL, 10), &fmtcp(0.05, changes));
         transfer(&mut rig, 200);
@@ -123,7 +127,7 @@ fn losses_of_the_slow_path_are_repaired_on_the_quick_one() {
         let sent = unplanned.flat_map(|block| &block.sent);
         sent.filter(|sent| sent.what == "repair").map(|sent| sent.path).collect()
     }
-    // Lemma 1: EDT₂/EDT₁ is more than (3 − p₁)/(1 + p₁).
+    // Lemma 1 applies, since EDT₂/EDT₁ is more than (3 − p₁)/(1 + p₁).
     let quick = repairs(&[]);
     assert!(quick.len() >= 4 && quick.iter().all(|path| *path == 0), "{quick:?}");
     let any = repairs(&[(Axis::Scheduler, "blind")]);

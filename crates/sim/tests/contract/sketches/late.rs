@@ -1,4 +1,5 @@
-//! LATE: the slow path's next packet carries data beyond what faster paths will deliver meanwhile.
+//! LATE: the slow path's next packet carries data beyond the data that faster paths will deliver
+//! meanwhile.
 
 use anabranch_policy::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use anabranch_policy::view::SchedulerView;
@@ -8,8 +9,9 @@ use super::on_each;
 use crate::rig::Setting;
 use crate::script::pick;
 
-/// Assigns to each faster path what it delivers until the slow path's packets arrive; the slow path
-/// then takes what follows. Without losses N(T, w, ∞) is the window times the rounds that fit.
+/// Assigns to each faster path the data that it can deliver until the slow path's packets arrive.
+/// The slow path then takes the data that follows. Without losses, N(T, w, ∞) is the window times
+/// the number of rounds that fit.
 #[derive(Debug)]
 struct Late {
     begin: Time,
@@ -75,12 +77,13 @@ fn fast_paths_are_assigned_data_ahead_of_their_windows() {
         rig.write(50);
         assert!(rig.departures().is_empty(), "{engine}");
         rig.run(15);
-        // T = 55 ms holds three rounds of 20 ms (arrivals at 10, 30, 50): twelve symbols, four of them now.
+        // T = 55 ms has room for three rounds of 20 ms (arrivals at 10, 30 and 50 ms), that is,
+        // twelve symbols. Four of them leave now.
         assert_eq!(rig.on(0), [0, 1, 2, 3], "{engine}");
         assert_eq!(rig.on(1), [12, 13, 14, 15], "{engine}");
         rig.run(42);
         assert_eq!(rig.on(0), (0..12).collect::<Vec<_>>(), "{engine}: without asking anyone");
-        // The master's acknowledgements bring the next plans.
+        // Acknowledgements of the slowest path, the master, start the next plans.
         rig.run(3000);
         assert_eq!(rig.delivered(), 50, "{engine}");
     });

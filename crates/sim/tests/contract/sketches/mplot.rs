@@ -1,5 +1,5 @@
-//! MPLOT: blocks provisioned for the loss, repaired by fresh symbols on the better half of the paths, while
-//! the next blocks use the rest.
+//! MPLOT: blocks have repairs for the expected loss. Fresh repairs of old blocks go on the better
+//! half of the paths, while the next blocks use the other half.
 
 use anabranch_core::profiles::Profile;
 use anabranch_policy::Axis;
@@ -8,7 +8,7 @@ use super::coded::{blocks, departures, listed, random, transfer};
 use crate::core::Core;
 use crate::rig::Setting;
 
-/// The profile, changed on some axes.
+/// The profile `mplot` with other policies on some axes.
 fn mplot(changes: &[(Axis, &str)]) -> Profile {
     let mut profile = Profile::named("mplot").expect("built in");
     for (axis, value) in changes {
@@ -17,12 +17,12 @@ fn mplot(changes: &[(Axis, &str)]) -> Profile {
     profile
 }
 
-/// Loss-free bandwidths of 500, 450, 125 and 100 packets per second and path.
+/// Four paths whose bandwidths without loss are 500, 450, 125 and 100 packets per second.
 const FOUR: Setting = Setting::new(&[10, 11, 40, 50], 10);
 
 #[test]
 fn old_blocks_are_repaired_on_the_better_half() {
-    /// The better half's share of repairs, and of new data.
+    /// The better half's share of repairs, and its share of new data.
     fn shares(changes: &[(Axis, &str)]) -> [f64; 2] {
         let mut rig = Core::new(FOUR, &mplot(changes));
         rig.lose(random(&[0.1; 4]));
@@ -43,7 +43,8 @@ fn old_blocks_are_repaired_on_the_better_half() {
 
 #[test]
 fn proactive_repairs_spare_a_second_round() {
-    /// Proactive repairs for each source, and the share of blocks that needed more.
+    /// The number of proactive repairs per source, and the share of blocks that needed more
+    /// repairs.
     fn measure(changes: &[(Axis, &str)]) -> [f64; 2] {
         let mut rig = Core::new(Setting::new(&[20, 20], 30), &mplot(changes));
         rig.lose(random(&[0.1; 2]));
@@ -56,8 +57,8 @@ fn proactive_repairs_spare_a_second_round() {
         let again = blocks.values().filter(|block| !block.due.is_empty()).count();
         [f64::from(planned) / f64::from(sources), again as f64 / blocks.len() as f64]
     }
-    // Eq. 9 with q above the mean loss of a tenth: more than q/(1 − q) = 1/9, which is enough for half of
-    // the blocks at least.
+    // Eq. 9 with q above the mean loss of a tenth plans more than 1/9 repair per source, which
+    // suffices for at least half of the blocks.
     let [planned, again] = measure(&[]);
     assert!((0.11..0.3).contains(&planned) && again < 0.35, "{planned} planned, {again} again");
     let [planned, again] = measure(&[(Axis::Redundancy, "fixed:share=0,sources=12")]);
@@ -66,7 +67,8 @@ fn proactive_repairs_spare_a_second_round() {
 
 #[test]
 fn what_is_lost_is_replaced_by_fresh_repairs() {
-    /// Packets sent for the first block after its sources, and the repairs that became due for it.
+    /// The kinds of packets sent for the first block after its sources, and the repairs that became
+    /// due for the block.
     fn run(changes: &[(Axis, &str)]) -> (Vec<&'static str>, Vec<u16>) {
         let mut rig = Core::new(Setting::new(&[20], 40), &mplot(changes));
         rig.lose(listed(&[(0, 1), (0, 3), (0, 4), (0, 6)]));
@@ -75,7 +77,8 @@ fn what_is_lost_is_replaced_by_fresh_repairs() {
         let later = block.sent.iter().skip(block.sources.into()).map(|sent| sent.what);
         (later.collect(), block.due)
     }
-    // Four of nineteen are lost: ⌈4/(1 − q)⌉ with q = 4/19, because the first sample sets the estimate.
+    // Four of nineteen are lost. The first sample sets the estimate q = 4/19, so ⌈4/(1 − q)⌉ = 6
+    // repairs are due.
     let (later, due) = run(&[]);
     assert_eq!((due, later), (vec![6], vec!["repair"; 6]));
     let (later, due) = run(&[(Axis::Recovery, "resend")]);

@@ -20,7 +20,8 @@ fn sliding() -> Profile {
     ])
 }
 
-/// Repairs of the wrapped policy, none of which covers symbols before the block that it is counted with.
+/// A policy whose repairs are those of the wrapped one, but cover no symbols before the block to
+/// which they belong.
 #[derive(Debug)]
 struct Within(Box<dyn RedundancyPolicy>);
 
@@ -47,8 +48,9 @@ impl RedundancyPolicy for Within {
     }
 }
 
-/// 24 symbols over one path of 50 ms each way, of which those listed are lost. Returns what left
-/// (s: source, R: repair), the first symbols that the repairs cover, and when all had arrived, ms.
+/// Sends 24 symbols over one path of 50 ms each way, on which the listed packets are lost. Returns
+/// the kinds of packets in the order of sending (s: source, R: repair), the first symbols that the
+/// repairs cover, and the time until all data had arrived, ms.
 fn stream(profile: &Profile, lost: &'static [(u32, u64)]) -> (String, Vec<u64>, u64) {
     let mut rig = Core::new(Setting::new(&[50], 200), profile);
     rig.lose(listed(lost));
@@ -59,14 +61,16 @@ fn stream(profile: &Profile, lost: &'static [(u32, u64)]) -> (String, Vec<u64>, 
     (sent.iter().map(|sent| letter(sent.what)).collect(), repairs.collect(), time)
 }
 
-/// Time until the last symbol has arrived if none waits for loss detection, milliseconds.
+/// Longest time until the last symbol has arrived if none waits for loss detection, milliseconds.
 const ONE_WAY: u64 = 52;
-/// No retransmission arrives before this time, because the sender has to learn of the loss; milliseconds.
+/// No retransmission arrives before this time, since the sender must first learn of the loss;
+/// milliseconds.
 const WITH_RETRANSMISSION: u64 = 150;
 
 #[test]
 fn a_loss_is_recovered_before_a_retransmission_could_come() {
-    // The third symbol is lost; the repair after the fourth replaces it, while the block still fills.
+    // The third symbol is lost. The repair after the fourth replaces it while the block is still
+    // open.
     let lost: &[(u32, u64)] = &[(0, 2)];
     let (order, covered, time) = stream(&sliding(), lost);
     assert!(order.starts_with("ssssRssssRss"), "{order}");
@@ -78,7 +82,7 @@ fn a_loss_is_recovered_before_a_retransmission_could_come() {
 
 #[test]
 fn a_repair_reaches_back_across_stretches() {
-    // The last symbol of the first block of ten is lost: no repair of that block follows it.
+    // The last symbol of the first block of ten is lost, and no repair of that block follows it.
     let lost: &[(u32, u64)] = &[(0, 11)];
     let (_, covered, time) = stream(&sliding(), lost);
     assert!(covered.contains(&4) && time <= ONE_WAY, "{covered:?}: {time} ms");

@@ -15,7 +15,8 @@ fn a_frame_with_its_ack_and_the_next_one() {
             (1_304_303, Report::Sent { from: 0, token: 1 }),
         ]
     );
-    // After 50 000 + 939 637 and 333 of propagation, a SIFS; after the ACK and 333 more, a DIFS.
+    // The ACK follows a SIFS after 50 000 + 939 637 plus 333 of propagation. The next frame follows
+    // a DIFS after the ACK and another 333.
     let expected = [(50_000, 0, Data), (999_970, 1, Ack), (1_354_303, 0, Data)];
     assert_eq!(frames(&air), expected);
 }
@@ -38,7 +39,8 @@ fn rts_and_cts_reserve_the_channel_where_the_sender_is_not_heard() {
     let mut air = line(&[0.0, 200.0, 400.0], &config);
     air.send(Time::ZERO, 0, data(1, 1));
     assert!(reports(&mut air, 800_000).is_empty());
-    // Station 2 hears no data, but has heard the CTS: until the ACK's end it stays silent.
+    // Station 2 does not hear the data, but it has heard the CTS, so it stays silent until the end
+    // of the ACK.
     air.send(Time::from_micros(800), 2, data(2, 1));
     let got = reports(&mut air, 10_000_000);
     let expected = [
@@ -55,8 +57,9 @@ fn rts_and_cts_reserve_the_channel_where_the_sender_is_not_heard() {
 
 #[test]
 fn the_reservation_holds_where_the_answer_is_not_heard_either() {
-    // Station 2 hears the sender alone. At 500 000, during the CTS, it would find the channel idle except for
-    // the reservation of the RTS; from the data's end on, at 1 667 771, SIFS and ACK are reserved.
+    // Station 2 hears only the sender. At 500 000, during the CTS, the channel would be idle for it
+    // without the reservation of the RTS. From the end of the data on, at 1 667 771, SIFS and ACK
+    // are reserved.
     let mac = MacConfig { rts_threshold: 0, ..hasty() };
     let config = AirConfig { mac, radio: short_sighted(), ..AirConfig::default() };
     let mut air = line(&[0.0, 200.0, -240.0, -440.0], &config);
@@ -81,8 +84,8 @@ fn hidden_terminals_collide_without_rts() {
         let lost = count(|report| matches!(report, Report::GaveUp { .. }));
         (count(|report| matches!(report, Report::Sent { .. })), lost, air)
     };
-    // Half a frame apart and without back-off, stations 0 and 2 spoil each other's every attempt: each repeats
-    // every 939 637 + 318 000 + 50 000.
+    // Stations 0 and 2 start half a frame apart and have no back-off, so all their attempts
+    // collide. Each retries every 939 637 + 318 000 + 50 000.
     let (sent, lost, air) = run(u32::MAX);
     assert_eq!((sent, lost), (0, 2));
     let period = DATA + SIFS + 304_000 + 4_000 + DIFS;
@@ -114,7 +117,8 @@ fn the_first_of_two_frames_is_captured_when_it_is_ten_times_stronger() {
         });
         received.collect::<Vec<u32>>()
     };
-    // 240 / 120 = 2 times as far is 16 times weaker, 240 / 140 is 8.6 times.
+    // A distance ratio of 240 / 120 = 2 makes a signal 16 times weaker, and 240 / 140 makes it 8.6
+    // times weaker.
     assert_eq!(run(120.0, [(0, 100), (2, 400)]), [0]);
     assert!(run(140.0, [(0, 100), (2, 400)]).is_empty());
     // The stronger frame does not take over a receiver that is busy with a weaker one.
@@ -129,7 +133,7 @@ fn an_exposed_terminal_waits_though_its_frame_would_arrive() {
     assert!(reports(&mut air, 500_000).is_empty());
     air.send(Time::from_micros(500), 2, data(2, 3));
     let got = reports(&mut air, 5_000_000);
-    // Station 2 hears the data, whose header reserves SIFS and ACK; the ACK itself is out of range.
+    // Station 2 hears the data, whose header reserves SIFS and ACK. It cannot hear the ACK.
     let end = 50_000 + DATA + 667;
     assert_eq!(starts(&air, 2), [end + SIFS + 304_000 + DIFS]);
     assert_eq!(got.iter().filter(|it| matches!(it.1, Report::Sent { .. })).count(), 2);
@@ -145,7 +149,8 @@ fn an_eifs_follows_what_is_sensed_but_not_decoded() {
         assert!(reports(&mut air, 500_000).is_empty());
         air.send(Time::from_micros(500), 2, data(2, 3));
         reports(&mut air, 5_000_000);
-        // The ACK, from 999 970 on, is what station 2 senses last, 1000 later than it was sent.
+        // The last frame that station 2 senses is the ACK, which is sent from 999 970 on and
+        // arrives 1000 later.
         assert_eq!(starts(&air, 2), [999_970 + 304_000 + 1000 + wait]);
         assert_eq!(air.station(2).garbled, 2);
     }
@@ -153,9 +158,9 @@ fn an_eifs_follows_what_is_sensed_but_not_decoded() {
 
 #[test]
 fn a_decoded_frame_ends_an_eifs() {
-    // Station 1 cannot decode station 0's broadcast, which ends there at 50 000 + 192 000 + 93 091 + 1333 = 336 424, and
-    // decodes station 2's shorter one, which ends there at 400 000 + 192 000 + 20 364 + 667 = 613 031. Station 2 does not
-    // sense station 0.
+    // At station 1, the broadcast of station 0 ends at 50 000 + 192 000 + 93 091 + 1333 = 336 424
+    // and cannot be decoded. The shorter broadcast of station 2 ends there at 400 000 + 192 000 +
+    // 20 364 + 667 = 613 031 and is decoded. Station 2 does not sense station 0.
     let (garbled, decoded) = (336_424, 613_031);
     let rules = [
         (EifsRule::InsteadOfDifs, decoded + DIFS),
@@ -186,13 +191,15 @@ fn back_off_freezes_while_the_channel_is_busy_and_goes_on_after_a_difs() {
     let mut air = line(&[0.0, 100.0, 200.0], &AirConfig::default());
     air.send(Time::ZERO, 0, data(1, 1));
     air.send(Time::ZERO, 0, data(2, 1));
-    // The ACK of the first has been heard at 1 304 303. Slots are counted from a DIFS later on.
+    // The ACK of the first message has been heard at 1 304 303. Slots are counted from a DIFS
+    // later.
     let counting = 1_304_303 + DIFS;
     let busy = counting + 2 * SLOT + SLOT / 2;
     reports(&mut air, busy);
     air.send(Time::from_nanos(busy), 2, data(3, 1));
     reports(&mut air, 20_000_000);
-    // Two slots had passed. Station 0 waits for the end of SIFS and ACK, which the data had reserved.
+    // Two slots have passed. Station 0 waits for the end of SIFS and ACK, which the data frame
+    // reserves.
     assert_eq!(starts(&air, 2), [busy]);
     let ack = busy + DATA + 667 + SIFS + 304_000;
     assert_eq!(starts(&air, 0), [50_000, ack + DIFS + (slots - 2) * SLOT]);
@@ -209,7 +216,8 @@ fn stations_collide_that_start_within_the_sense_time() {
         reports(&mut air, 1_100_000);
         starts(&air, 1)
     };
-    // Station 0 starts at 1 050 000, which station 1 could hear at 1 050 333; its own DIFS ends later.
+    // Station 0 starts at 1 050 000, and station 1 could sense this at 1 050 333, before its own
+    // DIFS ends.
     assert_eq!(run(15, 10), [1_060_000]);
     assert!(run(15, 16).is_empty());
     assert!(run(0, 10).is_empty());
@@ -264,18 +272,19 @@ fn loss_above_the_mac_is_acknowledged_and_loss_below_is_repeated() {
     let (received, mac, air) = run(0.2, 0.0);
     assert_eq!((mac.failures, mac.given_up), (0, 0));
     assert_eq!(received as u64 + air.lost_above, 1000);
-    // Within 4 standard deviations, 12.6 each.
+    // The tolerance is 4 standard deviations of 12.6 each.
     assert!((750..=850).contains(&received), "{received}");
     let (received, mac, air) = run(0.0, 0.2);
     assert_eq!(received, 1000);
     assert_eq!(air.lost_above, 0);
-    // An exchange succeeds with .8·.8, so there are 562.5 failures on average; deviation 29.7.
+    // An exchange succeeds with probability 0.8·0.8, so 562.5 failures are expected, with a
+    // standard deviation of 29.7.
     assert!((443..=682).contains(&mac.failures), "{}", mac.failures);
 }
 
 #[test]
 fn a_link_fails_when_a_station_has_moved_out_of_range() {
-    // From 100 m on, 50 m/s: out of 250 m after 3 s.
+    // The station starts at 100 m and moves at 50 m/s, so it leaves the range of 250 m after 3 s.
     let text = "$node_(0) set X_ 0.0\n$node_(1) set X_ 100.0\n\
         $ns_ at 0.0 \"$node_(1) setdest 600.0 0.0 50.0\"";
     let motion: crate::wireless::Waypoints = text.parse().unwrap();

@@ -17,7 +17,7 @@ fn frame(kind: FrameKind, sequence: u32) -> Frame {
     Frame { kind, from: 1, to, airtime: 304_000, reserves: 1_000_000, sequence, token: 7 }
 }
 
-/// Runs the timer until a frame is sent; returns its time and the frame.
+/// Runs the timer until a frame is sent. Returns the time and the frame.
 fn next_frame(mac: &mut Mac, timing: &Timing, notices: &mut Vec<Notice>) -> Option<(u64, Frame)> {
     while let Some(due) = mac.next_timer(timing) {
         if let Some(frame) = mac.handle_timer(due, timing, notices) {
@@ -53,7 +53,7 @@ fn back_off_is_uniform_up_to_the_window() {
             counts[slots as usize] += 1;
         }
         assert_eq!(counts.iter().rposition(|count| *count > 0), Some(most));
-        // About 1000 each, deviation 31.
+        // Each value occurs about 1000 times, with a standard deviation of 31.
         assert!(counts[..=most].iter().all(|count| (850..1160).contains(count)), "{counts:?}");
     }
 }
@@ -68,7 +68,7 @@ fn data_behind_a_cts_has_the_long_retry_limit_and_a_cts_renews_the_short_one() {
     while let Some((now, sent)) = next_frame(&mut mac, &timing, &mut notices) {
         assert_eq!(sent.kind, FrameKind::Rts);
         rts += 1;
-        // Every third RTS is answered, with a CTS; no data frame is.
+        // Every third RTS is answered with a CTS, but no data frame is answered.
         if rts % 3 == 0 {
             let end = now + sent.airtime;
             mac.handle_timer(end, &timing, &mut notices);

@@ -1,4 +1,4 @@
-//! DSR on a few stations: each mechanism by itself, without transports.
+//! Tests of DSR on a few stations, one mechanism at a time and without transports.
 
 mod multipath;
 
@@ -7,13 +7,14 @@ use crate::wireless::mesh::Route;
 use crate::wireless::{AirConfig, Fixed, Motion, Position, Waypoints};
 use anabranch_types::Ecn;
 
-/// Stations in a row, 200 m from one to the next, so that each hears its neighbours only.
+/// Stations in a row, 200 m from one to the next, so that each hears only its neighbours.
 fn row(stations: u16) -> Box<dyn Motion> {
     let place = |at| Position::new(200.0 * f64::from(at), 0.0);
     Box::new(Fixed((0..stations).map(place).collect()))
 }
 
-/// A branch: 0 – 1, then 2 (above) or 3 (below), then 4; station 2 leaves at 5 s, 10 km away within a second.
+/// Stations with two routes from 0 to 4: 0 – 1 – 2 – 4 and 0 – 1 – 3 – 4. Station 2 leaves at 5 s
+/// and is 10 km away within a second.
 fn branch() -> Box<dyn Motion> {
     let places = [(0, 0), (200, 0), (350, 120), (350, -120), (500, 0)];
     let mut text = String::new();
@@ -34,7 +35,7 @@ fn mesh(motion: Box<dyn Motion>, routing: &RoutingConfig) -> MeshAgent {
     mesh
 }
 
-/// Has a station send a packet of 540 bytes at `millis`.
+/// Makes station `from` send a packet of 540 bytes to station `to` at `millis`.
 fn send(mesh: &mut MeshAgent, millis: u64, from: u16, to: u16) {
     mesh.advance(Time::from_millis(millis));
     let (ecn, payload) = (Ecn::NotEct, Payload::Filler);
@@ -65,13 +66,14 @@ fn a_route_is_asked_for_found_and_used() {
     assert_eq!((counters.limited_requests, counters.requests), (1, 1), "neighbours first");
     assert_eq!((counters.requests_forwarded, counters.replies), (2, 1));
     assert_eq!(counters.replies_received, 1);
-    // The limited request; the request, twice sent on; the reply over three hops.
+    // One limited request, one request that is forwarded twice, and one reply over three hops.
     assert_eq!(counters.routing_transmissions, 1 + 3 + 3);
     assert_eq!(counters.data_transmissions, 3);
-    // The destination knows the way back, those between know their part.
+    // The destination knows the reverse route, and the stations in between know their part of the
+    // route.
     assert_eq!(known(&mesh, 3, 0), Some(Route::new(&[3, 2, 1, 0])));
     assert_eq!(known(&mesh, 1, 3), Some(Route::new(&[1, 2, 3])));
-    // The next packet finds the route in the cache, and nothing is left behind.
+    // The next packet finds the route in the cache, and afterwards no packet is stored.
     send(&mut mesh, 1000, 0, 3);
     assert_eq!(arrivals(&mut mesh, 2000).len(), 1);
     assert_eq!(mesh.counters().requests, 1);
@@ -122,7 +124,7 @@ fn packets_find_their_way_around_a_failed_link() {
         send(&mut mesh, 0, 0, 4);
         let first = arrivals(&mut mesh, 4000);
         assert_eq!(first.len(), 1);
-        // Make station 1 use station 2, whatever it found.
+        // Make stations 0 and 1 use the route over station 2, whatever route was found.
         let way = Route::new(&[0, 1, 2, 4]);
         for (station, at) in [(0_usize, 0), (1, 1)] {
             mesh.stations[station].cache = Default::default();
@@ -133,7 +135,8 @@ fn packets_find_their_way_around_a_failed_link() {
         assert_eq!(second.len(), 1, "overhear {overhear}");
         assert!(second[0].contains(3) && !second[0].contains(2), "{second:?}");
         let counters = mesh.counters();
-        // The second packet failed once at station 1, which told station 0 and kept it until it had found a route.
+        // The second packet failed once at station 1, which told station 0 and kept the packet
+        // until it had found a route.
         assert_eq!((counters.link_failures, counters.errors, counters.salvaged), (1, 1, 0));
         assert_eq!(known(&mesh, 0, 2), None, "{:?}", known(&mesh, 0, 2));
     }
@@ -168,7 +171,7 @@ fn packets_without_a_route_wait_while_requests_become_rare() {
     }
     assert_eq!(mesh.counters().drops.send_buffer, 2, "room for 64");
     assert_eq!(arrivals(&mut mesh, 29_900).len(), 0);
-    // At 0, 2, 10 and 20 s.
+    // Requests are sent at 0, 2, 10 and 20 s.
     assert_eq!((mesh.counters().limited_requests, mesh.counters().requests), (4, 4));
     assert_eq!(mesh.counters().drops.expired, 0);
     mesh.advance(Time::from_millis(30_100));
@@ -201,7 +204,8 @@ fn addresses_are_resolved_once() {
             send(&mut mesh, 100 * at, 0, 1);
         }
         assert_eq!(arrivals(&mut mesh, 1000).len(), 5);
-        // One request and one reply: the request also tells the station asked the sender's address.
+        // One request and one reply are sent, because the neighbour learns the sender's address
+        // from the request.
         assert_eq!(mesh.counters().arp, if arp { 2 } else { 0 });
     }
 }
@@ -209,7 +213,7 @@ fn addresses_are_resolved_once() {
 #[test]
 fn stations_that_overhear_learn_routes_of_others() {
     for overhear in [true, false] {
-        // Station 3 hears stations 0 and 1, whose packets go past it.
+        // Station 3 hears the packets of stations 0 and 1.
         let places = [(0.0, 0.0), (200.0, 0.0), (400.0, 0.0), (100.0, 150.0)];
         let places = places.map(|(x, y)| Position::new(x, y)).to_vec();
         let routing = RoutingConfig { overhear, ..RoutingConfig::dsr() };
@@ -217,7 +221,7 @@ fn stations_that_overhear_learn_routes_of_others() {
         mesh.stations[0].cache.add(&Route::new(&[0, 1, 2]));
         send(&mut mesh, 0, 0, 2);
         assert_eq!(arrivals(&mut mesh, 500).len(), 1);
-        // Heard from station 0: the way through it.
+        // From the packet of station 0, station 3 learns the route through station 0.
         let expected = overhear.then(|| Route::new(&[3, 0, 1, 2]));
         assert_eq!(known(&mesh, 3, 2), expected);
     }
@@ -229,15 +233,15 @@ fn the_error_heard_last_goes_with_the_next_request() {
         let routing = RoutingConfig { overhear: false, arp: false, ..RoutingConfig::dsr() };
         let mut mesh = mesh(branch(), &routing);
         mesh.stations[0].cache.add(&Route::new(&[0, 1, 2, 4]));
-        // Station 3 still has a route over the failed link. Only the error that the next flooded request carries tells
-        // it otherwise.
+        // Station 3 still has a route over the failed link. It learns of the failure only from the
+        // error that the next flooded request carries.
         mesh.stations[3].cache.add(&Route::new(&[3, 1, 2]));
         send(&mut mesh, 7000, 0, 4);
         assert_eq!(arrivals(&mut mesh, 7500).len(), 0);
         assert_eq!(mesh.counters().errors, 1);
         // Requests carry an error for one second.
         send(&mut mesh, if late { 8500 } else { 7500 }, 0, 4);
-        // Station 1 learns the new route too, and sends the first packet after the second.
+        // Station 1 learns the new route, too, and sends the first packet after the second.
         assert_eq!(arrivals(&mut mesh, 9000).len(), 2);
         assert_eq!(known(&mesh, 3, 2).is_some(), late);
     }

@@ -1,7 +1,7 @@
 use anabranch_types::Time;
 use core::time::Duration;
 
-/// Packets that wait for a route (RFC 4728 §4.2): tokens and times of arrival.
+/// The packets that wait for a route (RFC 4728 §4.2), with their tokens and times of arrival.
 #[derive(Clone, Debug)]
 pub(in super::super) struct SendBuffer {
     places: Vec<Option<(Time, u32)>>,
@@ -12,7 +12,7 @@ impl SendBuffer {
         SendBuffer { places: vec![None; room] }
     }
 
-    /// Adds a packet; returns the oldest one if it has to leave for lack of room.
+    /// Adds a packet. If the buffer is full, the oldest packet is removed and returned.
     pub(in super::super) fn push(&mut self, now: Time, token: u32) -> Option<u32> {
         let since = |place: &Option<(Time, u32)>| place.map_or(Time::ZERO, |(since, _)| since);
         let by_age = |place: &&mut Option<(Time, u32)>| (place.is_some(), since(place));
@@ -22,22 +22,22 @@ impl SendBuffer {
         }
     }
 
-    /// The number of places, taken or not.
+    /// The number of places, occupied or free.
     pub(in super::super) fn room(&self) -> usize {
         self.places.len()
     }
 
-    /// The packet at a place.
+    /// The packet at the place `at`.
     pub(in super::super) fn get(&self, at: usize) -> Option<u32> {
         self.places.get(at).copied().flatten().map(|(_, token)| token)
     }
 
-    /// Takes the packet out of a place.
+    /// Removes the packet at the place `at` and returns it.
     pub(in super::super) fn take(&mut self, at: usize) -> Option<u32> {
         self.places.get_mut(at)?.take().map(|(_, token)| token)
     }
 
-    /// Takes the packet out of a place if it has waited longer than `most`.
+    /// Removes the packet at the place `at` and returns it, if it has waited longer than `most`.
     pub(in super::super) fn take_expired(
         &mut self,
         at: usize,
@@ -48,7 +48,7 @@ impl SendBuffer {
         place.take_if(|(since, _)| *since + most < now).map(|(_, token)| token)
     }
 
-    /// Packets inside.
+    /// Number of packets in the buffer.
     pub(in super::super) fn len(&self) -> usize {
         self.places.iter().flatten().count()
     }

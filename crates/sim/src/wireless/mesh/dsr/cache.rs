@@ -1,9 +1,11 @@
 use super::super::route::Route;
 
-/// The routes that a station knows, all of which begin with it (RFC 4728 §4.1, as paths).
+/// The routes that a station knows, stored as whole paths (RFC 4728 §4.1). All begin at this
+/// station.
 ///
-/// Two shelves, as in ns-2's path cache: routes that were asked for or used (30), and routes that were seen elsewhere
-/// (64). Each is filled cyclically. A route of the second shelf that is used moves to the first.
+/// As in ns-2's path cache, there are two parts: one for 30 routes that were searched for or used,
+/// and one for 64 routes that were seen in packets of other stations. In each part, new routes
+/// replace the oldest. A route of the second part that is used moves to the first.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RouteCache {
     own: Shelf,
@@ -23,7 +25,7 @@ impl Default for RouteCache {
 }
 
 impl RouteCache {
-    /// Adds a route that was asked for.
+    /// Adds a route that was searched for.
     pub(in super::super) fn add(&mut self, route: &Route) {
         self.own.add(route);
     }
@@ -33,8 +35,9 @@ impl RouteCache {
         self.seen.add(route);
     }
 
-    /// The shortest route to a station; among equals the first shelf's, then the one in the lowest place. With
-    /// `for_use`, a route of the second shelf moves to the first.
+    /// The shortest route to a station. Of equally short routes, those of the first part are
+    /// preferred, and then the one at the lowest index. With `for_use`, a route of the second part
+    /// moves to the first.
     pub(in super::super) fn find(&mut self, to: u16, for_use: bool) -> Option<Route> {
         let own = self.own.find(to);
         let seen = self.seen.find(to);
@@ -51,7 +54,7 @@ impl RouteCache {
         found
     }
 
-    /// A link has failed: routes end before it from now on.
+    /// Removes a failed link: routes that use the link are cut before it.
     pub(in super::super) fn remove_link(&mut self, from: u16, to: u16) {
         self.own.remove_link(from, to);
         self.seen.remove_link(from, to);
@@ -73,7 +76,7 @@ impl Shelf {
         for kept in &mut self.routes {
             let common = kept.common_prefix(route);
             if common == kept.len() {
-                // A free place, or a kept route that the new one extends.
+                // The place is free, or has a route that the new one extends.
                 *kept = *route;
                 return;
             }
@@ -87,7 +90,8 @@ impl Shelf {
         self.next = (self.next + 1) % self.routes.len().max(1);
     }
 
-    /// Index of the shortest route to a station, and how many of its stations lead there.
+    /// Index of the shortest route to a station, and the number of the route's stations up to this
+    /// one.
     fn find(&self, to: u16) -> Option<(usize, usize)> {
         let lengths = self.routes.iter().enumerate();
         let lengths = lengths.filter_map(|(at, route)| Some((at, route.position(to)? + 1)));
@@ -121,7 +125,8 @@ mod tests {
         assert_eq!(cache.find(2, true), Some(Route::new(&[0, 1, 2])));
         assert_eq!(cache.find(3, false), Some(Route::new(&[0, 5, 3])));
         assert_eq!(cache.find(3, true), Some(Route::new(&[0, 5, 3])));
-        // The route is on the first shelf now, where 64 others do not push it out.
+        // The route is now in the first part, so 64 new routes in the second part do not replace
+        // it.
         for station in 0..64 {
             cache.notice(&Route::new(&[0, 100 + station]));
         }
@@ -136,7 +141,7 @@ mod tests {
         cache.add(&Route::new(&[0, 4, 2, 1]));
         cache.remove_link(1, 2);
         assert_eq!(cache.find(3, true), None);
-        // The opposite direction of the link stays.
+        // The reverse direction of the link is kept.
         assert_eq!(cache.find(1, true), Some(Route::new(&[0, 1])));
         assert_eq!(cache.find(2, true), Some(Route::new(&[0, 4, 2])));
         cache.remove_link(0, 4);
@@ -161,8 +166,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list of links: what is found uses no failed link, has no loops and is no longer
-        /// than any route that was added and still is whole.
+        /// Compares the cache with a list of links: a route that is found uses no failed link, has
+        /// no loops, and is not longer than any added route without a failed link.
         #[test]
         fn what_is_found_is_whole_and_shortest(
             added in proptest::collection::vec((route(), any::<bool>()), 1..25),

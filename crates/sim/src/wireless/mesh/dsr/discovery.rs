@@ -9,11 +9,12 @@ use super::Station;
 use super::requests::{Pace, Search};
 use core::time::Duration;
 
-/// Age up to which a request still carries the held error.
+/// Greatest age at which a request still carries the held error.
 const MOST_ERROR_AGE: Duration = Duration::from_secs(1);
 
 impl Station {
-    /// Searches for a route if a search is due; returns whether the packet that needs it may wait.
+    /// Searches for a route if a search is due. Returns whether the packet that needs the route may
+    /// wait.
     pub(super) fn search(&mut self, net: &mut Net, to: u16, own: bool) -> bool {
         let pace = Pace {
             neighbours_first: net.config.neighbours_first,
@@ -57,7 +58,8 @@ impl Station {
         net.schedule(delay, Event::Send { station: self.id(), token });
     }
 
-    /// A request for another station: answered from the cache, sent on, or dropped.
+    /// Handles a request for another station, which is answered from the cache, forwarded or
+    /// dropped.
     pub(super) fn handle_request(&mut self, net: &mut Net, from: u16, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         let (Some(request), route, target) = (packet.request, packet.route, packet.target) else {
@@ -88,7 +90,8 @@ impl Station {
         self.send_jittered(net, token);
     }
 
-    /// Whether a copy of a request is forwarded: the first is, later ones as `rule` says.
+    /// Whether a copy of a request should be forwarded. The first copy is forwarded, and later ones
+    /// according to `rule`.
     pub(in super::super) fn is_worth_forwarding(
         &mut self,
         rule: Forwarding,
@@ -114,7 +117,8 @@ impl Station {
         true
     }
 
-    /// Answers a request with a known route through this station, if there is one; returns whether it did.
+    /// Answers a request with a known route through this station. Returns whether there is such a
+    /// route.
     fn answer_from_cache(&mut self, net: &mut Net, token: u32, way: &Route, to: u16) -> bool {
         let Some(rest) = self.cache.find(to, false) else { return false };
         if way.len() + rest.len() > MAX_ROUTE {
@@ -138,14 +142,15 @@ impl Station {
         true
     }
 
-    /// A reply that tells of `route`, to the last station of `back`.
+    /// A reply with `route`, to be sent along `back` to its last station.
     pub(super) fn reply(&self, route: Route, back: &Route) -> Packet {
         let reply = Reply { route, neighbours: Vec::new() };
         let to = back.last().unwrap_or_default();
         Packet { route: *back, reply: Some(Box::new(reply)), ..self.routing_packet(to) }
     }
 
-    /// Answers a request for this station with the route that it has taken, if the rule allows.
+    /// Answers a request for this station with the route that the request has taken, if the
+    /// configured rule allows it.
     pub(super) fn answer(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         let (Some(request), source) = (packet.request, packet.source) else { return };
@@ -180,7 +185,7 @@ impl Station {
         }
     }
 
-    /// The wait for other routes from a source is over: answers with the most disjoint one.
+    /// Answers a source with the most disjoint route when the wait for further routes is over.
     pub(super) fn answer_second(&mut self, net: &mut Net, source: u16) {
         let Some((_, routes)) = self.answered.get(&source) else { return };
         let first = routes.first().copied().unwrap_or_default();
@@ -201,7 +206,7 @@ impl Station {
         self.send_jittered(net, token);
     }
 
-    /// A reply has reached the station that asked.
+    /// Handles a reply that has reached the station that searched.
     pub(super) fn accept_reply(&mut self, net: &mut Net, token: u32) {
         let Some(reply) = net.packets.get(token).and_then(|packet| packet.reply.as_ref()) else {
             return;

@@ -1,8 +1,8 @@
-/// A source's measure of random loss to a destination and back: acknowledgements received per data packet sent, copies
-/// included.
+/// Measures random loss between a source and a destination, in both directions, by the number of
+/// acknowledgements received per data packet sent. Copies count, too.
 ///
-/// Data is counted in rounds. A round in which a link failed tells of mobility, not of random loss, and is ignored. The
-/// receiver must acknowledge every packet.
+/// Data packets are counted in rounds. A round in which a link failed is ignored, since its losses
+/// come from mobility. The receiver must acknowledge every packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossMeter {
     sent: u32,
@@ -13,13 +13,13 @@ pub(super) struct LossMeter {
     lossy: bool,
 }
 
-/// Packets of a round.
+/// Number of packets in a round.
 const ROUND: u32 = 32;
-/// Weight of a new round.
+/// Weight of a new round in the smoothed loss.
 const WEIGHT: f64 = 0.25;
 
 impl LossMeter {
-    /// A packet of data has left.
+    /// Counts a data packet that was sent.
     pub(super) fn on_sent(&mut self) {
         self.sent += 1;
         if self.sent < ROUND {
@@ -32,17 +32,18 @@ impl LossMeter {
         (self.sent, self.acknowledged, self.link_failed) = (0, 0, false);
     }
 
-    /// An acknowledgement has come.
+    /// Counts an acknowledgement that was received.
     pub(super) fn on_acknowledgement(&mut self) {
         self.acknowledged += 1;
     }
 
-    /// A link has failed.
+    /// Notes that a link has failed.
     pub(super) fn on_link_failure(&mut self) {
         self.link_failed = true;
     }
 
-    /// Whether the smoothed loss is above `most` or, after that, not yet down to half of it.
+    /// Whether the smoothed loss is above `most`. Once it is, the answer stays true until the loss
+    /// is at most half of `most`.
     pub(super) fn is_lossy(&mut self, most: f64) -> bool {
         self.lossy = self.loss > if self.lossy { most / 2.0 } else { most };
         self.lossy
@@ -69,7 +70,7 @@ mod tests {
         assert!(!meter.is_lossy(0.1), "one round in which a sixteenth is lost");
         (0..2).for_each(|_| round(&mut meter, 20));
         assert!(meter.is_lossy(0.1));
-        // .17 at first; three quarters of it stay after each round.
+        // The smoothed loss is 0.17 at first, and each round reduces it to three quarters.
         round(&mut meter, ROUND);
         round(&mut meter, ROUND);
         assert!(meter.is_lossy(0.1), "not yet below .05");

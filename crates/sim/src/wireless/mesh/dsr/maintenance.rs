@@ -6,7 +6,7 @@ use super::super::route::Route;
 use super::Station;
 use core::time::Duration;
 
-/// How often a packet may be salvaged (RFC 4728 §9, MAX_SALVAGE_COUNT).
+/// Maximum number of times that a packet may be salvaged (RFC 4728 §9, MAX_SALVAGE_COUNT).
 const MOST_SALVAGED: u8 = 15;
 
 impl Station {
@@ -27,8 +27,8 @@ impl Station {
         self.transmit(net, token);
     }
 
-    /// The MAC has given up a packet to a neighbour, or its address could not be found: the link has failed. Packets
-    /// waiting for the same neighbour get other routes, too.
+    /// Handles a failed link: the MAC has given up a packet for a neighbour, or ARP found no
+    /// address. This packet and others that wait for the same neighbour get other routes.
     pub(in super::super) fn handle_failure(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get_mut(token) else { return };
         if packet.request.is_some() || matches!(packet.load, Load::ArpRequest | Load::ArpReply) {
@@ -52,7 +52,7 @@ impl Station {
         self.report(net, &failed, to);
     }
 
-    /// Gives another route to a packet that could not be sent to `failed`.
+    /// Finds another route for a packet that could not be sent to `failed`.
     fn rescue(&mut self, net: &mut Net, token: u32, failed: u16) {
         let Some(packet) = net.packets.get_mut(token) else { return };
         if matches!(packet.load, Load::ArpRequest | Load::ArpReply) {
@@ -100,8 +100,8 @@ impl Station {
         self.send_along(net, token, &back, Duration::ZERO);
     }
 
-    /// Removes the failed links that a packet reports from the cache. If the newest error is for this station, the
-    /// earlier ones are sent on.
+    /// Removes the failed links that a packet reports from the cache. If the newest error is
+    /// addressed to this station, the earlier errors are forwarded to theirs.
     pub(super) fn handle_errors(&mut self, net: &mut Net, token: u32) {
         let Some(mut errors) = net.packets.get(token).map(|packet| packet.errors) else { return };
         for error in errors.iter() {

@@ -1,4 +1,4 @@
-//! Several routes to one destination at once, as SMR and M-TCP use them.
+//! The use of several routes to one destination at once, as in SMR and M-TCP.
 
 use std::collections::BTreeMap;
 
@@ -14,39 +14,40 @@ use super::Station;
 use super::loss_meter::LossMeter;
 use super::recent::Recent;
 
-/// A station's state for several routes to one destination.
+/// A station's state for the use of several routes.
 #[derive(Debug, Default)]
 pub(super) struct Multipath {
-    /// Routes to each station: those that its replies told, and the reverse of those that this station replied with.
+    /// The routes to each station: those in its replies, and the reverse of those with which this
+    /// station replied to it.
     sets: BTreeMap<u16, RouteSet>,
-    /// When each station was heard last.
+    /// When each station was last heard.
     heard: BTreeMap<u16, Time>,
-    /// The reverse of the route that the latest data from each station took.
+    /// For each station, the reverse of the route on which its latest data arrived.
     arrivals: BTreeMap<u16, Route>,
     /// Numbers of recently received copies.
     copies: Recent,
-    /// When routes to each station were last searched for because only one was usable.
+    /// For each station, when a route was last searched for because only one was usable.
     renewed: BTreeMap<u16, Time>,
-    /// Loss on the way to each station and back.
+    /// The loss to each station and back.
     meters: BTreeMap<u16, LossMeter>,
     /// Whether the next scattered packet goes along the second route.
     turn: bool,
 }
 
-/// How long a station that was heard counts as a neighbour.
+/// How long a station counts as a neighbour after it was heard.
 const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(10);
-/// The least time between two searches of a source that has only one usable route.
+/// Minimum time between two searches of a source that has only one usable route.
 const RENEWAL: Duration = Duration::from_secs(2);
 
 impl Station {
-    /// The radio has decoded something that a neighbour has sent.
+    /// Notes that the radio has decoded a frame from a neighbour.
     pub(in super::super) fn hear(&mut self, net: &Net, from: u32) {
         if net.config.neighbour_lists {
             self.multipath.heard.insert(from as u16, net.now);
         }
     }
 
-    /// The stations that this one has heard recently.
+    /// The stations that this station has heard recently.
     pub(super) fn neighbours(&self, now: Time) -> NeighbourList {
         let heard = self.multipath.heard.iter();
         let lately = heard.filter(|(_, last)| **last + NEIGHBOUR_TIMEOUT >= now);
@@ -54,7 +55,8 @@ impl Station {
         NeighbourList { station: self.link.station, neighbours }
     }
 
-    /// Adds a route to `to`: one that a reply told, or the reverse of one that this station has answered `to` with.
+    /// Adds a route to `to`, which was in a reply or is the reverse of a route with which this
+    /// station has answered `to`.
     pub(in super::super) fn find_for(
         &mut self,
         net: &Net,
@@ -68,7 +70,7 @@ impl Station {
         }
     }
 
-    /// A link has failed.
+    /// Removes a failed link from all routes.
     pub(in super::super) fn forget_link(&mut self, net: &Net, from: u16, to: u16) {
         self.cache.remove_link(from, to);
         for set in self.multipath.sets.values_mut() {
@@ -77,7 +79,8 @@ impl Station {
         self.multipath.meters.values_mut().for_each(LossMeter::on_link_failure);
     }
 
-    /// Sends a packet after a delay along the route or routes that it is to take; returns whether there is one.
+    /// Sends a packet after a delay along the route or routes that it should take. Returns whether
+    /// there is a route.
     pub(super) fn dispatch(&mut self, net: &mut Net, token: u32, delay: Duration) -> bool {
         let Some(packet) = net.packets.get(token) else { return true };
         let target = packet.target;
@@ -106,7 +109,7 @@ impl Station {
         true
     }
 
-    /// Sends data along the first of several routes, the second, or both.
+    /// Sends a data packet along the first route, the second route, or both.
     fn send_over(&mut self, net: &mut Net, token: u32, first: &Route, delay: Duration) {
         let Some(packet) = net.packets.get(token) else { return };
         let target = packet.target;
@@ -129,7 +132,8 @@ impl Station {
             RouteUse::Copies { .. } | RouteUse::CopiesIfLossy { .. }
                 if net.packets.get(token).is_some_and(|packet| packet.copy.is_some()) =>
             {
-                // This is one of two copies, back from a failed link: the other is on its way.
+                // This is one of two copies and was returned from a failed link. The other copy is
+                // on its way.
                 self.send_along(net, token, first, delay);
             }
             RouteUse::Copies { jitter } | RouteUse::CopiesIfLossy { jitter, .. } => {
@@ -153,7 +157,8 @@ impl Station {
         }
     }
 
-    /// Searches for further routes when only one is usable, if a search is due.
+    /// Searches for further routes, if this is configured and a search is due. Called when only one
+    /// route is usable.
     fn renew(&mut self, net: &mut Net, to: u16) {
         if net.config.renewal != Renewal::OneRoute {
             return;
@@ -169,7 +174,8 @@ impl Station {
         self.multipath.meters.entry(to).or_default()
     }
 
-    /// Whether a packet that has reached this station carries data that no other copy has brought.
+    /// Whether a packet that has reached this station carries data that has not already arrived in
+    /// another copy.
     pub(super) fn takes_data(&mut self, net: &mut Net, token: u32) -> bool {
         let Some(packet) = net.packets.get(token) else { return false };
         if !matches!(packet.load, Load::Data(_)) {

@@ -5,13 +5,13 @@ use super::super::route::Route;
 use super::Station;
 use core::time::Duration;
 
-/// How many routes are remembered whose source was told of a shorter one, and how long the source is not told again
-/// (RFC 4728 §9, GratReplyHoldOff).
+/// Number of remembered routes whose source was told of a shorter route, and the time for which the
+/// source is not told again (RFC 4728 §9, GratReplyHoldOff).
 const SHORTENED: usize = 10;
 const HOLD_OFF: Duration = Duration::from_secs(1);
 
 impl Station {
-    /// The radio has heard a packet for another station.
+    /// Handles a packet for another station that the radio has decoded.
     pub(in super::super) fn overhear(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         if packet.route.is_empty() || packet.source == self.id() {
@@ -35,7 +35,8 @@ impl Station {
         }
     }
 
-    /// If a packet was heard here before its turn, tells its source that it can leave out the stations between.
+    /// If this station comes later on the route of an overheard packet, tells the source that the
+    /// stations in between can be left out.
     fn shorten(&mut self, net: &mut Net, route: &Route, at: usize) {
         let Some(here) = route.position(self.id()).filter(|here| *here > at) else { return };
         let told = self.shortened.iter_mut().find(|(told, _)| told == route);

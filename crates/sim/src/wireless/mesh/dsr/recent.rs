@@ -1,15 +1,15 @@
-/// Finds duplicates by number. The place of a number in the table is its remainder by the table's size; each place
-/// keeps the latest number, as in ns-2.
+/// Detects duplicates by their number, as in ns-2. The index of a number in the table is its
+/// remainder by the table's size, and each entry keeps the latest number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     numbers: Vec<u64>,
 }
 
-/// Size of the table.
+/// Number of entries in the table.
 const REMEMBERED: usize = 1024;
 
 impl Recent {
-    /// Whether a number, from 1 on, is not in the table; puts it there.
+    /// Enters a number, which must be at least 1. Returns whether the table did not contain it.
     pub(super) fn is_new(&mut self, number: u64) -> bool {
         self.numbers.resize(REMEMBERED, 0);
         let place = self.numbers.get_mut(number as usize % REMEMBERED);

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use anabranch_types::Time;
 
-/// Route requests known to a station: those that it has handled, and its own.
+/// The route requests known to a station: those of other stations that it has handled, and its own.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Requests {
     handled: BTreeMap<u16, Handled>,
@@ -11,47 +11,47 @@ pub(in super::super) struct Requests {
     number: u32,
 }
 
-/// The latest request of a source that was handled here.
+/// The latest request of a source that this station has handled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Handled {
     /// The request's number.
     pub(in super::super) number: u32,
-    /// Hops to here, of the copy that came first.
+    /// Number of hops that the first copy took to this station.
     pub(in super::super) first_hops: usize,
-    /// The fewest hops to here of all copies.
+    /// The smallest number of hops that a copy took to this station.
     pub(in super::super) least_hops: usize,
-    /// The neighbour that the first copy came from.
+    /// The neighbour from which the first copy came.
     pub(in super::super) from: u16,
 }
 
 /// A search for one destination.
 #[derive(Clone, Copy, Debug, Default)]
 struct Discovery {
-    /// Requests since the last reply.
+    /// Number of requests since the last reply.
     outstanding: u32,
     /// When the last search began; `None` after a reply.
     last: Option<Time>,
-    /// When the neighbours were asked, if everybody has not been asked since.
+    /// When the neighbours were asked; `None` once all stations have been asked.
     limited: Option<Time>,
 }
 
-/// Action for a packet whose destination has no route.
+/// What to do with a packet for a destination without a known route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Search {
-    /// Ask the neighbours only.
+    /// Ask only the neighbours.
     Neighbours,
-    /// Ask everybody.
+    /// Ask all stations.
     Everybody,
-    /// Wait.
+    /// Let the packet wait.
     Wait,
-    /// Give the packet up: it comes from another station, which has to search itself.
+    /// Give up the packet. It comes from another station, which must search for a route itself.
     GiveUp,
 }
 
 /// How searches are repeated.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Pace {
-    /// Whether neighbours are asked first, and how long their answer may take.
+    /// If given, the neighbours are asked first, and this is how long their answer may take.
     pub(in super::super) neighbours_first: Option<Duration>,
     /// A quarter of the wait before the second search; each further wait is four times the one before.
     pub(in super::super) first_wait: Duration,
@@ -65,14 +65,15 @@ impl Requests {
         self.handled.entry(source).or_default()
     }
 
-    /// A number for a request of this station's own, from 1.
+    /// The number for the next request of this station, from 1.
     pub(in super::super) fn next_number(&mut self) -> u32 {
         self.number += 1;
         self.number
     }
 
-    /// Decides whether and how to search for a destination without a route. `own` tells whether the packet is this
-    /// station's; for others the search is made once, among the neighbours (as in ns-2; RFC 4728 has no such search).
+    /// Decides whether and how to search for a route to `to`. `own` is true if the packet is this
+    /// station's own. For packets of other stations, only the neighbours are asked, and only once,
+    /// as in ns-2; RFC 4728 has no such search.
     pub(in super::super) fn search(
         &mut self,
         now: Time,
@@ -107,7 +108,7 @@ impl Requests {
         }
     }
 
-    /// A reply has come.
+    /// Notes that a reply for the destination `to` has arrived.
     pub(in super::super) fn answered(&mut self, to: u16) {
         let discovery = self.own.entry(to).or_default();
         (discovery.outstanding, discovery.last) = (0, None);
@@ -124,7 +125,8 @@ mod tests {
         most_wait: Duration::from_secs(10),
     };
 
-    /// The searches for one destination when a route is asked for every 10 ms.
+    /// The searches for one destination if a packet needs a route every 10 ms, with their times in
+    /// milliseconds.
     fn searches(pace: &Pace, own: bool, seconds: u64) -> Vec<(u64, Search)> {
         let mut requests = Requests::default();
         let ask = |at| (at, requests.search(Time::from_millis(at), 5, own, pace));

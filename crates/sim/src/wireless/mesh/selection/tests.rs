@@ -13,7 +13,7 @@ fn routes_that_meet_or_pass_close_to_each_other_are_told_apart() {
     assert!(are_disjoint(&upper, &lower));
     assert!(!are_disjoint(&upper, &Route::new(&[0, 4, 2, 6, 9])));
     assert!(map.are_separate(&upper, &lower, Separation::TwoHops));
-    // Stations next to the ends may hear each other.
+    // Stations next to the ends may be neighbours.
     map.learn(&list(1, &[0, 2, 4, 5]));
     map.learn(&list(6, &[2, 3, 5, 9]));
     assert!(map.are_separate(&upper, &lower, Separation::TwoHops));
@@ -40,7 +40,7 @@ fn the_second_route_is_the_shortest_then_the_newest() {
     set.add(at(6), &Route::new(&[0, 8, 5, 9]), &[], how);
     set.add(at(7), &Route::new(&[0, 6, 7, 9]), &[], how);
     assert_eq!(set.second(), Some(Route::new(&[0, 6, 7, 9])));
-    // When the first is gone the next oldest takes its place.
+    // When the first route is removed, the next oldest takes its place.
     set.remove_link(2, 9, how);
     assert_eq!(set.first(), Some(Route::new(&[0, 3, 4, 5, 9])));
     assert_eq!(set.second(), Some(Route::new(&[0, 1, 9])));

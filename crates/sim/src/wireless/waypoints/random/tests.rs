@@ -6,7 +6,7 @@ fn model() -> RandomWaypoint {
     RandomWaypoint { stations: 200, ..RandomWaypoint::default() }
 }
 
-/// Speeds of all legs whose length is not zero.
+/// The speeds of all legs whose length is not zero.
 fn speeds(motion: &Waypoints) -> Vec<f64> {
     let legs = motion.stations.iter().flatten().filter(|leg| leg.lasting > 0.0);
     legs.map(|leg| leg.from.distance(leg.to) / leg.lasting).collect()
@@ -28,7 +28,7 @@ fn distance_from_uniform(mut values: Vec<f64>, least: f64, most: f64) -> f64 {
 fn places_and_speeds_are_uniform_and_independent() {
     let model = RandomWaypoint { duration: Duration::from_secs(20_000), ..model() };
     let motion = model.draw(3).unwrap();
-    // If the values are uniform, one sample in a thousand has a distance above 1.95.
+    // For uniform values, one sample in a thousand has a distance above 1.95.
     let speeds = speeds(&motion);
     assert!(speeds.len() > 5_000, "{}", speeds.len());
     assert!(distance_from_uniform(speeds.clone(), 1.0, 10.0) < 1.95);
@@ -70,7 +70,7 @@ fn stations_go_on_from_where_they_are_and_wait_at_every_place() {
             let last = legs.last().unwrap();
             assert!(last.start < 300.0 && last.start + last.lasting + 2.5 >= 300.0, "{last:?}");
         }
-        // A way takes some 250 s: of 200 stations two or so wait.
+        // A movement takes about 250 s, so about two of 200 stations wait.
         assert!(if warm_up == 0 { waiting == 0 } else { waiting < 10 }, "{waiting}");
         for millis in (0..300_000).step_by(7919) {
             for station in 0..motion.stations() {
@@ -111,12 +111,13 @@ fn in_the_long_run_stations_are_slower_and_nearer_to_the_middle() {
             central[at] += f64::from(u8::from(middle)) / stations as f64;
         }
     }
-    // Uniform at first: 5.5 m/s with a deviation of .082, a half with one of .016; at last (10 − 1)/ln 10 m/s.
-    // Bounds of four deviations.
+    // At first, the mean speed is 5.5 m/s with a standard deviation of 0.082, and half of the
+    // stations are in the middle half, with a standard deviation of 0.016. In the end, the mean
+    // speed is (10 − 1)/ln 10 m/s. The tolerance is four standard deviations.
     assert!((slow[0] - 5.5).abs() < 0.33 && (central[0] - 0.5).abs() < 0.064, "{slow:?}");
     let expected = 9.0 / math::ln(10.0);
     assert!((slow[1] - expected).abs() < 0.33, "{slow:?} {expected}");
-    // On a line the density is 6 x (1 − x), of which 11/16 are in the middle half.
+    // On a line, the density is 6 x (1 − x), so 11/16 of the stations are in the middle half.
     assert!((0.62..0.75).contains(&central[1]), "{central:?}");
 }
 

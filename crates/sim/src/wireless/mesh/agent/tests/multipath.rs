@@ -1,4 +1,4 @@
-//! Several routes at once.
+//! Tests of the use of several routes at once.
 
 use super::*;
 use crate::wireless::mesh::{AckRoute, Answers, Forwarding, Renewal, RouteUse, Separation};
@@ -6,7 +6,8 @@ use anabranch_tcp::{Flags, Segment};
 use anabranch_types::Probability;
 use core::time::Duration;
 
-/// The ring of the paper: 14 stations, 200 m from one to the next, which hear their neighbours only.
+/// The ring of the M-TCP paper: 14 stations, 200 m from one to the next, which hear only their
+/// neighbours.
 fn ring() -> Box<dyn Motion> {
     Box::new(Fixed::circle(14, 449.4))
 }
@@ -22,7 +23,7 @@ fn rows(apart: f64) -> Box<dyn Motion> {
     Box::new(Fixed(places))
 }
 
-/// M-TCP's routing without ARP, which makes discovery a matter of luck.
+/// M-TCP's routing without ARP, because with ARP the routes that are found depend on chance.
 fn mtcp() -> RoutingConfig {
     RoutingConfig { arp: false, ..RoutingConfig::mtcp() }
 }
@@ -35,7 +36,7 @@ fn anticlockwise() -> Route {
     Route::new(&[0, 1, 2, 3, 4, 5, 6, 7])
 }
 
-/// The ring with both ways around it known to stations 0 and 7.
+/// The ring, with the routes in both directions around it known to stations 0 and 7.
 fn with_two_routes(routing: &RoutingConfig) -> MeshAgent {
     let mut mesh = mesh(ring(), routing);
     for route in [anticlockwise(), clockwise()] {
@@ -56,7 +57,7 @@ fn acknowledgement() -> Packet {
 fn both_ways_around_the_ring_are_found_and_carry_copies() {
     let mut mesh = mesh(ring(), &mtcp());
     send(&mut mesh, 0, 0, 7);
-    // The first packet leaves when the first reply is there.
+    // The first packet leaves when the first reply arrives.
     assert_eq!(arrivals(&mut mesh, 1000).len(), 1);
     assert_eq!((mesh.counters().requests, mesh.counters().replies), (1, 2));
     assert_eq!((mesh.counters().limited_requests, mesh.counters().cache_replies), (0, 0));
@@ -143,7 +144,8 @@ fn one_route_is_used_as_by_dsr_and_renewed_if_so_configured() {
         }
         let counters = mesh.counters();
         assert_eq!(counters.copies, 0);
-        // The first packet asks again when it has its route, and one of the others every two seconds from 3 to 19.
+        // The first packet causes another request when it has its route, and then one packet every
+        // two seconds does, from 3 s to 19 s.
         let expected = if renewal == Renewal::NoRoute { 1 } else { 11 };
         assert_eq!(counters.requests, expected);
     }
@@ -151,14 +153,15 @@ fn one_route_is_used_as_by_dsr_and_renewed_if_so_configured() {
 
 #[test]
 fn neighbours_told_in_replies_keep_close_routes_apart() {
-    // At 200 m the rows hear each other, at 280 m they do not; both ends hear the nearest station of each row.
+    // At 200 m the rows hear each other, at 280 m they do not. Both ends hear the nearest station
+    // of each row.
     for (apart, separation, copies) in [
         (200.0, Separation::TwoHops, 0),
         (200.0, Separation::Stations, 1),
         (280.0, Separation::TwoHops, 1),
     ] {
         let routing = RoutingConfig { separation, ..mtcp() };
-        // A run in which both requests get through.
+        // In this run, both requests reach the destination.
         let mut mesh = mesh(rows(apart), &routing);
         send(&mut mesh, 0, 0, 7);
         arrivals(&mut mesh, 1000);
@@ -171,7 +174,8 @@ fn neighbours_told_in_replies_keep_close_routes_apart() {
 
 #[test]
 fn copies_of_requests_go_on_as_the_rule_has_it() {
-    // Copies of one request: hops so far, and the neighbour that each comes from.
+    // Copies of one request, each with its number of hops so far and the neighbour that it comes
+    // from.
     let copies = [(4, 1), (4, 2), (5, 3), (3, 1), (3, 2), (2, 1), (3, 4)];
     for (rule, expected) in [
         (Forwarding::First, [true, false, false, false, false, false, false]),
