@@ -1,6 +1,6 @@
-//! The core's work for each packet, without sockets and cryptography: two endpoints in virtual time, one stream, 5 %
-//! repairs. It runs under `valgrind --tool=callgrind`, which counts instructions; unlike time, that count does not
-//! depend on other processes.
+//! The core's work per packet, without sockets and cryptography: two endpoints in virtual time, one
+//! stream, 5 % repairs. The benchmark runs under `valgrind --tool=callgrind`, which counts
+//! instructions. Unlike time, this count does not depend on other processes.
 
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
@@ -9,17 +9,18 @@ use anabranch_policy::Axis;
 use anabranch_types::Time;
 use core::time::Duration;
 
-/// Virtual time between rounds; each carries one batch at most, as one call to the system would.
+/// Virtual time between rounds, and the most datagrams in a round. A round carries at most one
+/// batch, like one system call.
 const ROUND: Duration = Duration::from_micros(80);
 const BATCH: usize = 44;
-/// Packets sent before counting starts, and counted.
+/// Packets sent before counting starts, and packets counted.
 const WARM_UP: u64 = 20_000;
 const COUNTED: u64 = 100_000;
 
 /// A network that delivers the datagrams of one round in the next.
 #[derive(Default)]
 struct Batches {
-    /// When each side sent last, and how many datagrams.
+    /// When each side sent last, and how many datagrams it sent then.
     sent: [(Time, usize); 2],
 }
 

@@ -10,7 +10,7 @@ pub mod spaces;
 
 use anabranch_policy::code::CodeLimits;
 
-/// Most symbols that are held of a block of any code.
+/// Most symbols of a block that are held, with any code.
 pub const MAX_BLOCK: usize = 1024;
 
 /// Usual bound on the symbols of a block; blocks within it are handled with short lists.

@@ -10,20 +10,21 @@ use crate::wire::TransportParameters;
 
 /// Limits and options of one side of a connection.
 ///
-/// The limits bound the connection's memory, whatever the peer does: [`TransportConfig::most_memory`]. All of it
-/// grows only as it is used.
+/// The limits bound the connection's memory, whatever the peer does:
+/// [`TransportConfig::most_memory`]. Memory is taken only as it is needed.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
-    /// Most bytes of UDP payload in a packet on a path of which nothing is known; at least 1200. The
+    /// Most bytes of UDP payload in a packet on a path whose MTU is not known; at least 1200. The
     /// default fits the minimum IPv6 path (1280 bytes).
     pub max_datagram: u16,
-    /// Longest IP packet that path MTU discovery tries, bytes; 68–65 535. The default is Ethernet's.
-    /// `None`: every packet has at most `max_datagram` bytes, whatever the path.
+    /// Longest IP packet that path MTU discovery tries, bytes; 68–65 535. The default is
+    /// Ethernet's. With `None`, every packet has at most `max_datagram` bytes on any path.
     pub mtu_limit: Option<u16>,
-    /// Source symbols held above the sender's floor: the decoder credit. A quarter of as many live symbols come on top.
+    /// Source symbols held above the sender's floor: the decoder credit. In addition, a quarter as
+    /// many live symbols are held.
     pub receive_symbols: u64,
-    /// Source symbols kept until the peer has them, counted from the oldest that it lacks; its own credit
-    /// may be less. A quarter of as many live symbols come on top.
+    /// Source symbols kept until the peer has them, counted from the oldest one that it lacks; its
+    /// own credit may be less. In addition, a quarter as many live symbols are kept.
     pub send_symbols: u64,
     /// Stream and flow-control limits.
     pub streams: StreamLimits,
@@ -31,33 +32,35 @@ pub struct TransportConfig {
     pub max_paths: u8,
     /// Longest time that an acknowledgement is held back.
     pub max_ack_delay: Duration,
-    /// Silence after which the connection is given up; `None`: never.
+    /// Silence after which the connection is given up; `None` means never.
     pub idle_timeout: Option<Duration>,
-    /// Idle time after which a path is asked for a sign of life, so that address translators keep its
-    /// entry and its death is noticed; `None`: never.
+    /// Idle time after which a path is probed, so that address translators keep its entry and its
+    /// failure is noticed; `None` means never.
     pub keepalive: Option<Duration>,
-    /// Silence of the peer after which it is asked for a sign of life, so that its end is noticed a few round trips
-    /// later; `None`: never, so that only packets sent for other reasons show its end.
+    /// Silence of the peer after which the peer is probed, so that its end is noticed a few round
+    /// trips later. With `None`, only packets sent for other reasons show its end.
     pub heartbeat: Option<Duration>,
-    /// Whether this side asks the other paths for a sign of life when one is silent, and the peer
-    /// whether it still has the connection when all are. Always set over sockets; simulated
-    /// protocols are left to themselves.
+    /// Whether this side probes the other paths when one is silent, and asks the peer whether it
+    /// still has the connection when all paths are silent. Always set over sockets, but not for all
+    /// simulated protocols.
     pub notice_silence: bool,
     /// Whether packets are marked ECN-capable.
     pub ecn: bool,
-    /// Whether the application is given blocks as a whole, once all their symbols are there, in order (MPLOT §II-A);
-    /// else each symbol as it arrives. Sliding-window codes have no blocks: with them this changes nothing.
+    /// Whether the application gets blocks as a whole and in order, once all their symbols are
+    /// there (MPLOT §II-A). If not, it gets each symbol as it arrives. Has no effect with
+    /// sliding-window codes, which have no such blocks.
     pub whole_blocks: bool,
 }
 
-/// Memory of a connection besides what its limits account for, bytes: pieces of streams beyond
-/// holes, scratch space of the decoder, policies.
+/// Memory of a connection that its limits do not include, bytes: pieces of streams beyond gaps,
+/// scratch space of the decoder, policies.
 const FIXED_MEMORY: u64 = 8 << 20;
 
 /// Other symbols per live symbol that may be held or in flight.
 const LIVE_SHARE: u64 = 4;
 
-/// Memory of a path, bytes: its tables, and the sent packets that it remembers without awaiting their acknowledgement.
+/// Memory of a path, bytes: its tables, and the sent packets that it remembers although it expects
+/// no acknowledgement of them.
 const PATH_MEMORY: u64 = (16 << 10) + 3 * (MOST_UNWATCHED * size_of::<SentPacket>()) as u64;
 
 impl Default for TransportConfig {
@@ -87,28 +90,28 @@ impl TransportConfig {
         self.max_datagram.max(discovered)
     }
 
-    /// Source symbols of live data held above the sender's floor, beside the others, where live data has a symbol space
-    /// of its own. Receivers of whole blocks do not offer that.
+    /// Source symbols held above the sender's floor in the symbol space of live data, in addition
+    /// to the others. Receivers of whole blocks do not offer such a space.
     pub(crate) const fn live_receive_symbols(&self) -> u64 {
         if self.whole_blocks { 0 } else { self.receive_symbols / LIVE_SHARE }
     }
 
-    /// Source symbols of live data kept until the peer has them, beside the others.
+    /// Source symbols of live data kept until the peer has them, in addition to the others.
     pub(crate) const fn live_send_symbols(&self) -> u64 {
         self.send_symbols / LIVE_SHARE
     }
 
-    /// Most symbols that the peer may send above the floor: this credit grows as that of streams does.
+    /// Most symbols that the peer may send above the floor. This credit grows like that of streams.
     const fn most_symbols(&self) -> u64 {
         let symbols = self.receive_symbols.saturating_add(self.live_receive_symbols());
         symbols.saturating_mul(self.streams.growth)
     }
 
-    /// The most memory that a connection takes under these limits, in bytes, with `open` streams opened by
-    /// this side: symbols and repairs held for decoding, symbols kept until they are recovered, or cut anew
-    /// for narrower paths, bytes received and not read, bytes written and not sent, datagrams, paths, and
-    /// what keeps account of them. Buffers grow by doubling, so that they take up to twice, and while they
-    /// grow three times, what is in them.
+    /// The most memory that a connection takes under these limits, in bytes, with `open` streams
+    /// opened by this side: symbols and repairs held for decoding, symbols kept until they are
+    /// recovered or cut again for paths with a smaller MTU, bytes received and not read, bytes
+    /// written and not sent, datagrams, paths, and bookkeeping. Buffers grow by doubling, so they
+    /// take up to twice the size of their content, and three times while they grow.
     pub fn most_memory(&self, open: u64) -> u64 {
         let (datagram, limits) = (u64::from(self.largest_datagram()), &self.streams);
         let streams = limits.max_streams.saturating_add(open);

@@ -1,7 +1,7 @@
 //! A connection: paths, coding blocks and streams under one set of keys.
 //!
-//! This file holds the state and the application's operations; packets come in through `ingress`,
-//! leave through `egress`, time passes in `timers`, and `feedback` processes acknowledgements.
+//! This file has the state and the application's operations. `ingress` processes received packets,
+//! `egress` makes packets, `timers` handles timeouts, and `feedback` processes acknowledgements.
 
 mod acknowledged;
 mod addresses;
@@ -72,19 +72,19 @@ pub use statistics::{ConnectionStats, Dropped, EcnStats, PathStats};
 pub(crate) use timers::Earliest;
 pub use timers::TimeoutReason;
 
-/// Reused vectors, so that steady state allocates nothing.
+/// Reused vectors, so that nothing is allocated in the steady state.
 #[derive(Debug, Default)]
 struct Scratch {
     picks: Vec<Pick>,
     actions: Vec<SchedulerAction>,
     ack_paths: Vec<PathId>,
-    /// Blocks with news about their symbols, until the policy is asked what they need.
+    /// Blocks whose symbols have changed state, until the policy is asked what they need.
     touched: Vec<BlockId>,
     recovered: Vec<BlockId>,
     numbers: Vec<u64>,
     /// Packet numbers acknowledged for the first time.
     runs: Vec<core::ops::Range<u64>>,
-    /// Packets that the estimator is told of together; none between acknowledgements.
+    /// Packets that are reported to the estimator together; empty between acknowledgements.
     resolved: feedback::ResolvedRun,
 }
 
@@ -105,7 +105,7 @@ pub struct Connection {
     streams: Streams,
     send: SendSpaces,
     receive: ReceiveSpaces,
-    /// Of each symbol space.
+    /// One entry for each symbol space.
     credit: [SymbolCredit; SymbolSpace::ALL.len()],
     /// Blocks for which the policy is asked what they need once the receiver's reports have been read.
     unprovisioned: Vec<BlockId>,
@@ -114,13 +114,13 @@ pub struct Connection {
     attention: Attention,
     events: VecDeque<Event>,
     closing: close::Closing,
-    /// Packets have been exchanged under the keys.
+    /// Whether packets have been exchanged under the keys.
     established: bool,
     started: Time,
     last_received: Time,
     silence: silence::Silence,
     was_drained: bool,
-    /// Of each symbol space.
+    /// One entry for each symbol space.
     linger: [Option<packetize::Linger>; SymbolSpace::ALL.len()],
     /// For values that an attacker must not guess.
     random: Box<dyn Randomness>,
@@ -192,7 +192,8 @@ impl Connection {
         self.streams.set_priority(stream, priority)
     }
 
-    /// The class and the priority of what this side sends on a stream; `None` if there is no such stream.
+    /// The class and the priority of the data that this side sends on a stream; `None` if there is
+    /// no such stream.
     pub fn stream_urgency(&self, stream: StreamId) -> Option<(TrafficClass, i32)> {
         self.streams.urgency(stream)
     }
@@ -202,20 +203,20 @@ impl Connection {
         self.streams.datagram_limit()
     }
 
-    /// Bytes that wait for congestion windows: those of the most urgent class that has any, as far as the peer's
-    /// credit goes.
+    /// Bytes of the most urgent class with waiting data that wait for congestion windows, as far as
+    /// the peer's credit admits them.
     pub fn waiting_bytes(&self) -> u64 {
         self.streams.pending().bytes
     }
 
-    /// Bytes free in the send queue of a class's datagrams. Each takes its length and
+    /// Bytes free in the send queue of a class's datagrams. A datagram takes its length plus
     /// [`DATAGRAM_COST`](crate::stream::DATAGRAM_COST).
     pub fn datagram_send_buffer_space(&self, class: TrafficClass) -> usize {
         self.streams.datagram_space(class)
     }
 
-    /// Changes the class of the bytes that this side writes to a stream, from the first that is in
-    /// no symbol yet. Streams that the peer opened begin as bulk.
+    /// Changes the class of the bytes that this side writes to a stream, from the first byte that
+    /// is in no symbol yet. Streams that the peer opened begin as bulk.
     pub fn set_stream_class(
         &mut self,
         stream: StreamId,
@@ -236,8 +237,8 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Zero-copy version of [`write`](Self::write): keeps a reference to the bytes until they are sent, unless they
-    /// are few. The bytes taken are removed from the front of `chunk`.
+    /// Zero-copy version of [`write`](Self::write): keeps a reference to the bytes until they are
+    /// sent, except for short chunks. The bytes taken are removed from the front of `chunk`.
     pub fn write_chunk(
         &mut self,
         stream: StreamId,
@@ -251,14 +252,14 @@ impl Connection {
         Ok(taken)
     }
 
-    /// No more bytes will follow on this stream.
+    /// Ends the stream: no more bytes will follow.
     pub fn finish(&mut self, stream: StreamId) -> Result<(), StreamError> {
         self.streams.finish(stream)?;
         self.changed();
         Ok(())
     }
 
-    /// Abandons what is unsent of a stream.
+    /// Abandons the unsent bytes of a stream.
     pub fn reset(&mut self, stream: StreamId, code: u64) -> Result<(), StreamError> {
         self.streams.reset(stream, code)?;
         self.changed();
@@ -284,12 +285,12 @@ impl Connection {
         self.streams.readable(stream)
     }
 
-    /// Whether reading, stopping or resetting has left something to tell the peer.
+    /// Whether control frames for the peer are waiting because of reading, stopping or resetting.
     pub fn has_control(&self) -> bool {
         self.streams.has_control()
     }
 
-    /// Queues a datagram: delivered at most once, in no order.
+    /// Queues a datagram, which is delivered at most once and in no particular order.
     pub fn send_datagram(&mut self, bytes: &[u8], class: TrafficClass) -> Result<(), StreamError> {
         self.streams.send_datagram(bytes, class)?;
         self.changed();
@@ -301,13 +302,14 @@ impl Connection {
         self.streams.recv_datagram(out)
     }
 
-    /// Whether everything written so far is known to be at the peer.
+    /// Whether all data written so far is known to have reached the peer.
     pub fn is_drained(&self) -> bool {
         self.send.is_empty() && self.streams.is_idle() && !self.is_released()
     }
 
-    /// The handshake's response came back from this address: packets pass both ways there, so data need
-    /// not wait for the challenge. (The initiator chose the address itself and may send to it anyway.)
+    /// Notes that a copy of the handshake's response came from this address. Packets pass in both
+    /// directions there, so data need not wait for the challenge. (The initiator chose the address
+    /// itself and may send to it anyway.)
     pub fn path_answered(&mut self, now: Time, address: PathAddress, response: &[u8]) {
         if self.response != response {
             return;
@@ -317,12 +319,13 @@ impl Connection {
         }
     }
 
-    /// The response that was authenticated, to recognise its copies on other paths.
+    /// Remembers the response that was authenticated, to recognise copies of it on other paths.
     pub(crate) fn remember_response(&mut self, response: &[u8]) {
         self.response = response.to_vec();
     }
 
-    /// Whether lost symbols are sent again instead of repaired: by policy, or because the peer decodes no code.
+    /// Whether lost symbols are sent again instead of repaired, by policy or because the peer
+    /// decodes no code.
     fn resends(&self) -> bool {
         self.policies.recovery.resends() || !self.send[SymbolSpace::Main].makes_repairs()
     }
@@ -341,7 +344,7 @@ impl Connection {
         self.paths.indexed().any(|(other, path)| other != slot && path.is_usable())
     }
 
-    /// Data that could fill symbols: data for whose space the peer grants credit goes before data that lacks it.
+    /// Data that could fill symbols. Data for whose space there is credit goes before other data.
     fn pending(&self) -> Pending {
         if self.send.has_live() {
             let has_credit = |class| self.symbol_credit(self.send.of_class(class)) > 0;
@@ -353,7 +356,7 @@ impl Connection {
         self.streams.pending()
     }
 
-    /// The symbol space of what is sent next.
+    /// The symbol space of the data that is sent next.
     fn next_space(&self) -> SymbolSpace {
         if !self.send.has_live() {
             return SymbolSpace::Main;

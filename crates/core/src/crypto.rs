@@ -31,19 +31,19 @@ impl fmt::Display for PublicKey {
 impl FromStr for PublicKey {
     type Err = ParseKeyError;
 
-    /// Blank space around the text does not count.
+    /// White space around the text is ignored.
     fn from_str(text: &str) -> Result<Self, ParseKeyError> {
         let mut bytes = [0; 33];
         decode_key(text, &mut bytes).map(PublicKey)
     }
 }
 
-/// A text is not a valid key.
+/// Why a text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseKeyError {
-    /// The text does not have 44 characters but this many.
+    /// The text has this many characters instead of 44.
     Length(usize),
-    /// The character in this place, counted from 0, is not of the base64 alphabet.
+    /// The character at this position, counted from 0, is not in the base64 alphabet.
     Character(usize),
     /// The padding is wrong, or the last character carries bits beyond the 32 bytes.
     Ending,
@@ -67,8 +67,9 @@ impl fmt::Display for ParseKeyError {
 
 impl std::error::Error for ParseKeyError {}
 
-/// Reads the text of a 32-byte key; blank space around it does not count. Afterwards `scratch` also holds the key:
-/// callers wipe it after a secret. It is a byte longer than a key, since base64 decodes in units of three.
+/// Reads the text of a 32-byte key; white space around it is ignored. Afterwards `scratch` also
+/// holds the key, so callers wipe it if the key is secret. It is a byte longer than a key, since
+/// base64 decodes in units of three bytes.
 pub fn decode_key(text: &str, scratch: &mut [u8; 33]) -> Result<[u8; 32], ParseKeyError> {
     let text = text.trim();
     if let Some(at) = text.chars().position(|character| !character.is_ascii()) {
@@ -95,7 +96,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A cryptographic operation failed; deliberately says nothing about how.
+/// A cryptographic operation failed. The error deliberately does not say why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CryptoError;
 
@@ -107,20 +108,21 @@ impl fmt::Display for CryptoError {
 
 impl std::error::Error for CryptoError {}
 
-/// Purpose of a keyed hash; separates the keys of different uses.
+/// Purpose of a keyed hash, which separates the keys of different uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacPurpose<'a> {
-    /// First MAC of a handshake message: keyed by the receiver's public key, so a stranger who does not
-    /// know the key cannot make the receiver do a Diffie–Hellman operation.
+    /// First MAC of a handshake message, keyed by the receiver's public key: a stranger who does
+    /// not know this key cannot make the receiver do a Diffie–Hellman operation.
     Mac1(&'a PublicKey),
-    /// Second MAC: keyed by a cookie.
+    /// Second MAC, keyed by a cookie.
     Mac2(&'a [u8; 16]),
-    /// A cookie: keyed by a secret that the receiver changes every two minutes.
+    /// A cookie, keyed by a secret that the receiver changes every two minutes.
     Cookie(&'a [u8; 32]),
 }
 
-/// Source of everything that a stranger must not guess: challenges, connection ids, the seeds of hash
-/// tables, the secrets of cookies. A generator whose state can be computed from its output does not suffice.
+/// Source of all values that a stranger must not be able to guess: challenges, connection ids, the
+/// seeds of hash tables, the secrets of cookies. A generator whose state can be computed from its
+/// output does not suffice.
 pub trait Randomness: fmt::Debug + Send {
     /// Fills `out` with random bytes.
     fn fill(&mut self, out: &mut [u8]);
@@ -143,11 +145,12 @@ pub trait Crypto: fmt::Debug + Send {
     /// This endpoint's static public key.
     fn public_key(&self) -> PublicKey;
 
-    /// A source of random bytes for one user: an endpoint, or one of its connections. The core has no other.
+    /// A source of random bytes for one endpoint, or for one of its connections. The core has no
+    /// other source.
     fn randomness(&mut self) -> Box<dyn Randomness>;
 
-    /// Writes the first Noise message, carrying `payload`, after what `message` holds: the header, which it
-    /// authenticates.
+    /// Appends the first Noise message, which carries `payload`, to `message`, which holds the
+    /// header. The Noise message authenticates the header.
     fn initiate(
         &mut self,
         peer: &PublicKey,
@@ -174,7 +177,7 @@ pub trait Crypto: fmt::Debug + Send {
     ) -> Result<[u8; 16], CryptoError>;
 }
 
-/// A first message that proved to be well-formed.
+/// A first message that was authenticated and decrypted.
 #[derive(Debug)]
 pub struct Accepted {
     /// The initiator's static key.
@@ -187,7 +190,7 @@ pub struct Accepted {
 
 /// The responder between the two messages.
 pub trait ResponderState: fmt::Debug + Send {
-    /// Writes the second message, carrying `payload`, after what `message` holds.
+    /// Appends the second Noise message, which carries `payload`, to `message`.
     fn respond(
         self: Box<Self>,
         payload: &[u8],
@@ -197,11 +200,11 @@ pub trait ResponderState: fmt::Debug + Send {
 
 /// The initiator between the two messages.
 pub trait InitiatorState: fmt::Debug + Send {
-    /// Reads the second message. A forged message is an error and leaves the state as it was.
+    /// Reads the second message. A forged message is an error and leaves the state unchanged.
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError>;
 }
 
-/// Keys that a handshake leaves to a connection.
+/// Keys that a connection gets from its handshake.
 #[derive(Debug)]
 pub struct Session {
     /// The connection's first keys.
@@ -225,30 +228,32 @@ pub const REKEY_LEN: usize = 48;
 /// A message of an exchange that renews keys.
 pub type RekeyMessage = [u8; REKEY_LEN];
 
-/// Renews a connection's keys by a fresh Diffie–Hellman, which its two ends authenticate by their static keys again
-/// (Noise_KKpsk2). Each exchange is bound to the one before it.
+/// Renews a connection's keys by a new Diffie–Hellman exchange, which both ends authenticate by
+/// their static keys (Noise_KKpsk2). Each exchange is bound to the previous one.
 pub trait Rekey: fmt::Debug + Send {
-    /// The connection's initiator begins an exchange.
+    /// Begins an exchange, at the connection's initiator.
     fn ask(&mut self) -> Result<RekeyMessage, CryptoError>;
 
-    /// The responder answers; the new keys are ready.
+    /// Answers at the responder, and returns the new keys.
     fn answer(&mut self, message: &RekeyMessage)
     -> Result<(RekeyMessage, PacketKeys), CryptoError>;
 
-    /// The initiator reads the answer. A forged one is an error and leaves the exchange as it was.
+    /// Reads the answer at the initiator. A forged answer is an error and leaves the exchange
+    /// unchanged.
     fn finish(&mut self, message: &RekeyMessage) -> Result<PacketKeys, CryptoError>;
 }
 
 /// Protects outgoing packets.
 ///
-/// The nonce is the path identifier (32 bits) followed by the packet number (64 bits), so every path has
-/// a number space of its own under one key.
+/// The nonce is the path identifier (32 bits) followed by the packet number (64 bits), so every
+/// path has its own number space under one key.
 pub trait Sealer: fmt::Debug + Send {
     /// Encrypts `packet[header_len..len - 16]` in place with `packet[..header_len]` as associated
     /// data, and writes the tag to the last 16 bytes.
     fn seal(&mut self, path: PathId, number: u64, packet: &mut [u8], header_len: usize);
 
-    /// Header-protection masks for samples (each the last 16 bytes of a packet), as many as there are of both.
+    /// Computes header-protection masks for samples (each the last 16 bytes of a packet), for as
+    /// many as both slices have.
     fn masks(&self, samples: &[[u8; TAG_LEN]], masks: &mut [[u8; MASK_LEN]]);
 
     /// The mask for one sample.
@@ -258,10 +263,10 @@ pub trait Sealer: fmt::Debug + Send {
         mask[0]
     }
 
-    /// Packets of any length that the key may still seal.
+    /// How many packets of any length the key may still seal.
     fn remaining(&self) -> u64;
 
-    /// Whether so many packets were sealed that it is time for the next key.
+    /// Whether so many packets were sealed that the next key is due.
     fn is_worn(&self) -> bool;
 }
 
@@ -270,8 +275,8 @@ pub trait Opener: fmt::Debug + Send {
     /// Header-protection mask for a sample (the packet's last 16 bytes).
     fn mask(&self, sample: &[u8; TAG_LEN]) -> [u8; MASK_LEN];
 
-    /// Decrypts `packet[header_len..]` in place; returns the plaintext's range end (the packet's
-    /// length less the tag).
+    /// Decrypts `packet[header_len..]` in place; returns where the plaintext ends (the packet's
+    /// length minus the tag).
     fn open(
         &mut self,
         path: PathId,
@@ -280,6 +285,6 @@ pub trait Opener: fmt::Debug + Send {
         header_len: usize,
     ) -> Result<usize, CryptoError>;
 
-    /// Whether so many packets were opened that it is time for the next key.
+    /// Whether so many packets were opened that the next key is due.
     fn is_worn(&self) -> bool;
 }

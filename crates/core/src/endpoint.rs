@@ -1,4 +1,4 @@
-//! An endpoint: one identity, its sockets' datagrams, and the connections among them.
+//! An endpoint: one identity with its connections, for the datagrams of its sockets.
 
 mod accept;
 mod admission;
@@ -39,7 +39,7 @@ const MAX_REFUSED: usize = 256;
 pub struct EndpointConfig {
     /// Limits of its connections.
     pub transport: TransportConfig,
-    /// Profile of the connections it accepts.
+    /// Profile of the connections that the endpoint accepts.
     pub profile: Profile,
     /// Peers that may connect, and limits of the work that strangers may cause.
     pub responder: ResponderConfig,
@@ -47,24 +47,27 @@ pub struct EndpointConfig {
     pub schedule: Schedule,
     /// Most connections at a time, opened and accepted together.
     pub max_connections: usize,
-    /// Most of them that are half open: asked for by a peer and not decided on, or without a packet yet that shows
-    /// that the peer has the keys. Further ones replace the oldest, which is safe from that for two seconds, or for
-    /// the time in which the responder's `burst` and `rate` let in so many, if that is less.
+    /// Most half-open connections: those that a peer asked for and that are not decided on, or for
+    /// which no packet has shown yet that the peer has the keys. Further ones replace the oldest,
+    /// but only after two seconds, or after the time in which the responder's `burst` and `rate`
+    /// admit this many, if that is less.
     pub max_half_open: usize,
-    /// Most half-open connections of a single source, an IPv4 address or an IPv6 prefix of 56 bits, and of a single
-    /// key.
+    /// Most half-open connections of a single source (an IPv4 address or an IPv6 prefix of 56 bits)
+    /// and of a single key.
     pub max_half_open_per_source: usize,
-    /// Most accepted connections with one key's holder; never more than half of `max_connections`, rounded up.
+    /// Most accepted connections with the holder of one key; never more than half of
+    /// `max_connections`, rounded up.
     pub max_per_peer: usize,
-    /// Bytes of memory that all connections share ([`Connection::memory`]). Those with one peer may together hold as
-    /// much as is left; beyond that, the largest is closed with [`CloseCode::MEMORY`](crate::wire::CloseCode::MEMORY).
+    /// Bytes of memory that all connections share ([`Connection::memory`]). The connections with
+    /// one peer may together hold as much as is left; if they hold more, the largest of them is
+    /// closed with [`CloseCode::MEMORY`](crate::wire::CloseCode::MEMORY).
     pub memory: u64,
     /// Wall-clock nanoseconds since 1970 at [`Time::ZERO`]; handshake timestamps are made from it.
     pub wall_clock: u64,
 }
 
 impl EndpointConfig {
-    /// The defaults, with `profile` for accepted connections; nobody may connect yet.
+    /// The defaults, with `profile` for accepted connections. No peer may connect yet.
     pub fn new(profile: Profile) -> Self {
         EndpointConfig {
             transport: TransportConfig::default(),
@@ -105,7 +108,7 @@ pub struct ConnectConfig {
     pub peer: PublicKey,
     /// Paths to try at once. More can be added later.
     pub paths: Vec<PathAddress>,
-    /// Policies.
+    /// Profile of the connection, which chooses its policies.
     pub profile: Profile,
 }
 
@@ -118,9 +121,9 @@ pub enum ConnectError {
     TooManyPaths,
     /// The endpoint has as many connections as it may.
     TooManyConnections,
-    /// The profile names something that does not exist.
+    /// The profile names a policy that does not exist.
     Policy(PolicyError),
-    /// The cryptography refused.
+    /// A cryptographic operation failed.
     Crypto,
 }
 
@@ -138,7 +141,7 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// News about a connection.
+/// An event of the endpoint or of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointEvent {
     /// A peer connected.
@@ -147,11 +150,11 @@ pub enum EndpointEvent {
     Connected(Handle),
     /// A connection opened here was never answered.
     ConnectFailed(Handle),
-    /// Something happened on a connection.
+    /// A connection emitted an event.
     Connection(Handle, Event),
-    /// A connection and all its memory are gone.
+    /// A connection has ended and all its memory is freed.
     Gone(Handle),
-    /// A handshake that somebody began from this address got no answer, and why.
+    /// A handshake from this address got no answer, for this reason.
     Refused(std::net::SocketAddr, DropReason),
 }
 
@@ -181,17 +184,17 @@ impl Endpoint {
         self.router.public_key()
     }
 
-    /// Replaces the list of who may connect.
+    /// Replaces the list of peers that may connect.
     pub fn set_permitted(&mut self, permitted: Permitted) {
         self.router.set_permitted(permitted);
     }
 
-    /// Starts connecting. [`EndpointEvent::Connected`] or `ConnectFailed` tells how it went.
+    /// Starts connecting. [`EndpointEvent::Connected`] or `ConnectFailed` reports the result.
     pub fn connect(&mut self, now: Time, config: ConnectConfig) -> Result<Handle, ConnectError> {
         self.router.connect(now, config)
     }
 
-    /// The connection of a handle, once it is answered and until it is gone.
+    /// The connection of a handle, from its handshake's answer until it is gone.
     pub fn connection(&mut self, handle: Handle) -> Option<&mut Connection> {
         self.connections.get_mut(ConnectionId(handle.0))
     }
@@ -201,11 +204,11 @@ impl Endpoint {
         self.connections.iter().map(handle_of)
     }
 
-    /// A datagram arrived. Whatever is not understood is dropped.
+    /// Processes a datagram that arrived. Invalid datagrams are dropped.
     pub fn handle_datagram(&mut self, now: Time, datagram: Datagram<'_>) {
         let Datagram { socket, remote, ecn, payload } = datagram;
         let address = PathAddress { socket, remote };
-        // Nearly all datagrams are packets of connections, which need not pass the router.
+        // Nearly all datagrams are packets of connections, which need not pass through the router.
         if let Some(id) = connection_of(payload) {
             let heaviest = self.connections.get_mut(id).and_then(|connection| {
                 connection.handle_packet(now, address, ecn, payload);
@@ -233,7 +236,7 @@ impl Endpoint {
     fn take_events(&mut self, now: Time) {
         while let Some(event) = self.router.poll_event() {
             let event = match event {
-                // Anyone who is permitted is accepted. One that cannot be answered is dropped.
+                // Every permitted peer is accepted. A peer that cannot be answered is dropped.
                 RouterEvent::Incoming(incoming) => {
                     let _ = self.router.accept(now, &incoming, self.accept_config());
                     continue;
@@ -303,7 +306,7 @@ impl Endpoint {
         earliest.get()
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Performs all actions that are due by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.router.drop_attempts(now);
         self.take_events(now);
@@ -364,7 +367,7 @@ impl Endpoint {
         }
     }
 
-    /// The next piece of news, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         if self.events.is_empty() {
             self.collect_events();

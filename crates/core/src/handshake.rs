@@ -1,9 +1,9 @@
 //! The handshake, without sockets: message layouts, the initiator's timer, the responder's tables.
 //!
 //! [`Initiator`] holds one Initiation and sends the same bytes on every path until a Response
-//! arrives. [`Responder`] sees every Initiation of an endpoint and decides with the cheapest check
-//! first whether to drop it, repeat an earlier answer, ask for a cookie, or pass a [`Candidate`] to
-//! the endpoint. The layouts are those of `docs/spec/wire-0.md`.
+//! arrives. [`Responder`] processes every Initiation that an endpoint receives. With the cheapest
+//! checks first, it decides whether to drop the message, repeat an earlier answer, ask for a
+//! cookie, or pass a [`Candidate`] to the endpoint. The layouts are those of `docs/spec/wire-0.md`.
 
 mod cookie;
 #[cfg(any(test, feature = "testing"))]
@@ -33,18 +33,19 @@ use crate::crypto::CryptoError;
 use core::fmt;
 use message::MessageError;
 
-/// Why a handshake message had no effect. Whatever the reason, the state is as it was.
+/// Why a handshake message had no effect. The state is unchanged in every case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeError {
     /// The message is not one of the expected kind.
     Message(MessageError),
     /// The message answers a connection id that is not this handshake's.
     WrongReceiver,
-    /// The message's first MAC is wrong: the sender does not know our public key, or bytes were damaged.
+    /// The message's first MAC is wrong: the sender does not know our public key, or the message
+    /// was damaged.
     Mac,
-    /// A cookie came on a path that has sent nothing since the last one.
+    /// A cookie arrived on a path on which nothing was sent since the last cookie.
     UnexpectedCookie,
-    /// The cryptography refused the message, or could not produce one.
+    /// A cryptographic operation on the message failed, or a message could not be produced.
     Crypto,
     /// Our own message would be longer than [`message::MAX_LEN`].
     TooLong,

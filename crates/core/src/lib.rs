@@ -1,8 +1,8 @@
 //! The Anabranch protocol core: bytes in, bytes out.
 //!
-//! Nothing here does I/O, reads a clock or draws ambient randomness: datagrams, time, seeds and
-//! cryptography are arguments. The same core runs in the simulator, over UDP sockets and through the
-//! emulator.
+//! Nothing here does I/O, reads a clock or draws random numbers from the system: datagrams, time,
+//! seeds and cryptography are arguments. The same core runs in the simulator, over UDP sockets and
+//! through the emulator.
 
 pub mod coding;
 pub mod config;

@@ -7,10 +7,10 @@ use core::time::Duration;
 
 use crate::wire::{Frame, Frames};
 
-/// One thing that happened or was decided.
+/// One event or decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
-    /// The scheduler sent something on a path.
+    /// The scheduler sent a symbol on a path.
     Scheduled {
         /// The path.
         path: PathId,
@@ -25,7 +25,7 @@ pub enum Observation {
     Held {
         /// The path.
         path: PathId,
-        /// Until then.
+        /// The time until which the path is held back.
         until: Time,
         /// The scheduler's reason.
         reason: &'static str,
@@ -45,31 +45,31 @@ pub enum Observation {
     RepairsDue {
         /// First symbol of the block.
         first: SymbolId,
-        /// How many more.
+        /// How many more repairs became due.
         count: u16,
     },
     /// Packets of a path were declared lost.
     Lost {
         /// The path.
         path: PathId,
-        /// The number of them.
+        /// How many packets were lost.
         packets: u32,
     },
     /// A path's probe timer fired.
     Timeout {
         /// The path.
         path: PathId,
-        /// How many times in a row.
+        /// How many times in a row it has fired.
         consecutive: u32,
     },
-    /// Data in flight on a path was made due elsewhere.
+    /// Data in flight on a path was made due on other paths.
     Reinjected {
         /// The path.
         path: PathId,
         /// Packets concerned.
         packets: u32,
     },
-    /// Full packets on a path have another size from now on.
+    /// The size of full packets on a path has changed.
     PathMtu {
         /// The path.
         path: PathId,
@@ -104,10 +104,11 @@ pub enum Observation {
         cwnd: u64,
         /// Pacing rate, bits per second (0: not paced).
         pacing_bps: u64,
-        /// Controller state.
+        /// State of the controller.
         phase: &'static str,
     },
-    /// Nothing was sent for a while, although a path could have been used. Reported when the wait is over.
+    /// Nothing was sent for a while, although a path could have been used. This is reported when
+    /// the wait is over.
     Waited {
         /// When the wait began.
         since: Time,
@@ -136,13 +137,13 @@ pub enum Observation {
         /// Kinds of frames in the packet.
         frames: FrameKinds,
     },
-    /// The packet that is reported as received next acknowledges these for the first time.
+    /// The packet that is reported as received next acknowledges these packets for the first time.
     Acknowledged {
-        /// The path on which they were sent.
+        /// The path on which the packets were sent.
         path: PathId,
         /// The lowest number.
         first: u64,
-        /// The highest; all between are acknowledged too.
+        /// The highest number; all numbers in between are acknowledged too.
         last: u64,
     },
     /// A packet was declared lost.
@@ -187,11 +188,12 @@ impl Observation {
 pub mod waits {
     /// The application has given nothing more to send.
     pub const APPLICATION: &str = "application";
-    /// The peer has received everything, and its application has not read enough of it to grant more.
+    /// The peer has received all data, but grants no more credit until its application has read
+    /// more.
     pub const READER: &str = "reader";
     /// The peer's credit is used up by data in flight.
     pub const CREDIT: &str = "credit";
-    /// The congestion windows of all paths are full of what is not acknowledged yet.
+    /// The congestion windows of all paths are full of unacknowledged packets.
     pub const ACKNOWLEDGEMENTS: &str = "acknowledgements";
 }
 
@@ -213,8 +215,8 @@ impl FrameKinds {
     }
 }
 
-/// Receives observations as they are made. Called synchronously; must not block.
+/// Receives observations as they are made. Methods are called synchronously and must not block.
 pub trait Observer: Debug + Send {
-    /// `observation` was made at `now`.
+    /// Receives `observation`, which was made at `now`.
     fn observe(&mut self, now: Time, observation: &Observation);
 }

@@ -53,30 +53,30 @@ use swing::Swing;
 use turn::Turn;
 use validation::AddressValidation;
 
-/// A local UDP socket, as the driver numbers them.
+/// The driver's number for a local UDP socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub u32);
 
-/// Where a path's datagrams go.
+/// The local socket and the remote address of a path's datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathAddress {
-    /// The local socket they leave through.
+    /// The local socket that sends the datagrams.
     pub socket: SocketId,
     /// The peer's address.
     pub remote: SocketAddr,
 }
 
-/// IPv4 and UDP headers, which count as wire bytes.
+/// Length of the IPv4 and UDP headers, bytes. They count as bytes on the wire of every packet.
 pub const UDP_OVERHEAD: u64 = 28;
-/// Length of the IP and UDP headers on the way to an address.
+/// Length of the IP and UDP headers of a packet to an address, bytes.
 pub fn ip_udp_headers(address: &PathAddress) -> u16 {
     if address.remote.is_ipv4() { 28 } else { 48 }
 }
 
-/// Acknowledgements that end probation.
+/// Number of acknowledgements after which probation ends.
 const PROBATION_ROUNDS: u32 = 3;
 
-/// Counters for statistics.
+/// Counters of one path for statistics. Each packet counts with 28 bytes of IP and UDP headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounters {
     /// Packets sent.
@@ -99,7 +99,7 @@ pub struct PathCounters {
     pub timeouts: u64,
 }
 
-/// The policies that every path has of its own.
+/// The policies of which each path has its own instance.
 #[derive(Debug)]
 pub struct PathPolicies {
     /// Congestion control.
@@ -118,17 +118,17 @@ pub struct Path {
     /// Local socket and remote address of the path.
     pub address: PathAddress,
     state: PathState,
-    /// Used only when others cannot carry the load.
+    /// Whether the path is a backup, which is used only if no ordinary path is usable.
     pub backup: bool,
     /// Packets sent and their fates.
     pub sent: SentPackets,
-    /// Packet numbers that are skipped.
+    /// The choice of packet numbers that are skipped.
     pub skips: Skips,
-    /// Symbols assigned to the path that have not left.
+    /// Symbols assigned to the path that have not been sent yet.
     pub(crate) queue: PathQueue,
-    /// Control frames that have to leave on this path.
+    /// Control frames that must be sent on this path.
     pub(crate) control_queue: VecDeque<ControlFrame>,
-    /// Control frames in packets whose fate is open.
+    /// Control frames in packets neither acknowledged nor lost.
     pub control: ControlInFlight,
     /// Packets received.
     pub received: Received,
@@ -140,17 +140,17 @@ pub struct Path {
     pub congestion: Box<dyn CongestionController>,
     /// Loss detection.
     pub detector: Box<dyn LossDetector>,
-    /// Congestion policy of this path in place of the profile's choice.
+    /// The congestion policy of this path if it replaces the profile's choice.
     pub own_congestion: Option<PolicySpec>,
     /// Pacing.
     pub pacer: Pacer,
-    /// Allowance to send beyond the congestion window.
+    /// Permission to send one packet beyond the congestion window.
     pub excess: Excess,
     /// How large the path's packets may be.
     pub mtu: PathMtu,
     /// Loss estimate, copied from the estimator after each update.
     pub loss: LossView,
-    /// Bytes acknowledged since the last loss, and between the last two.
+    /// Bytes acknowledged since the last loss, and between the last two losses.
     pub inter_loss: InterLoss,
     /// ECN validation.
     pub ecn: EcnValidation,
@@ -158,34 +158,34 @@ pub struct Path {
     pub counters: PathCounters,
     /// Proof of the peer's address.
     pub validation: AddressValidation,
-    /// The highest number that came from the address in use.
+    /// The highest packet number received from the address in use.
     pub newest_here: Option<u64>,
-    /// Where the peer may have moved.
+    /// Addresses to which the peer may have moved.
     pub candidates: Candidates,
-    /// The last proven address on another host, and what was learnt about the way there.
+    /// The last proven address on another host, and the state learnt about the route to it.
     pub previous: Option<Box<Learnt>>,
-    /// When the path was last used and heard of, and the probes that it owes.
+    /// When the path last sent and last received feedback, and the probes to be sent on it.
     pub liveness: Liveness,
-    /// When the loss detector wants to look again.
+    /// When the loss detector has to check for losses again.
     pub loss_time: Option<Time>,
-    /// When the scheduler is to be asked for the path.
+    /// When the scheduler has to be asked about the path.
     pub turn: Turn,
-    /// Acknowledgements to come.
+    /// When acknowledgements are due, and which of them this path carries.
     pub acks: AckSchedule,
-    /// The clock by which the peer reports receptions.
+    /// The peer's clock, in which it reports receive times.
     pub peer_clock: PeerClock,
-    /// Size of a full packet, wire bytes.
+    /// Size of a full packet, bytes on the wire.
     pub packet_size: u64,
-    /// Slots, as bits, of the paths that share a bottleneck with this one.
+    /// Bit mask of the slots of the paths that share a bottleneck with this one.
     pub(crate) shares: u16,
-    /// The factor by which the path sends more or less than the controller allows.
+    /// The factor by which the path currently sends more or less than the controller allows.
     pub(crate) swing: Swing,
     /// Acknowledgement rounds left in probation.
     probation_left: u32,
 }
 
 impl Path {
-    /// A new path, not validated.
+    /// Creates a path that is not validated yet.
     pub fn new(
         id: PathId,
         address: PathAddress,
@@ -234,12 +234,12 @@ impl Path {
         }
     }
 
-    /// State of the path: what it can be used for.
+    /// State of the path, which determines the packets that it may carry.
     pub fn state(&self) -> PathState {
         self.state
     }
 
-    /// The peer's address is proven. Returns whether the path becomes usable by that.
+    /// Notes that the peer's address is proven. Returns whether this makes the path usable.
     pub fn on_proven(&mut self) -> bool {
         self.validation.end();
         let first = self.state == PathState::Validating;
@@ -249,19 +249,19 @@ impl Path {
         first
     }
 
-    /// The path has another address, which is not proven.
+    /// Notes that the path has a new address, which is not proven yet.
     pub fn on_moved(&mut self) {
         self.state = PathState::Validating;
         self.validation = AddressValidation::default();
     }
 
-    /// The path has another address, which is proven.
+    /// Notes that the path has a new address, which is proven.
     pub fn on_reached(&mut self) {
         self.state = PathState::Active;
         self.validation = AddressValidation::default();
     }
 
-    /// Whether the peer sent a packet with this number after all that came from the address in use.
+    /// Whether this packet number is above all numbers received from the address in use.
     pub(crate) fn is_news(&self, number: u64) -> bool {
         self.newest_here.is_none_or(|newest| number > newest)
     }
@@ -271,12 +271,13 @@ impl Path {
         self.state != PathState::Validating
     }
 
-    /// The path is not used until something is heard of it.
+    /// Marks the path as suspect: it carries no data until feedback about it arrives.
     pub fn suspect(&mut self) {
         self.state = PathState::Suspect;
     }
 
-    /// Bytes that may leave before the peer's address is proven; no limit once it is.
+    /// Bytes that may still be sent before the peer's address is proven; `u64::MAX` once it is
+    /// proven.
     pub fn amplification_room(&self) -> u64 {
         match self.state {
             PathState::Validating => self.validation.room(),
@@ -307,13 +308,13 @@ impl Path {
         self.acks.close();
     }
 
-    /// Whether a packet of `bytes` may leave before the peer's address is proven.
+    /// Whether the amplification limit allows a packet of `bytes` now.
     pub fn may_amplify(&self, bytes: u64) -> bool {
         bytes <= self.amplification_room()
     }
 
-    /// Whether the congestion window admits a full packet. The probes that a silent path still has in flight when it
-    /// answers do not close a window of one packet.
+    /// Whether the congestion window admits a full packet. A path in probation may send while less
+    /// than a full packet is in flight, so that small probes do not block a window of one packet.
     pub fn cwnd_open(&self) -> bool {
         let in_flight = self.sent.bytes_in_flight;
         in_flight + self.packet_size <= self.swing.window(self.congestion.cwnd())
@@ -327,8 +328,10 @@ impl Path {
         self.cwnd_open() && self.pacer.next_send(self.packet_size) <= now
     }
 
-    /// How many more full packets window and pacer admit at the time of the last, at most `most`. A
-    /// shorter packet may still be admitted, or one that lacks only a fraction of a byte: ask again then.
+    /// How many more full packets the window and the pacer admit, at most `most`. The pacer's
+    /// credit is the one at its last packet. If the result is 0, a shorter packet may still be
+    /// admitted, or the credit may be short by a fraction of a byte; the caller has to ask again
+    /// for that packet.
     pub fn admits(&self, most: usize) -> usize {
         let window = self.swing.window(self.congestion.cwnd());
         let room = window.saturating_sub(self.sent.bytes_in_flight);
@@ -336,20 +339,20 @@ impl Path {
         usize::try_from(bytes / self.packet_size.max(1)).map_or(most, |packets| packets.min(most))
     }
 
-    /// An authenticated packet of this many bytes, IP and UDP headers included, arrived.
+    /// Counts an authenticated packet of this many bytes, IP and UDP headers included.
     pub(crate) fn count_received(&mut self, bytes: u64) {
         self.counters.received_packets += 1;
         self.counters.received_bytes += bytes;
     }
 
-    /// About how many packets the peer has sent on the path.
+    /// Estimate of the number of packets that the peer has sent on the path.
     pub(crate) fn peer_sent_packets(&self) -> u64 {
         let (numbers, received) = (self.received.expected(), self.counters.received_packets);
         let missing = numbers.saturating_sub(received);
         numbers - missing.min(skips::likely(numbers))
     }
 
-    /// Records that a packet left for another address than the path's; no feedback about it is expected.
+    /// Records a packet sent to an address other than the path's. No feedback about it is expected.
     pub(crate) fn on_sent_aside(&mut self, now: Time, payload: usize) -> u64 {
         let number = self.sent.next_number();
         let bytes = payload as u64 + UDP_OVERHEAD;
@@ -359,13 +362,13 @@ impl Path {
         number
     }
 
-    /// Leaves the next packet number out; `draw` gives a number below its argument that nobody can guess.
+    /// Skips the next packet number. `draw` returns an unpredictable number below its argument.
     pub(crate) fn skip_number(&mut self, now: Time, draw: impl FnOnce(u64) -> u64) {
         self.skips.skip(self.sent.next_number(), draw);
         self.sent.push(SentPacket::unwatched(now, 0));
     }
 
-    /// Records that a packet left.
+    /// Records that a packet was sent. Returns its number.
     pub fn on_sent(&mut self, now: Time, packet: PacketSent) -> u64 {
         let number = self.sent.next_number();
         let bytes = packet.payload as u64 + UDP_OVERHEAD;
@@ -413,8 +416,8 @@ impl Path {
         self.pacer.set_rate(now, rate, self.packet_size);
     }
 
-    /// Tells the loss detector how late an acknowledged packet came, if packets sent after it were acknowledged before
-    /// it. Returns whether there were any.
+    /// Tells the loss detector how late an acknowledged packet is, if later packets were
+    /// acknowledged before it. Returns whether this was so.
     pub fn note_lateness(&mut self, now: Time, number: u64, packet: &SentPacket) -> bool {
         let (Some(overtaken), Some(largest)) = (packet.overtaken, self.sent.largest_acked()) else {
             return false;
@@ -427,7 +430,8 @@ impl Path {
         overtaken < now
     }
 
-    /// Packets of this path were acknowledged, the newest of which left at `sent`: it is alive.
+    /// Processes the acknowledgement of packets of this path; the newest of them was sent at
+    /// `sent`. The path is therefore alive.
     pub fn on_feedback(&mut self, now: Time, sent: Time) {
         let later = self.sent.oldest_open().map(|oldest| oldest.since(sent)).unwrap_or_default();
         self.liveness.on_feedback(now, later, self.base_timeout());
@@ -442,12 +446,12 @@ impl Path {
         }
     }
 
-    /// Whether data may be sent on the path, provided that it fits.
+    /// Whether the state of the path allows data, regardless of window and pacer.
     pub fn is_usable(&self) -> bool {
         matches!(self.state, PathState::Active | PathState::Probation)
     }
 
-    /// The snapshot that policies see.
+    /// The snapshot of the path for policies.
     pub fn view(&self, now: Time, slot: u8) -> PathView {
         let idle = self.sent.packets_in_flight == 0;
         let idle = if idle { now.since(self.liveness.last_active()) } else { Duration::ZERO };

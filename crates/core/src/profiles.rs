@@ -1,4 +1,4 @@
-//! Profiles: a named protocol is a choice on every policy axis.
+//! Profiles: a protocol is defined by a name and the choice of a policy on every axis.
 
 mod anabranch;
 mod fmtcp;
@@ -17,18 +17,18 @@ use crate::coding::code;
 use crate::config::TransportConfig;
 use crate::wire::TransportParameters;
 
-/// A choice on every policy axis.
+/// The choice of a policy on every axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Name of the profile.
     pub name: String,
-    /// A line about the profile.
+    /// A one-line summary.
     pub summary: String,
     /// The choices, in the order of [`Axis::ALL`].
     policies: [PolicySpec; Axis::ALL.len()],
     /// Congestion control of single paths.
     paths: BTreeMap<PathId, PolicySpec>,
-    /// The policies to choose from.
+    /// The available policies.
     registry: Registry,
 }
 
@@ -40,7 +40,7 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// A built-in profile, by what it chooses on each axis.
+    /// Creates a built-in profile. `choice` returns its policy for each axis.
     fn built_in(name: &str, summary: &str, choice: impl Fn(Axis) -> PolicySpec) -> Profile {
         Profile {
             name: name.to_owned(),
@@ -70,7 +70,7 @@ impl Profile {
         ]
     }
 
-    /// The transport parameters of a side that has this profile and these limits.
+    /// The transport parameters of a side with this profile and these limits.
     pub fn parameters(&self, transport: &TransportConfig) -> TransportParameters {
         let code = &self.policy(Axis::Code).name;
         TransportParameters {
@@ -79,8 +79,9 @@ impl Profile {
         }
     }
 
-    /// Name of the profile by which the peer is asked to acknowledge. If a built-in one of this name
-    /// acknowledges otherwise, a `*` makes it a name that the peer cannot know: it then goes by its own profile.
+    /// The profile name that tells the peer how to acknowledge. If the built-in profile of this
+    /// name acknowledges differently, a `*` is appended. The peer does not know that name, so it
+    /// acknowledges as its own profile says.
     fn ack_profile(&self) -> String {
         let built_in = Profile::named(&self.name);
         match built_in.is_some_and(|known| known.policy(Axis::Ack) != self.policy(Axis::Ack)) {
@@ -94,11 +95,10 @@ impl Profile {
         &self.policies[axis as usize]
     }
 
-    /// Changes the choice on one axis to `policy`, a name or `name:key=value,…`, and checks that it can be
-    /// made.
+    /// Sets the policy of one axis to `policy`, a name or `name:key=value,…`, after checking it.
     ///
     /// # Errors
-    /// When there is no such policy, or an option of it is wrong.
+    /// Returns an error if there is no such policy or one of its options is invalid.
     pub fn set(&mut self, axis: Axis, policy: &str) -> Result<(), PolicyError> {
         let spec = policy.parse()?;
         self.registry.check(axis, &spec)?;
@@ -106,14 +106,16 @@ impl Profile {
         Ok(())
     }
 
-    /// Brings a policy of the program's own, on the axis of `P`: `dyn Scheduler` and the like. It can then be
-    /// chosen by its name ([`set`](Self::set)), with the options that `entry` lists, like any other.
+    /// Registers a custom policy on the axis of `P`, for example `dyn Scheduler`. It can then be
+    /// chosen by name ([`set`](Self::set)), with the options that `entry` lists, like a built-in
+    /// one.
     ///
-    /// `make` is called for every path or connection that wants one, and whenever a choice of it is checked:
-    /// making a policy must have no effect of its own.
+    /// `make` is called for each path or connection that uses the policy, and whenever a choice of
+    /// the policy is checked. It must therefore have no side effects.
     ///
     /// # Errors
-    /// When the axis has a policy of that name, or users could not write the names in `entry`.
+    /// Returns an error if the axis already has a policy of that name, or if a name in `entry`
+    /// cannot be written in a specification.
     pub fn register<P: OnAxis + ?Sized>(
         &mut self,
         entry: &'static Entry,
@@ -122,10 +124,11 @@ impl Profile {
         self.registry.register(entry, make)
     }
 
-    /// Lets policies be chosen from `registry`, which must have every policy that the profile uses now.
+    /// Replaces the registry by `registry`, which must contain every policy that the profile uses
+    /// now.
     ///
     /// # Errors
-    /// When one of them is missing; the profile then stays as it was.
+    /// Returns an error if one of these policies is missing; the profile is then unchanged.
     pub fn set_registry(&mut self, registry: Registry) -> Result<(), PolicyError> {
         for axis in Axis::ALL {
             registry.check(axis, self.policy(axis))?;
@@ -137,16 +140,16 @@ impl Profile {
         Ok(())
     }
 
-    /// The policies to choose from: the built-in ones, and those that were [registered](Self::register).
+    /// The available policies: the built-in ones and those that were [registered](Self::register).
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Controls congestion on one path by `policy`, whatever controls it on the others. Paths are
-    /// numbered as they are opened, from 0.
+    /// Sets the congestion control of one path, independently of the other paths. Paths are
+    /// numbered from 0 in the order in which they are opened.
     ///
     /// # Errors
-    /// When there is no such policy, or an option of it is wrong.
+    /// Returns an error if there is no such policy or one of its options is invalid.
     pub fn set_path_congestion(
         &mut self,
         path: PathId,
@@ -162,7 +165,8 @@ impl Profile {
         self.paths.get(&path).unwrap_or_else(|| self.policy(Axis::Congestion))
     }
 
-    /// A controller for `path`, whose full packets have this many bytes.
+    /// Creates the congestion controller of `path`, whose full packets have `packet_size` bytes on
+    /// the wire.
     pub(crate) fn make_congestion(
         &self,
         path: PathId,
@@ -171,13 +175,13 @@ impl Profile {
         self.registry.build_for(self.congestion_of(path), packet_size)
     }
 
-    /// A policy of the axis of `P` for one connection.
+    /// Creates the policy of the axis of `P` for one connection.
     pub(crate) fn make<P: OnAxis + ?Sized>(&self) -> Result<Box<P>, PolicyError> {
         self.registry.build(self.policy(P::AXIS))
     }
 }
 
-/// A specification that is known to be well-formed because it is written here; tests build every profile.
+/// A specification for a built-in profile. It needs no checks because tests build every profile.
 fn spec(name: &str, options: &[(&str, &str)]) -> PolicySpec {
     options.iter().fold(PolicySpec::new(name), |spec, (key, value)| spec.with(key, value))
 }

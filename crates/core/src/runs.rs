@@ -1,26 +1,28 @@
-//! A set of the numbers seen so far as runs: bytes of a stream that arrived, packets that were acknowledged.
+//! A set of numbers stored as ranges, for example the received bytes of a stream or the
+//! acknowledged packets.
 
 use std::collections::VecDeque;
 
-/// Capacity, in pieces, that is kept once it has been reached.
+/// Capacity, in ranges, that is kept once it has been reached.
 const SPARE: usize = 256;
 
-/// The stretch that was seen without a hole, and the pieces beyond it. What is seen again costs next to nothing,
-/// however long it is.
+/// The contiguous range from 0 that was seen, and the ranges beyond the first gap. Inserting
+/// numbers again costs very little, regardless of their count.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     contiguous: u64,
-    /// Disjoint `(start, end)`, rising, none touching another or the contiguous stretch.
+    /// Disjoint ranges `(start, end)` in ascending order, none adjacent to another or to the
+    /// contiguous range.
     beyond: VecDeque<(u64, u64)>,
 }
 
 impl Runs {
-    /// Everything below this has been seen.
+    /// All numbers below this one have been seen.
     pub(crate) const fn contiguous(&self) -> u64 {
         self.contiguous
     }
 
-    /// Pieces beyond the first hole.
+    /// Number of ranges beyond the first gap.
     pub(crate) fn pieces(&self) -> usize {
         self.beyond.len()
     }
@@ -33,18 +35,19 @@ impl Runs {
         range.end <= start || self.beyond.get(behind).is_some_and(covers)
     }
 
-    /// Ranges seen from `start` on, in rising order.
+    /// The seen ranges from `start` on, in ascending order.
     pub(crate) fn from(&self, start: u64) -> impl Iterator<Item = core::ops::Range<u64>> + '_ {
         let pieces = self.beyond.iter().map(|piece| piece.0..piece.1);
         core::iter::once(start..self.contiguous.max(start)).chain(pieces)
     }
 
-    /// Forgets the pieces.
+    /// Removes the ranges beyond the first gap.
     pub(crate) fn clear(&mut self) {
         self.beyond = VecDeque::new();
     }
 
-    /// Marks `start..end` as seen; `fresh` is called with every part of it that was not, rising.
+    /// Marks `start..end` as seen. Calls `fresh` with each part that was not seen before, in
+    /// ascending order.
     #[inline]
     pub(crate) fn insert(&mut self, start: u64, end: u64, mut fresh: impl FnMut(u64, u64)) {
         let start = start.max(self.contiguous);
@@ -76,17 +79,17 @@ impl Runs {
         self.replace(first, last, merged);
     }
 
-    /// Everything below `start` counts as seen.
+    /// Marks all numbers below `start` as seen.
     pub(crate) fn raise(&mut self, start: u64) {
         if start > self.contiguous {
             self.insert(self.contiguous, start, |_, _| {});
         }
     }
 
-    /// Puts `merged` in the place of the pieces `first..last`, which it covers.
+    /// Replaces the ranges `first..last` by `merged`, which covers them.
     fn replace(&mut self, first: usize, last: usize, merged: (u64, u64)) {
         if merged.0 == self.contiguous {
-            // No piece lies before one that touches the contiguous stretch, so `first` is 0.
+            // No range lies before the one adjacent to the contiguous range, so `first` is 0.
             self.contiguous = merged.1;
             self.beyond.drain(..last);
         } else if first == last {
@@ -97,7 +100,7 @@ impl Runs {
             }
             self.beyond.drain(first + 1..last);
         }
-        // Shrink the list; otherwise every stream in turn would keep the capacity that one hole took.
+        // Shrink the list; otherwise each stream could keep the large capacity that one gap needed.
         if self.beyond.capacity() > SPARE && self.beyond.len() < self.beyond.capacity() / 4 {
             self.beyond.shrink_to(SPARE.max(2 * self.beyond.len()));
         }

@@ -1,18 +1,24 @@
-//! Streams and datagrams: application bytes into source symbols, and symbols back into bytes.
+//! Streams and datagrams: conversion of application bytes into source symbols, and of symbols back
+//! into bytes.
 //!
-//! Reliability belongs to the symbol, not to the stream: a byte leaves the send buffer the moment it
-//! is copied into a symbol, and no stream knows about losses. So there is no retransmission buffer
-//! here, and stream credit covers new bytes only.
+//! Reliability is a matter of symbols, not of streams: a byte leaves the send buffer when it is
+//! copied into a symbol, and streams do not handle losses. Streams therefore have no retransmission
+//! buffer, and stream credit covers only new bytes.
 //!
 //! # Memory
-//! With `n` streams open, of which the peer opened at most [`StreamLimits::max_streams`], and `⌈x⌉`
-//! the power of two at or above `x`:
+//! `n` is the number of open streams, of which the peer opened at most
+//! [`StreamLimits::max_streams`]; `g` is [`StreamLimits::growth`]; `⌈x⌉` is the power of two at or
+//! above `x`:
 //!
-//! - receive buffers: at most `n · ⌈max_stream_data⌉`, of which at most `max_data` hold bytes;
+//! - receive buffers: at most `n · ⌈g · max_stream_data⌉`, of which at most `g · max_data` hold
+//!   bytes;
 //! - send buffers: at most `n · ⌈send_buffer⌉`;
-//! - datagrams: at most `4 · datagram_buffer`, three classes out and one queue in;
-//! - bookkeeping of gaps: at most [`MAX_GAPS`] · 16 bytes over all streams;
-//! - bookkeeping of data that stays in its symbols until it is read: 24 bytes for each piece, which has at least 256.
+//! - datagrams: at most `4 · datagram_buffer`, for three send queues (one per class) and one
+//!   receive queue;
+//! - bookkeeping of gaps: at most [`MAX_GAPS`] entries of 16 bytes over all streams, plus spare
+//!   capacity;
+//! - bookkeeping of data that stays in its symbols until it is read: 32 bytes for each piece of at
+//!   least 256 bytes.
 //!
 //! Buffers start empty and grow by doubling; in steady state nothing is allocated.
 

@@ -1,6 +1,6 @@
-//! Shared by tests, benchmarks and fuzz targets of endpoints: an honest [`Pair`] over a network that the test defines,
-//! and a [`Rogue`] that holds the keys of a connection and sends arbitrary frames. Compiled with the feature `testing`
-//! only.
+//! Tools shared by tests, benchmarks and fuzz targets of endpoints: an honest [`Pair`] over a
+//! network that the test defines, and a [`Rogue`] that holds the keys of a connection and sends
+//! arbitrary frames. Compiled only with the feature `testing`.
 //!
 //! ```
 //! use anabranch_core::profiles::Profile;
@@ -36,16 +36,16 @@ use crate::crypto::null::NullCrypto;
 use crate::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
 use crate::wire::Writer;
 
-/// Most datagrams that one endpoint may want to send at one moment.
+/// Most datagrams that one endpoint may send at one time.
 const MOST_AT_ONCE: usize = 20_000;
 
-/// An endpoint with the key and the random numbers of this seed.
+/// Creates an endpoint whose key and random numbers come from this seed.
 pub fn endpoint(seed: u8, config: EndpointConfig) -> Endpoint {
     let crypto = Box::new(NullCrypto::new([seed; 32]));
     Endpoint::new(config, crypto, Time::ZERO)
 }
 
-/// Bytes that `encode` writes.
+/// Returns the bytes that `encode` writes.
 pub fn written(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut buffer = [0; 1400];
     let mut writer = Writer::new(&mut buffer);
@@ -53,7 +53,7 @@ pub fn written(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     writer.written().to_vec()
 }
 
-/// Takes every event there is.
+/// Takes all waiting events.
 fn events(endpoint: &mut Endpoint) -> impl Iterator<Item = EndpointEvent> {
     core::iter::from_fn(|| endpoint.poll_event())
 }

@@ -1,7 +1,7 @@
-//! The wire format, version 0: bytes to typed values and back, without state.
+//! The wire format, version 0: stateless conversion between bytes and typed values.
 //!
-//! `docs/spec/wire-0.md` is the contract. Decoding borrows from the packet and allocates nothing;
-//! any bytes that a peer can send either decode or give a [`WireError`], and decoded values are
+//! The specification is `docs/spec/wire-0.md`. Decoding borrows from the packet and allocates
+//! nothing. Any bytes from a peer either decode or return a [`WireError`], and decoded values are
 //! within their range. Encoding writes a frame into the caller's buffer completely or not at all.
 
 pub mod close;

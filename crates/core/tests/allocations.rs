@@ -1,4 +1,4 @@
-//! In steady state, sending and receiving packets allocates nothing.
+//! Tests that sending and receiving packets allocates nothing in steady state.
 
 mod allocator;
 
@@ -12,16 +12,16 @@ use core::time::Duration;
 
 const PATHS: usize = 2;
 const TICK: Duration = Duration::from_micros(400);
-/// Each direction of each path: 12 Mb/s, 10 ms, a hundred packets of buffer.
+/// Properties of each direction of each path: 12 Mb/s, 10 ms of delay, and a buffer of 100 packets.
 const SPACING: Duration = Duration::from_micros(800);
 const DELAY: Duration = Duration::from_millis(10);
 const BUFFER: u128 = 100;
 
-/// A link each way on each path.
+/// One link in each direction of each path.
 struct Links {
-    /// By side and path: when what was sent will have left, and how many datagrams were sent.
+    /// For each side and path, when the link becomes free, and how many datagrams were sent.
     links: [[(Time, u64); PATHS]; 2],
-    /// One of this many packets is lost.
+    /// One packet of this many is lost.
     loss: u64,
 }
 
@@ -35,13 +35,14 @@ impl Network for Links {
             return None;
         }
         *free_at = starts + SPACING;
-        // Marks come when a third of the buffer is full: some profiles heed nothing else.
+        // Packets are marked if more than a third of the buffer is full, because some profiles
+        // react only to marks.
         let ecn = if queued > BUFFER / 3 { Ecn::Ce } else { sent.ecn };
         Some((*free_at + DELAY, ecn))
     }
 }
 
-/// After a warm-up, what a profile allocates in ten seconds.
+/// Counts the allocations of a profile in ten seconds after a warm-up.
 fn steady(profile: &Profile, loss: u64) -> Tally {
     let name = &profile.name;
     let links = Links { links: Default::default(), loss };
@@ -63,7 +64,8 @@ fn steady(profile: &Profile, loss: u64) -> Tally {
     tally
 }
 
-/// Packets per allocation, at least: rings and pools grow when they are fuller than ever before.
+/// Least number of packets per allocation. Rings and pools still grow when they reach a new
+/// maximum.
 const RARE: u64 = 1000;
 
 #[test]
@@ -86,7 +88,8 @@ fn packets_of_several_symbols_allocate_nothing() {
     assert!(all <= tally.packets / RARE, "{tally:?}");
 }
 
-/// The block estimator of `mplot` keeps a record of each block; packets allocate nothing here either.
+/// The block estimator of `mplot` allocates a record for each block. Packets do not allocate with
+/// this profile either.
 #[test]
 fn blocks_may_allocate_but_packets_do_not() {
     for loss in [u64::MAX, 50] {

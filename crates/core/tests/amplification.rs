@@ -1,5 +1,5 @@
-//! An address that never answered gets at most three bytes for each that came from it, whatever a peer does
-//! (RFC 9000 §8.1, §9.3).
+//! Tests that an address that never answered gets at most three bytes for each byte received from
+//! it, regardless of the peer's actions (RFC 9000 §8.1, §9.3).
 
 #[path = "amplification/handshakes.rs"]
 mod handshakes;
@@ -14,24 +14,26 @@ use anabranch_policy::view::TrafficClass;
 use core::time::Duration;
 use proptest::prelude::*;
 
-/// Bytes of IP and UDP headers: neither with nor without them may the limit be exceeded.
+/// Bytes of IP and UDP headers. The limit must hold both with and without them.
 const HEADERS: u64 = 28;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A packet of this many bytes from one of the addresses, on one of the paths.
+    /// The peer sends a packet with this much padding from one of the addresses, on one of the
+    /// paths.
     Send { path: u32, from: u8, padding: usize },
-    /// A challenge from there.
+    /// The peer sends a challenge from one of the addresses, on one of the paths.
     Ask { path: u32, from: u8 },
-    /// The newest challenge that went to `to` is answered, from there or from elsewhere.
+    /// The peer answers the newest challenge that was sent to `to`, from the same or another
+    /// address.
     Answer { to: u8, from: u8 },
-    /// Packets heard of the victim are acknowledged, from the path's own address.
+    /// The peer acknowledges the victim's packets, from the path's own address.
     Acknowledge { path: u32 },
-    /// This many of the victim's next packets are lost.
+    /// The next packets of the victim, of this number, are lost.
     Lose { packets: usize },
     /// A packet on the way to the victim is lost.
     Skip { path: u32 },
-    /// The victim has something to say.
+    /// The victim writes data.
     Write { bytes: usize },
     /// Time passes.
     Wait { millis: u64 },
@@ -58,14 +60,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// The addresses that the peer has, or says it has: the true ones of its paths first.
+/// The real addresses of the peer's paths, and then addresses that it only claims to have.
 fn place(from: u8) -> SocketAddr {
     if from < 3 { rogue_address(from.into()) } else { SocketAddr::from(([192, 0, 2, from], 53)) }
 }
 
 struct World {
     rogue: Rogue,
-    /// The newest challenge that went to each address, and on which path.
+    /// The newest challenge that was sent to each address, and its path.
     asked: BTreeMap<SocketAddr, (u32, [u8; 8])>,
     answered: BTreeSet<SocketAddr>,
 }
@@ -126,7 +128,7 @@ impl World {
     }
 }
 
-/// An address that has not answered got at most three times what came from it.
+/// Checks that an address that has not answered got at most three times the bytes received from it.
 fn audit(
     traffic: &BTreeMap<SocketAddr, Traffic>,
     answered: &BTreeSet<SocketAddr>,

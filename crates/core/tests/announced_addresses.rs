@@ -1,5 +1,6 @@
-//! A server that announces other people's addresses and then falls silent, so that its client looks for it there: the
-//! client sends no more there than three times what came from the server.
+//! Tests a server that announces addresses of third parties and then falls silent, so that its
+//! client probes these addresses. The client must not send more than three times the bytes received
+//! from the server to them.
 
 use std::net::SocketAddr;
 
@@ -13,13 +14,13 @@ const STEP: Duration = Duration::from_millis(1);
 /// Bytes of IP and UDP headers.
 const HEADERS: u64 = 28;
 
-/// A road of 5 ms, on which the server can be silenced.
+/// A path of 5 ms, on which the server's packets can be dropped.
 #[derive(Default)]
 struct Road {
     silent: bool,
-    /// Payload that has come from the server.
+    /// Bytes of payload received from the server.
     came: u64,
-    /// Bytes that went elsewhere, with their headers, and in how many datagrams.
+    /// Bytes (with headers) and number of datagrams sent to other addresses.
     strayed: u64,
     strays: u64,
 }

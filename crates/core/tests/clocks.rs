@@ -1,4 +1,5 @@
-//! Wrong clocks, by accident or on purpose: whom they keep from connecting, and for how long.
+//! Tests of clocks that are wrong by accident or on purpose: which clients cannot connect, and for
+//! how long.
 
 use anabranch_core::crypto::Crypto;
 use anabranch_core::crypto::null::NullCrypto;
@@ -11,16 +12,16 @@ use anabranch_types::Time;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// When the tests begin, in nanoseconds since 1970, and some spans in nanoseconds.
+/// Start time of the tests in nanoseconds since 1970, and some durations in nanoseconds.
 const TODAY: u64 = 1_700_000_000 * SECOND;
 const SECOND: u64 = 1_000_000_000;
 const YEAR: u64 = 365 * 86_400 * SECOND;
-/// More attempts than the timestamps that a responder remembers.
+/// Number of attempts, more than the number of timestamps that a responder remembers.
 const MANY: u32 = 100;
-/// Pause between attempts, so that no rate limit is exceeded and half-open connections make room.
+/// Pause between attempts, so that no rate limit is exceeded and half-open connections expire.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// An endpoint with the key of this seed, whose handshake is the one after this many others.
+/// Creates an endpoint with the key of this seed, whose next handshake follows this many others.
 fn end(seed: u8, handshakes: u64, wall_clock: u64) -> Endpoint {
     let mut config = EndpointConfig::new(Profile::named("anabranch").unwrap());
     config.responder.permitted = Permitted::Anyone;
@@ -32,7 +33,7 @@ fn end(seed: u8, handshakes: u64, wall_clock: u64) -> Endpoint {
     Endpoint::new(config, Box::new(crypto), Time::ZERO)
 }
 
-/// Passes on what one end sends; returns how many datagrams.
+/// Delivers the datagrams that one end sends to the other. Returns their number.
 fn pass(now: Time, from: &mut Endpoint, to: &mut Endpoint, last: &mut Vec<u8>) -> usize {
     let remote = SocketAddr::from(([10, 0, 0, 1], 1));
     let (mut buffer, mut count) = ([0; 2048], 0);
@@ -46,7 +47,7 @@ fn pass(now: Time, from: &mut Endpoint, to: &mut Endpoint, last: &mut Vec<u8>) -
     count
 }
 
-/// A server, and the time.
+/// A server and the current time.
 struct Scene {
     server: Endpoint,
     now: Time,
@@ -59,7 +60,8 @@ impl Scene {
         Scene { server: end(9, 0, wall_clock), now: Time::ZERO, message: Vec::new() }
     }
 
-    /// Whether the server answers a holder of the one key whose clock showed `wall_clock` when the test began.
+    /// Whether the server answers a client whose clock showed `wall_clock` when the test started.
+    /// All clients of a test use the same key.
     fn answers(&mut self, wall_clock: u64) -> bool {
         self.now += PAUSE;
         self.server.handle_timeout(self.now);
@@ -75,7 +77,7 @@ impl Scene {
         pass(self.now, &mut self.server, &mut client, &mut Vec::new()) > 0
     }
 
-    /// Whether the server answers the last message once more, long after.
+    /// Whether the server answers a replay of the last message 100 seconds later.
     fn answers_replay(&mut self) -> bool {
         self.now += Duration::from_secs(100);
         self.server.handle_timeout(self.now);
@@ -96,7 +98,8 @@ fn nobody_locks_out_another_holder_of_his_key_by_timestamps_of_years_to_come() {
     assert!(scene.answers(TODAY));
 }
 
-/// A holder whose clock is as far ahead as it can be without counting as wrong locks the other out for minutes.
+/// Two clients share a key. If the clock of one is as far ahead as is just allowed, the other
+/// cannot connect for a few minutes.
 #[test]
 fn timestamps_a_little_ahead_lock_another_out_for_minutes_and_no_longer() {
     let mut scene = Scene::new(TODAY);
@@ -108,7 +111,7 @@ fn timestamps_a_little_ahead_lock_another_out_for_minutes_and_no_longer() {
     assert!(scene.answers(TODAY));
 }
 
-/// The server started without a battery-backed clock.
+/// The server has started without a battery-backed clock.
 #[test]
 fn a_server_whose_clock_is_years_behind_serves_everybody() {
     let mut scene = Scene::new(0);
@@ -116,7 +119,7 @@ fn a_server_whose_clock_is_years_behind_serves_everybody() {
         assert!(scene.answers(TODAY));
     }
     assert!(!scene.answers_replay());
-    // Another holder, whose clock is slow.
+    // Another client with the same key, whose clock is slow.
     assert!(scene.answers(TODAY - 3600 * SECOND));
 }
 
@@ -129,7 +132,8 @@ fn a_replay_is_dropped_whatever_its_timestamp() {
     }
 }
 
-/// WireGuard's rule, and its price: a client whose clock is set back waits until it shows a later time than before.
+/// Timestamps must increase, as in WireGuard. A client whose clock is set back therefore has to
+/// wait until the clock shows a later time than before.
 #[test]
 fn a_client_whose_clock_is_set_back_is_taken_for_a_replay() {
     let mut scene = Scene::new(TODAY);

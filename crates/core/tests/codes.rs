@@ -1,4 +1,4 @@
-//! Transfers with each erasure code, between ends that know the code and ends that do not.
+//! Tests of transfers with each erasure code, between ends that know the code and ends that do not.
 
 use anabranch_core::connection::ConnectionStats;
 use anabranch_core::endpoint::EndpointConfig;
@@ -12,7 +12,8 @@ use core::time::Duration;
 
 const BYTES: u64 = 600_000;
 
-/// 10 ms each way; the datagrams of the first end are lost with the probability `loss`.
+/// A network with a delay of 10 ms each way that loses the datagrams of the first end with
+/// probability `loss`.
 fn network(loss: f64) -> impl Network {
     let mut rng = Rng::new(5);
     move |sent: &Sent<'_>| {
@@ -29,7 +30,7 @@ fn profile(axes: &[(Axis, &str)]) -> Profile {
     profile
 }
 
-/// The ends' statistics of a transfer that is complete.
+/// Runs a complete transfer. Returns the statistics of both ends.
 fn transfer<N: Network>(mut pair: Pair<N>) -> [ConnectionStats; 2] {
     pair.ends[0].unwritten = BYTES;
     while pair.ends[1].read < BYTES {
@@ -50,7 +51,7 @@ fn every_code_recovers_what_is_lost() {
     }
 }
 
-/// Blocks longer than those of any code with byte-sized symbol numbers.
+/// The blocks are longer than those of any code with byte-sized symbol numbers.
 #[test]
 fn blocks_of_many_symbols_are_recovered() {
     let axes = [
@@ -62,7 +63,8 @@ fn blocks_of_many_symbols_are_recovered() {
     assert!(receiver.decoded > 0);
 }
 
-/// Repairs are sent before the data ends, and blocks are long: nearly all losses are repaired while data still flows.
+/// Repairs are sent before the data ends, and blocks are long, so nearly all losses are repaired
+/// during the transfer.
 #[test]
 fn sliding_repairs_do_not_wait_for_the_block() {
     let axes = [
@@ -76,7 +78,7 @@ fn sliding_repairs_do_not_wait_for_the_block() {
     assert!(receiver.decoded > 0);
 }
 
-/// Every symbol of a slow writer is the last for the moment.
+/// A slow writer always pauses after one symbol.
 #[test]
 fn a_slow_writer_gets_sliding_repairs_at_their_rate() {
     let axes = [
@@ -93,7 +95,7 @@ fn a_slow_writer_gets_sliding_repairs_at_their_rate() {
     assert!((sent.sources / 10..=sent.sources / 10 + 1).contains(&sent.repairs), "{sent:?}");
 }
 
-/// The sender's code is what counts, and each side may have another.
+/// The sender's code is used, and each side may have another one.
 #[test]
 fn sides_may_differ_in_their_codes() {
     let config = |axes: &[(Axis, &str)]| {
@@ -109,7 +111,8 @@ fn sides_may_differ_in_their_codes() {
     assert!(sender.sent.repairs > 0 && receiver.decoded > 0);
 }
 
-/// Blocks are planned with short symbols where little fits into a round trip; datagrams may be longer.
+/// Blocks are planned with short symbols if little data fits into a round trip. Datagrams may be
+/// longer.
 #[test]
 fn datagrams_longer_than_the_planned_symbols_arrive() {
     let mut pair = Pair::new(&Profile::named("mplot").unwrap(), 1, network(0.0));

@@ -1,4 +1,5 @@
-//! Each path has a connection id of its own, so that an observer cannot tell by it which paths belong together.
+//! Tests that each path has its own connection id, so that an observer cannot use it to find out
+//! which paths belong together.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,14 +20,15 @@ use anabranch_policy::view::PathState;
 use anabranch_types::{PathId, Rng, Time};
 use core::time::Duration;
 
-/// Which side sent packets under an id, and through which of its sockets. Every path here has its own.
+/// For each id, the side and the socket that sent packets under it. Each path in these tests has
+/// its own socket.
 type Seen = Rc<RefCell<BTreeMap<ConnectionId, (usize, u32)>>>;
 
-/// A network that loses and reorders packets, and notes under which ids they pass.
+/// A network that loses and reorders packets and records their connection ids.
 struct Tapped {
     seen: Seen,
     rng: Rng,
-    /// How many of a hundred packets are lost.
+    /// Loss in per cent.
     loss: u64,
 }
 
@@ -42,7 +44,7 @@ impl Network for Tapped {
     }
 }
 
-/// Two ends that have connected over `paths` paths of at most `max_paths`, and what an observer sees of their packets.
+/// Two ends connected over `paths` paths of at most `max_paths`, and the ids that an observer sees.
 fn tapped(loss: u64, paths: u32, max_paths: u8) -> (Pair<Tapped>, Seen) {
     let seen = Seen::default();
     let network = Tapped { seen: Rc::clone(&seen), rng: Rng::new(7), loss };
@@ -61,7 +63,7 @@ fn rounds(pair: &mut Pair<Tapped>, count: u32) {
     }
 }
 
-/// Opens a path through a socket of its own; tells whether it may.
+/// Opens a path through its own socket; `None` if the connection does not allow it.
 fn open(pair: &mut Pair<Tapped>, socket: u32) -> Option<PathId> {
     let (now, to) =
         (pair.now, PathAddress { socket: SocketId(socket), remote: address(1, socket) });
@@ -79,8 +81,8 @@ fn no_id_is_seen_on_two_paths_however_many_come_and_go() {
         let (mut pair, seen) = tapped(loss, 2, 4);
         let mut open_paths = vec![PathId(0), PathId(1)];
         for socket in 2..80 {
-            // Most paths carry data; some are abandoned at once, so that the responder first hears of these by
-            // PATH_ABANDON.
+            // Most paths carry data. Some are abandoned at once, so that PATH_ABANDON is the first
+            // frame about them that the responder receives.
             let path = loop {
                 match open(&mut pair, socket) {
                     Some(path) => break path,
@@ -107,13 +109,14 @@ fn no_id_is_seen_on_two_paths_however_many_come_and_go() {
         assert_eq!((pair.ends[0].unwritten, pair.ends[1].read), (0, pair.ends[0].written));
         let ids = seen.borrow();
         let of = |side| ids.values().filter(|(sender, _)| *sender == side).count();
-        // The responder sends on the paths that it heard of; each has an id of its own in both directions.
+        // The responder sends on the paths that it knows. Each path has its own id in both
+        // directions.
         assert!(of(0) > 50 && of(1) > 40, "{} and {} ids", of(0), of(1));
         println!("loss {loss} %: {} and {} ids", of(0), of(1));
     }
 }
 
-/// The only path is abandoned, and what tells the responder the id of the next is lost with it.
+/// The only path is abandoned, and the frame with the id of the next path is lost with it.
 #[test]
 fn the_only_path_may_be_replaced_again_and_again() {
     let (mut pair, _) = tapped(0, 1, 2);
@@ -160,7 +163,7 @@ fn a_packet_under_the_id_of_another_path_is_dropped() {
     let mut rogue = rogue(&parameters());
     let id = |rogue: &Rogue, path| rogue.supplied(path).unwrap();
     rogue.send(1, &[0x01]);
-    // Packets under the id of another path that is open, of one that is not, and of none.
+    // Packets under the id of another open path, of a path that is not open, and of no path.
     for (path, under) in [(0, id(&rogue, 1)), (1, id(&rogue, 0)), (1, id(&rogue, 5))]
         .into_iter()
         .chain([(2, id(&rogue, 0)), (2, ConnectionId(0x1234_5678))])
@@ -191,7 +194,7 @@ fn ids_that_contradict_or_reach_too_far_close() {
         rogue.closed().map(|reason| reason.code)
     };
     let violation = Some(CloseCode::PROTOCOL_VIOLATION);
-    // Repeated ids, and ids as far ahead as there may be, late and early.
+    // Repeated ids, and ids as far ahead as is allowed, out of order.
     assert_eq!(
         code(&[new_id(3, Rogue::id(3).0), new_id(16, 16), new_id(9, 9), new_id(16, 16)]),
         None
@@ -236,7 +239,8 @@ fn a_peer_whose_handshake_names_one_id_twice_gets_no_connection() {
     }
 }
 
-/// The responder sends nothing on a path, not even under another id, until it knows the initiator's.
+/// The responder sends nothing on a path, not even under another id, until it knows the initiator's
+/// id for the path.
 #[test]
 fn a_path_is_mute_until_its_id_is_known() {
     let mut rogue =
@@ -265,19 +269,19 @@ fn open_and_abandon(rogue: &mut Rogue, path: u32) {
     rogue.send(0, &abandon(path));
 }
 
-/// Lets time pass, acknowledges what the victim has sent, and reads none of it.
+/// Advances the time, acknowledges the victim's packets, and discards them.
 fn rest(rogue: &mut Rogue, time: Duration) {
     rogue.advance(time);
     rogue.acknowledge(0);
     while rogue.take().is_some() {}
 }
 
-/// A peer that opens and abandons paths in a row, and leaves some out, is given ids no faster than those of closed
-/// paths become free, and none while it leaves too many unused.
+/// A peer opens and abandons paths in a row and skips some. It gets new ids only as fast as the ids
+/// of closed paths become free, and none while too many of its ids are unused.
 #[test]
 fn ids_in_use_are_few_whatever_a_peer_does() {
     let mut rogue = rogue(&parameters());
-    // A path that outlives many others keeps its id.
+    // A path that stays open longer than many others keeps its id.
     let mut last = 1;
     rogue.send(1, &[0x01]);
     for _ in 0..2900 {
@@ -291,7 +295,7 @@ fn ids_in_use_are_few_whatever_a_peer_does() {
     }
     assert_eq!(last, 95, "paths within the time for which ids of closed paths are kept");
     rogue.advance(Duration::from_secs(2));
-    // The peer opens only every eighth path, without telling of the others.
+    // The peer opens only every eighth path and sends nothing about the others.
     while rogue.supplied(last + 8).is_some() {
         last += 8;
         open_and_abandon(&mut rogue, last);

@@ -1,5 +1,6 @@
-//! An observer sends copies of a client's packets from other addresses, so that they arrive before the
-//! originals (RFC 9000 §9.3.3). The server must not be led away by them.
+//! Tests with an observer that sends copies of a client's packets from other addresses, so that the
+//! copies arrive before the originals (RFC 9000 §9.3.3). The server must not move the path to these
+//! addresses.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -9,16 +10,16 @@ use anabranch_core::testing::{Network, Pair, Sent, address};
 use anabranch_types::Time;
 use core::time::Duration;
 
-/// Time of a byte at 40 Mb/s, ns.
+/// Transmission time of a byte at 40 Mb/s, ns.
 const BYTE: u64 = 200;
-/// One way.
+/// One-way delay.
 const DELAY: Duration = Duration::from_millis(20);
 /// Longest queue of either direction.
 const QUEUE: Duration = Duration::from_millis(40);
 /// Steps of virtual time.
 const STEP: Duration = Duration::from_micros(500);
 
-/// A path of 40 Mb/s and 40 ms, with a NAT before the client.
+/// A path of 40 Mb/s and 40 ms of round-trip time, with a NAT on the client's side.
 struct Road {
     free_at: [Time; 2],
     port: u16,
@@ -44,26 +45,27 @@ impl Network for Road {
     }
 }
 
-/// Copies of packets that an observer sends.
+/// An observer that sends copies of packets.
 #[derive(Clone, Copy, Debug)]
 struct Observer {
     every: Duration,
     ahead: Duration,
-    /// Copies come from this many addresses in turn; 0 for the client's own.
+    /// Number of source addresses of the copies, used in turn; 0 for the client's own address.
     addresses: u64,
 }
 
-/// Events on the path, and the side that sends data.
+/// The side that sends data, and the events on the path.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     /// The side that sends data.
     sender: usize,
-    /// The NAT gives the client another port this often.
+    /// Interval at which the NAT gives the client another port.
     rebinds: Option<Duration>,
     lasts: Duration,
 }
 
-/// Bytes that arrive in the given time. Each run has the copies and the rebindings at other moments.
+/// Number of bytes that arrive in the given time. The times of copies and rebindings differ between
+/// runs.
 fn delivered(case: Case, observer: Option<Observer>, run: u64) -> u64 {
     let network = Road { free_at: [Time::ZERO; 2], port: 1000 };
     let mut pair = Pair::new(&Profile::named("anabranch").unwrap(), 1, network);
@@ -85,7 +87,7 @@ fn delivered(case: Case, observer: Option<Observer>, run: u64) -> u64 {
             next_rebinding = Some(at + every);
         }
         let Some(observer) = observer.filter(|_| next_copy <= pair.now) else { continue };
-        // The newest packet of the client, seen as it leaves.
+        // The newest packet of the client, seen when it is sent.
         let seen = pair.flying.iter().rev().find(|datagram| datagram.to == 1);
         let Some(mut copy) = seen.filter(|seen| seen.arrives > pair.now + observer.ahead).cloned()
         else {
@@ -105,10 +107,13 @@ fn delivered(case: Case, observer: Option<Observer>, run: u64) -> u64 {
     pair.ends[1 - case.sender].read
 }
 
-/// Copies from other addresses cost next to nothing. Copies that arrive early are reordering, too, which costs
-/// something whatever their source: no more goodput is expected than with copies from the client's own address.
+/// Checks that copies from other addresses cost at most 5 % of the goodput. Copies that arrive
+/// early also cause reordering, which costs goodput even if they come from the client's own
+/// address. With extreme observers, the goodput is therefore compared with that of copies from the
+/// client's own address.
 fn holds(case: Case, observers: impl IntoIterator<Item = Observer>) {
-    // Single runs differ by several hundredths: where the first falls short, the mean of eight counts.
+    // The goodput of single runs differs by several per cent. If the first run falls short, the
+    // mean of eight runs counts.
     let mean =
         |observer, runs| (0..runs).map(|run| delivered(case, observer, run)).sum::<u64>() / runs;
     let alone = [1, 8].map(|runs| mean(None, runs));
@@ -123,8 +128,8 @@ fn holds(case: Case, observers: impl IntoIterator<Item = Observer>) {
         if share_kept < least && observer.is_extreme() {
             let own = mean(Some(Observer { addresses: 0, ..observer }), 8);
             share_kept = share(own.min(alone[1]), 8);
-            // Rebindings amid such copies are followed later: single runs keep 0.45 to 1.04 of the goodput, 0.70 to
-            // 1.04 with copies from the client's own address.
+            // With such copies, the server follows a rebinding later: single runs keep 0.45 to 1.04
+            // of the goodput, or 0.70 to 1.04 with copies from the client's own address.
             least = if case.rebinds.is_some() { 0.8 } else { least };
         }
         assert!(
@@ -135,7 +140,8 @@ fn holds(case: Case, observers: impl IntoIterator<Item = Observer>) {
 }
 
 impl Observer {
-    /// A hundred packets a second arrive in half the time that a packet takes, or in none.
+    /// Whether there are at least 100 copies per second that arrive in at most half of the one-way
+    /// delay.
     fn is_extreme(&self) -> bool {
         self.every <= Duration::from_millis(10) && self.ahead >= DELAY / 2
     }
@@ -146,7 +152,7 @@ fn observer(copies_a_second: u64, ahead: u64, addresses: u64) -> Observer {
     Observer { every, ahead: Duration::from_millis(ahead), addresses }
 }
 
-/// Observers of every kind.
+/// Observers with all combinations of rate, lead and number of addresses.
 fn observers() -> impl Iterator<Item = Observer> + Clone {
     let pairs =
         [5, 10, 25, 100].into_iter().flat_map(|rate| [1, 2, 5, 10, 20].map(|ahead| (rate, ahead)));

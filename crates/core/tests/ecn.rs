@@ -1,4 +1,4 @@
-//! ECN validation, before and after the way of a path changes (RFC 9000 §13.4.2).
+//! Tests of ECN validation before and after the route of a path changes (RFC 9000 §13.4.2).
 
 use anabranch_core::connection::EcnStats;
 use anabranch_core::path::received::Ecn;
@@ -8,7 +8,7 @@ use anabranch_core::testing::{Network, Pair, Sent, address};
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
-/// A network that takes marks away from all datagrams, or from none.
+/// A network that clears the ECN marks of all datagrams, or of none.
 struct Bleaching(bool);
 
 impl Network for Bleaching {
@@ -28,7 +28,7 @@ fn transfer(pair: &mut Pair<Bleaching>, bytes: u64) -> EcnStats {
     pair.ends[0].connection().unwrap().stats().paths[0].ecn
 }
 
-/// The first end's path takes another way, which bleaches or does not.
+/// Moves the first end's path to another route, which clears marks if `bleaches` is set.
 fn reroute(pair: &mut Pair<Bleaching>, bleaches: bool) {
     pair.network.0 = bleaches;
     let address = PathAddress { socket: SocketId(0), remote: address(1, 0) };
@@ -70,7 +70,7 @@ fn a_new_way_is_not_blamed_for_the_old_one() {
     assert!(after.capable && after.arrived > 50, "{after:?}");
 }
 
-/// Marks of packets that were on the old way when it ended, and arrive, are no sign of the new one.
+/// Marks of packets that were in flight on the old route must not count for the new route.
 #[test]
 fn what_was_under_way_does_not_count_for_the_new_way() {
     let mut pair = pair(false);

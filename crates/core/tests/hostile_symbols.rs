@@ -1,5 +1,6 @@
-//! A peer with valid keys that names each of the codes and breaks its rules, or keeps to them without ever completing a
-//! block: the connection closes with `CODING`, or the symbols are dropped and the connection goes on.
+//! Tests with a peer that has valid keys and chooses each of the codes. It violates the rules of
+//! the code, or follows them without ever completing a block. The connection must close with
+//! `CODING`, or drop the symbols and continue.
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::testing::{Rogue, written};
@@ -10,9 +11,9 @@ use anabranch_policy::view::{SymbolId, SymbolSpace, TrafficClass};
 use core::time::Duration;
 
 const CREDIT: u64 = 300;
-/// Bytes of the longest packet that is agreed, and of the longest symbol that is taken.
+/// Length in bytes of the longest agreed packet and of the longest accepted symbol.
 const LONGEST: usize = 1200;
-/// Codes with blocks, and the keys that 10 sources leave.
+/// Block codes, and the number of keys left in a block of 10 sources.
 const BLOCK_CODES: [(&str, u32); 4] = [
     ("reed-solomon", 255 - 10),
     ("random-linear", (1 << 30) - 1 - 10),
@@ -40,7 +41,7 @@ fn source(id: u64, payload: &[u8]) -> Vec<u8> {
     written(|writer| frame.encode(writer).unwrap())
 }
 
-/// A source with bytes of the first stream.
+/// A SYMBOL frame with bytes of the first stream.
 fn stream(id: u64, offset: u64, data: &[u8]) -> Vec<u8> {
     let frame = SymbolFrame::Stream { stream: StreamId(0), offset, fin: false, data };
     source(id, &written(|writer| frame.encode(writer).unwrap()))
@@ -52,7 +53,7 @@ fn repair(first: u64, count: u16, key: u32, payload: &[u8]) -> Vec<u8> {
     written(|writer| frame.encode(writer).unwrap())
 }
 
-/// The last of these packets closes the connection, none before it does.
+/// Checks that the last of these packets closes the connection, and none before it.
 fn closes(code: &str, packets: &[Vec<u8>]) {
     let mut rogue = rogue_with(code);
     for (index, frames) in packets.iter().enumerate() {
@@ -63,7 +64,8 @@ fn closes(code: &str, packets: &[Vec<u8>]) {
     assert_eq!(reason, Some((CloseCode::CODING, false)), "{code}: {packets:x?}");
 }
 
-/// None of these packets delivers anything or closes the connection, and afterwards it still works.
+/// Checks that none of these packets delivers data or closes the connection, and that the
+/// connection still works afterwards.
 fn are_dropped(code: &str, packets: impl Iterator<Item = Vec<u8>>) {
     let mut rogue = rogue_with(code);
     for frames in packets {
@@ -74,7 +76,7 @@ fn are_dropped(code: &str, packets: impl Iterator<Item = Vec<u8>>) {
     still_works(&mut rogue);
 }
 
-/// The stream's first symbol is delivered at once.
+/// Checks that the first symbol of the stream is delivered at once.
 fn still_works(rogue: &mut Rogue) {
     rogue.send(0, &stream(0, 0, b"goes on"));
     let mut buffer = [0; 20];
@@ -104,7 +106,7 @@ fn keys_and_coverages_beyond_the_code_close() {
     closes(SLIDING, &[repair(0, 10, (1 << 30) - 12, &[1]), repair(0, 10, (1 << 30) - 11, &[1])]);
     closes(SLIDING, &[repair(0, 255, 0, &[1]), repair(0, 256, 0, &[1])]);
     closes("reed-solomon", &[repair(0, 254, 0, &[1]), repair(0, 256, 0, &[1])]);
-    // RaptorQ's blocks may be longer than this credit.
+    // RaptorQ's blocks may be longer than the credit allows.
     closes("raptorq", &[repair(0, 1017, 0, &[1])]);
     closes("lt", &[repair(0, 513, 0, &[1])]);
 }
@@ -122,7 +124,7 @@ fn symbols_of_wrong_size_close() {
     }
 }
 
-/// Two repairs that cannot be of blocks of one sender.
+/// Two repairs whose blocks contradict each other.
 #[test]
 fn blocks_that_contradict_each_other_close() {
     for (code, _) in BLOCK_CODES {
@@ -132,13 +134,13 @@ fn blocks_that_contradict_each_other_close() {
     }
 }
 
-/// A peer that names no code that this side knows may send no repairs.
+/// A peer that announces no code that this side knows must not send repairs.
 #[test]
 fn repairs_of_no_known_code_close() {
     closes("fountain-of-youth", &[source(1, &[0]), repair(0, 1, 0, &[1])]);
 }
 
-/// The peer leaves out one symbol of every block, then sends the same symbols repeatedly.
+/// The peer omits one symbol of every block, and then sends the same symbols repeatedly.
 #[test]
 fn blocks_that_never_complete_are_waited_for_and_do_no_harm() {
     for (code, _) in BLOCK_CODES {
@@ -151,7 +153,7 @@ fn blocks_that_never_complete_are_waited_for_and_do_no_harm() {
     are_dropped(SLIDING, packets);
 }
 
-/// Repairs of blocks that have been delivered are neither kept nor worked on.
+/// Repairs of delivered blocks are neither stored nor decoded.
 #[test]
 fn repairs_of_what_is_there_are_dropped() {
     for code in all_codes() {
@@ -172,8 +174,8 @@ fn repairs_of_what_is_there_are_dropped() {
     }
 }
 
-/// A symbol decoded from false repairs closes the connection if it does not parse, as any such symbol does;
-/// if it parses, it means no more than the same source symbol.
+/// A symbol decoded from false repairs is treated like a source symbol with the same content: it
+/// closes the connection if it does not parse.
 #[test]
 fn lies_that_decode_are_judged_as_symbols_are() {
     for code in all_codes() {
@@ -186,7 +188,8 @@ fn lies_that_decode_are_judged_as_symbols_are() {
     }
 }
 
-/// A sender whose peer acknowledges nothing sends a window, and then ever fewer probes, until it gives up.
+/// A sender whose peer acknowledges nothing sends one window and then probes at increasing
+/// intervals until it gives up.
 #[test]
 fn a_peer_that_never_acknowledges_is_given_up() {
     for profile in ["fmtcp", "anabranch"] {

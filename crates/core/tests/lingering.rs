@@ -1,4 +1,4 @@
-//! Blocks of live data that comes little by little stay open for more of it, but not for long.
+//! Tests that blocks of slowly written live data stay open for more data, but not for long.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use anabranch_policy::view::TrafficClass;
 use anabranch_types::Time;
 use core::time::Duration;
 
-/// When blocks were closed, and with how many symbols.
+/// The times at which blocks were closed, and their numbers of symbols.
 #[derive(Clone, Debug, Default)]
 struct Closed(Arc<Mutex<Vec<(Time, u16)>>>);
 
@@ -27,8 +27,8 @@ fn network() -> impl Network {
     |sent: &Sent<'_>| Some((sent.now + Duration::from_millis(10), sent.ecn))
 }
 
-/// Writes `writes` times 500 bytes, each `pause` milliseconds after the one before, with the given
-/// redundancy and code. Returns what was closed, and when the last bytes were written.
+/// Writes 500 bytes `writes` times, with a pause of `pause` milliseconds in between, using the
+/// given redundancy and code. Returns the closed blocks and the time of the last write.
 fn closed(
     class: TrafficClass,
     (writes, pause): (u32, u64),
@@ -59,7 +59,7 @@ fn closed(
     (closed, last)
 }
 
-/// The round trip takes 20 ms; a live block stays open for half of that.
+/// The round-trip time is 20 ms; a live block stays open for half of it.
 #[test]
 fn live_blocks_stay_open_for_what_comes_soon() {
     let half = [(Axis::Redundancy, "budget:linger=0.5,live=blocks")];

@@ -1,4 +1,4 @@
-//! Live data has a symbol space of its own where the peer offers one.
+//! Tests that live data has its own symbol space if the peer offers one.
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::endpoint::EndpointConfig;
@@ -20,7 +20,7 @@ const DELAY: Duration = Duration::from_millis(10);
 const BULK_AND_LIVE: &[TrafficClass] = &[TrafficClass::Bulk, TrafficClass::Live];
 const LIVE: SymbolSpace = SymbolSpace::Live;
 
-/// Symbols sent: source, repair or resend, and of which space.
+/// The sent symbols: their kind (source, repair or resend) and space.
 #[derive(Clone, Debug, Default)]
 struct Departures(Arc<Mutex<Vec<(&'static str, SymbolSpace)>>>);
 
@@ -38,7 +38,8 @@ impl Observer for Departures {
     }
 }
 
-/// Writes `bytes` bytes of these classes in turn, and waits until the sender knows that all have arrived.
+/// Writes `bytes` bytes, with these classes in turn, and waits until the sender knows that all have
+/// arrived.
 fn transfer<N: Network>(
     pair: &mut Pair<N>,
     classes: &'static [TrafficClass],
@@ -106,8 +107,8 @@ fn live_data_comes_among_the_rest_where_it_is_told_to_or_the_peer_offers_nothing
     assert_eq!(departures.count("source", LIVE), 0);
 }
 
-/// The receiver grants credit for a small part of what is sent, and for live data a quarter of that credit, so that
-/// each space waits for its own credit again and again.
+/// The receiver grants credit for a small part of the data, and for live data a quarter of that
+/// credit. Each space therefore has to wait for its own credit repeatedly.
 #[test]
 fn each_space_has_credit_of_its_own() {
     let mut config = EndpointConfig::new(Profile::default());
@@ -120,7 +121,8 @@ fn each_space_has_credit_of_its_own() {
     }
 }
 
-/// When a live stream has ended, none of its symbols is kept: a path that is too narrow for them carries other data.
+/// After a live stream has ended, none of its symbols is kept, so a path whose MTU is too small for
+/// them can carry other data.
 #[test]
 fn nothing_is_kept_of_a_live_stream_that_has_ended() {
     let mut pair = Pair::new(&Profile::default(), 1, lossy(0.0, 6));
@@ -128,14 +130,14 @@ fn nothing_is_kept_of_a_live_stream_that_has_ended() {
     assert_eq!(pair.ends[0].connection().unwrap().symbols_held()[0], 0);
 }
 
-/// Passes on every frame of the victim that the rogue has not taken yet.
+/// Calls `each` with every frame of the victim's packets that the rogue has not taken yet.
 fn hear(rogue: &mut Rogue, mut each: impl FnMut(Frame<'_>)) {
     while let Some(packet) = rogue.take() {
         Frames::new(&packet.frames).map_while(Result::ok).for_each(&mut each);
     }
 }
 
-/// A peer that grants a live symbol now and then does not hold up the rest.
+/// A peer that grants credit for live symbols only now and then does not block other data.
 #[test]
 fn bulk_data_does_not_wait_for_credit_of_live_data() {
     let parameters = TransportParameters {
@@ -159,7 +161,8 @@ fn bulk_data_does_not_wait_for_credit_of_live_data() {
     assert!(live == 1 && symbols.len() > 5, "{symbols:?}");
 }
 
-/// A peer may want to be told where blocks end and take live symbols all the same: those end no block.
+/// A peer may request block ends and also accept live symbols. No live symbol is then marked as the
+/// end of a block.
 #[test]
 fn no_live_symbol_is_told_as_the_last_of_a_block() {
     let parameters = TransportParameters {
@@ -170,7 +173,7 @@ fn no_live_symbol_is_told_as_the_last_of_a_block() {
     let connection = rogue.connection().unwrap();
     let stream = connection.open_stream(TrafficClass::Live).unwrap();
     connection.write(stream, &[7; 5_000]).unwrap();
-    // Symbols that are not acknowledged are sent again when their block is closed.
+    // Unacknowledged symbols are sent again after their block is closed.
     for _ in 0..10 {
         rogue.listen();
         rogue.advance(Duration::from_millis(100));
@@ -188,8 +191,8 @@ fn no_live_symbol_is_told_as_the_last_of_a_block() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever is lost: every byte of a stream whose class changes all the time arrives, in order (which the pair
-    /// checks).
+    /// All bytes of a stream whose class changes all the time arrive in order despite losses (which
+    /// the pair checks).
     #[test]
     fn nothing_is_lost_between_the_spaces(
         loss in 0.0..0.5,
@@ -224,7 +227,7 @@ fn repair(first: SymbolId, count: u16, payload: &[u8]) -> Vec<u8> {
     written(|writer| frame.encode(writer).unwrap())
 }
 
-/// The credit for live symbols is a quarter of that for others.
+/// The credit for live symbols is a quarter of the credit for other symbols.
 #[test]
 fn what_is_beyond_the_credit_or_the_code_closes() {
     let transport = TransportConfig { receive_symbols: 400, ..TransportConfig::default() };
@@ -245,7 +248,7 @@ fn what_is_beyond_the_credit_or_the_code_closes() {
     }
 }
 
-/// A peer that never got a live symbol reports on them all the same.
+/// The peer reports on the live space although it never received a live symbol.
 #[test]
 fn reports_about_a_space_in_which_nothing_was_sent_say_nothing() {
     for classes in [&[TrafficClass::Bulk][..], BULK_AND_LIVE] {
@@ -273,8 +276,8 @@ fn reports_about_a_space_in_which_nothing_was_sent_say_nothing() {
     }
 }
 
-/// Live symbols and others are repaired and reported separately: a repair of live symbols says nothing about others of
-/// the same ordinals.
+/// Live symbols and others are repaired and reported separately: a repair of live symbols does not
+/// affect other symbols with the same ordinals.
 #[test]
 fn the_spaces_of_a_receiver_know_nothing_of_each_other() {
     let mut rogue = rogue(TransportConfig::default());
@@ -283,7 +286,8 @@ fn the_spaces_of_a_receiver_know_nothing_of_each_other() {
             .encode(writer)
             .unwrap();
     });
-    // A repair of one symbol is that symbol times a coefficient: only the right decoder gives it back.
+    // A repair of a single symbol is the symbol times a coefficient, so only the right decoder
+    // recovers it.
     let mut coded = vec![0; payload.len()];
     let coverage = anabranch_policy::code::Coverage { first: LIVE.symbol(3), count: 1 };
     anabranch_core::coding::code::of_live_data()

@@ -1,5 +1,5 @@
-//! A peer with valid keys that uses up everything it is granted: the memory of its connection stays below
-//! [`TransportConfig::most_memory`].
+//! Tests with a peer that has valid keys and uses up all its credit. The memory of its connection
+//! must stay below [`TransportConfig::most_memory`].
 
 mod allocator;
 
@@ -22,10 +22,10 @@ const STREAMS: u64 = 200;
 /// Payload of the longest symbol that these tests send.
 const PAYLOAD: usize = 1100;
 
-/// Most bytes that a connection takes beyond what it reports.
+/// Most bytes that a connection may use in addition to the memory that it reports.
 const UNTOLD: i64 = 3_000_000;
 
-/// Limits small enough for a leak in any one place to pass their sum.
+/// Limits so small that a leak in any single place exceeds their sum.
 fn transport() -> TransportConfig {
     let mut transport = TransportConfig {
         receive_symbols: SYMBOLS,
@@ -40,12 +40,12 @@ fn transport() -> TransportConfig {
     transport
 }
 
-/// Checks that the most memory that a connection takes while its peer does this stays within the bound.
+/// Checks that the memory of a connection stays within the bound while its peer runs `abuse`.
 fn measure(open: u64, abuse: impl FnOnce(&mut Abuser)) {
     measure_as("anabranch", None, open, abuse);
 }
 
-/// Version of [`measure`] for another profile, and a peer that uses another code.
+/// Version of [`measure`] for another profile and a peer that uses another code.
 fn measure_as(profile: &str, code: Option<&str>, open: u64, abuse: impl FnOnce(&mut Abuser)) {
     let mut theirs = TransportConfig::default().parameters(profile);
     theirs.codes = code.map(str::to_owned);
@@ -56,7 +56,7 @@ fn measure_as(profile: &str, code: Option<&str>, open: u64, abuse: impl FnOnce(&
     let rogue = Rogue::connect(transport(), profile, &theirs);
     let mut abuser = Abuser { rogue, next: 0, packets: 0, before, untold: 0 };
     abuse(&mut abuser);
-    // Each path has tables, and decoders keep something for each symbol: `Connection::memory` leaves them out.
+    // `Connection::memory` does not count the tables of paths and the decoders' records of symbols.
     let untold = abuser.untold;
     assert!(untold < UNTOLD, "{untold} bytes of memory that the connection did not tell of");
     assert_eq!(abuser.rogue.closed(), None, "it keeps to the rules");
@@ -65,15 +65,15 @@ fn measure_as(profile: &str, code: Option<&str>, open: u64, abuse: impl FnOnce(&
     assert!(most <= bound, "{most} bytes, and {bound} are the most");
 }
 
-/// A rogue, and its progress.
+/// A rogue and its progress.
 struct Abuser {
     rogue: Rogue,
     /// The next symbol.
     next: u64,
     packets: u64,
-    /// Memory that was in use before there was a connection.
+    /// Bytes of memory in use before the connection existed.
     before: i64,
-    /// The most memory in use so far beyond what the connection says that it takes.
+    /// Largest number of bytes used so far beyond the memory that the connection reports.
     untold: i64,
 }
 
@@ -86,7 +86,7 @@ impl Abuser {
         }
     }
 
-    /// Time passes, in which the victim sends; what it sends is not kept.
+    /// Advances the time and discards the packets that the victim sends.
     fn rest(&mut self, time: Duration) {
         self.rogue.advance(time);
         while self.rogue.take().is_some() {}
@@ -110,7 +110,7 @@ impl Abuser {
         self.send(&written(|writer| frame.encode(writer).unwrap()));
     }
 
-    /// The next symbol carries these pieces of a stream.
+    /// Sends the next symbol with these pieces of a stream.
     fn pieces(&mut self, stream: StreamId, offsets: impl Iterator<Item = u64>, data: &[u8]) {
         let mut payload = [0; PAYLOAD];
         let mut writer = SymbolWriter::new(&mut payload);
@@ -122,7 +122,7 @@ impl Abuser {
         self.next += 1;
     }
 
-    /// The application reads all there is of a stream, and the peer acknowledges what it hears.
+    /// Version of `read_unacknowledged` after which the peer acknowledges the victim's packets.
     fn read(&mut self, stream: StreamId) -> usize {
         let count = self.read_unacknowledged(stream);
         self.rogue.acknowledge(0);
@@ -130,7 +130,7 @@ impl Abuser {
         count
     }
 
-    /// The application reads all there is of a stream.
+    /// Reads all available data of a stream.
     fn read_unacknowledged(&mut self, stream: StreamId) -> usize {
         let (mut buffer, mut count) = (vec![0; 4096], 0);
         let connection = self.rogue.connection().unwrap();
@@ -156,7 +156,7 @@ fn symbols_with_a_hole_before_each() {
     });
 }
 
-/// Long blocks with as many repairs as they hold, then short ones in the lists that those leave behind.
+/// Long blocks with one repair fewer than symbols, and then short blocks in the same lists.
 #[test]
 fn repairs_for_blocks_of_every_length() {
     measure(0, |abuser| {
@@ -179,7 +179,7 @@ fn repairs_for_blocks_of_every_length() {
     });
 }
 
-/// With each code, for shorter and shorter blocks: one repair fewer than a block has symbols, then all sources.
+/// With each code, ever shorter blocks with one repair fewer than symbols, and then all sources.
 #[test]
 fn repairs_of_every_code_that_do_not_suffice() {
     for code in ["random-linear", "lt", "raptorq"] {
@@ -202,7 +202,7 @@ fn repairs_of_every_code_that_do_not_suffice() {
     }
 }
 
-/// Sliding repairs of all that may be sent: once they determine it all, further ones add nothing.
+/// Sliding repairs need no more memory once they determine all symbols within the credit.
 #[test]
 fn sliding_repairs_without_end() {
     let flood = |abuser: &mut Abuser, keys: core::ops::Range<u32>| {
@@ -219,7 +219,7 @@ fn sliding_repairs_without_end() {
     });
 }
 
-/// Fills the whole credit of one stream after the other, its end first; the application reads it all.
+/// The peer uses up the credit of one stream after the other and sends the end of each first.
 #[test]
 fn one_stream_after_the_other_to_its_limit() {
     measure(0, |abuser| {
@@ -234,7 +234,7 @@ fn one_stream_after_the_other_to_its_limit() {
     });
 }
 
-/// Every second byte of streams, then the rest.
+/// The peer sends every second byte of streams and then the rest.
 #[test]
 fn streams_in_pieces() {
     const EACH: u64 = 40_000;
@@ -252,7 +252,7 @@ fn streams_in_pieces() {
     });
 }
 
-/// If an endpoint has less memory than a connection may take, a connection that takes about half of it is closed.
+/// A connection that uses about half of the endpoint's memory is closed if that memory is short.
 #[test]
 fn a_peer_that_takes_more_than_its_share_loses_the_connection() {
     const BUDGET: u64 = 2 << 20;
@@ -307,13 +307,13 @@ fn control_frames_without_end() {
                 3 => ControlFrame::MaxSymbols { space: SymbolSpace::Main, limit: round << 20 },
                 _ => ControlFrame::Ping,
             });
-            // Of each path a few packets, each with a gap before it.
+            // Send a few packets on each path, each after a gap in the packet numbers.
             abuser.rogue.send_numbered(round as u32 % 10, 3 * round, &[0x01]);
         }
     });
 }
 
-/// The application writes as much as it may, on many streams and in datagrams.
+/// Lets the application write as much as it may, on many streams and in datagrams.
 fn write_all(abuser: &mut Abuser, streams: u64) {
     let connection = abuser.rogue.connection().unwrap();
     let class = |n| [TrafficClass::Bulk, TrafficClass::Interactive, TrafficClass::Live][n % 3];
@@ -336,13 +336,13 @@ fn much_is_sent_and_nothing_acknowledged() {
     });
 }
 
-/// Acknowledges only every third packet of those it knows of; the window grows, and the rest is lost.
+/// The peer acknowledges every third packet. The window grows, and the other packets are lost.
 #[test]
 fn much_is_sent_and_a_part_of_it_acknowledged() {
     measure(100, acknowledge_a_third);
 }
 
-/// The repairs of many blocks are made, and kept up, at once.
+/// The sender creates repairs of many blocks at the same time.
 #[test]
 fn fountains_run_for_a_peer_that_acknowledges_a_part() {
     measure_as("fmtcp", None, 100, acknowledge_a_third);
@@ -374,7 +374,8 @@ fn acknowledge_a_third(abuser: &mut Abuser) {
     }
 }
 
-/// A peer asks questions whose answers it never acknowledges: neither they nor the reports beside them pile up.
+/// The peer sends challenges and never acknowledges the answers. Neither the answers nor the
+/// reports sent with them may accumulate.
 #[test]
 fn questions_without_end_whose_answers_are_not_acknowledged() {
     measure(0, |abuser| {
@@ -391,8 +392,8 @@ fn questions_without_end_whose_answers_are_not_acknowledged() {
     });
 }
 
-/// Control frames that a peer provokes, and never acknowledges, do not pile up: neither credit for its streams
-/// nor resets of streams that it opens and stops.
+/// Control frames that the peer causes and never acknowledges must not accumulate: neither credit
+/// for its streams nor resets of streams that it opens and stops.
 #[test]
 fn control_frames_that_are_never_acknowledged() {
     let mut theirs = TransportConfig::default().parameters("anabranch");
@@ -432,7 +433,7 @@ fn control_frames_that_are_never_acknowledged() {
     assert!(growth < 600_000, "{growth} bytes more");
 }
 
-/// Every second symbol given up, and then the others.
+/// The peer abandons every second symbol, and then the others.
 #[test]
 fn symbols_given_up_one_by_one() {
     measure(0, |abuser| {
@@ -442,7 +443,7 @@ fn symbols_given_up_one_by_one() {
     });
 }
 
-/// Paths come and go, and each moves to further addresses, of which some are proven.
+/// Paths are opened, moved to further addresses, some of which are proven, and abandoned.
 #[test]
 fn paths_without_end_at_addresses_without_end() {
     let churn = |abuser: &mut Abuser, ids: core::ops::Range<u32>| {
@@ -466,14 +467,14 @@ fn paths_without_end_at_addresses_without_end() {
     measure(0, |abuser| {
         let before = churn(abuser, 1..500);
         let growth = churn(abuser, 500..3000) - before;
-        // The rogue's own notes of addresses and numbers grow as well.
+        // The rogue's own records of addresses and numbers grow as well.
         println!("{growth} bytes more");
         assert!(growth < 2_000_000, "{growth} bytes more");
     });
 }
 
-/// Paths are opened and abandoned in a row for as long as it takes to use up a hundred thousand: nothing is left of
-/// any, neither connection ids nor anything else.
+/// The peer opens and abandons a hundred thousand paths in a row. No state of them may remain,
+/// neither connection ids nor anything else.
 #[test]
 fn a_hundred_thousand_paths_opened_and_abandoned() {
     let churn = |abuser: &mut Abuser, ids: core::ops::Range<u32>| {

@@ -1,5 +1,5 @@
-//! A peer that holds valid keys and breaks the rules: the connection closes with the right code, or what
-//! it sent is dropped; memory stays bounded.
+//! Tests with a peer that has valid keys and violates the protocol. The connection must close with
+//! the right code, or drop the frames; memory must stay bounded.
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::testing::{Heard, Rogue, written};
@@ -53,8 +53,8 @@ fn stream(id: u64, stream: u64, offset: u64, fin: bool, data: &[u8]) -> Vec<u8> 
     source(id, &written(|writer| frame.encode(writer).unwrap()))
 }
 
-/// Sends packets of one frame each; the last must close the connection with `code`, in time for the
-/// peer to hear of it.
+/// Sends packets of one frame each. The last must close the connection with `code` and cause a
+/// CLOSE frame to the peer.
 fn closes(packets: &[Vec<u8>], code: CloseCode) {
     let mut rogue = rogue();
     for (index, frames) in packets.iter().enumerate() {
@@ -131,7 +131,7 @@ fn symbols_of_more_frames_than_their_length_is_worth_close() {
     for (most, length) in [(1, 31), (2, 32), (2, 63), (3, 64), (32, 1023), (33, 1024)] {
         let symbol = |id: u64, frames: usize| source(id, &crowded([0x22, 0], frames, length));
         closes(&[symbol(0, most), symbol(1, most + 1)], code);
-        // The limit holds for decoded symbols, too. This repair is the symbol divided by 2.
+        // The limit also holds for decoded symbols. This repair is the symbol divided by 2.
         let half = |id: u64, frames: usize| repair(id, 1, 253, &crowded([0x11, 0], frames, length));
         closes(&[half(0, most), half(1, most + 1)], code);
     }
@@ -206,7 +206,8 @@ fn lies_about_rank_do_not_reach_beyond_what_was_sent() {
         rogue.advance(Duration::from_millis(100));
     }
     assert_eq!(rogue.closed(), None);
-    // Symbols that the liar claims to have are not sent again, and the rest of the stream goes on.
+    // Symbols that the peer falsely claims to have are not sent again, and the rest of the stream
+    // continues.
     let before = rogue.connection().unwrap().stats().sent.sources;
     assert_eq!(rogue.connection().unwrap().write(id, &[6; 5000]), Ok(5000));
     for _ in 0..10 {
@@ -225,7 +226,7 @@ fn path_ids_out_of_reach_are_dropped() {
     let stats = rogue.connection().unwrap().stats();
     // The rogue has no connection ids for these paths.
     assert_eq!((stats.paths.len(), stats.dropped.unopened), (1, 3));
-    // Paths open up to the limit, and not one more, however the packets come.
+    // Paths open up to the limit and no further, regardless of the order of packets.
     for path in (1..=8).rev().chain(1..30) {
         rogue.send(path, &[0x01]);
     }
@@ -254,7 +255,7 @@ fn challenges_in_a_flood_are_answered_sparingly() {
     assert_eq!(rogue.closed(), None);
 }
 
-/// Responses to challenges that were never made prove nothing.
+/// Responses to challenges that were never sent prove nothing.
 #[test]
 fn an_address_is_not_proven_by_guessing() {
     let mut rogue = rogue();
@@ -267,7 +268,8 @@ fn an_address_is_not_proven_by_guessing() {
     assert_eq!(path.state, PathState::Validating);
 }
 
-/// Until the address is proven, a path gets at most three times what came from it (RFC 9000 §8.1).
+/// Until its address is proven, a path is sent at most three times the bytes received from it (RFC
+/// 9000 §8.1).
 #[test]
 fn unproven_addresses_are_not_flooded() {
     let mut rogue = rogue();
@@ -284,7 +286,7 @@ fn unproven_addresses_are_not_flooded() {
     assert_eq!(stats.paths[1].state, PathState::Validating);
 }
 
-/// Whatever is repeated a hundred thousand times, the victim's answers stay few.
+/// Each frame is repeated a hundred thousand times, and the victim must send few answers.
 #[test]
 fn floods_of_control_frames_cause_no_flood() {
     let frames = [
@@ -310,7 +312,8 @@ fn floods_of_control_frames_cause_no_flood() {
     assert!(rogue.connection().unwrap().write(id, &[1; 100]).is_ok());
 }
 
-/// Numbers far ahead, then far behind: the replay window holds, and nothing is applied twice.
+/// Packet numbers jump far ahead and then far back. The replay window must hold, so that no packet
+/// is processed twice.
 #[test]
 fn packet_numbers_may_jump_but_not_repeat() {
     let mut rogue = rogue();
@@ -333,8 +336,8 @@ fn an_initiator_that_announces_addresses_is_closed() {
     closes(&[frame], CloseCode::PROTOCOL_VIOLATION);
 }
 
-/// A peer that acknowledges packets without waiting for them, to make the sender faster, acknowledges numbers that were
-/// never sent. One that tells the truth goes on.
+/// A peer that acknowledges packets before they arrive, to make the sender faster, also
+/// acknowledges skipped numbers. A peer that acknowledges only received packets is not affected.
 #[test]
 fn acknowledging_a_number_that_was_left_out_closes() {
     for blind in [false, true] {

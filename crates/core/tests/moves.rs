@@ -1,4 +1,5 @@
-//! Paths that move: what they keep, which addresses they return to, and which they do not follow.
+//! Tests of paths that move: the state that they keep, the addresses to which they return, and
+//! those that they do not follow.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -10,7 +11,7 @@ use core::time::Duration;
 
 const STEP: Duration = Duration::from_millis(1);
 
-/// 20 ms each way, 40 Mb/s, and ends that send from any host.
+/// A network of 20 ms each way and 40 Mb/s, with ends that can send from any host.
 struct Road {
     free_at: [Time; 2],
     host: u8,
@@ -30,7 +31,7 @@ impl Network for Road {
     }
 }
 
-/// A server that sends without end to a client at host 0.
+/// Creates a pair whose server sends without end to a client at host 0.
 fn download() -> Pair<Road> {
     let network = Road { free_at: [Time::ZERO; 2], host: 0, server: 0 };
     let mut pair = Pair::new(&Profile::named("anabranch").unwrap(), 1, network);
@@ -54,7 +55,7 @@ fn cwnd(pair: &mut Pair<Road>) -> u64 {
     pair.ends[1].connection().unwrap().stats().paths[0].cwnd
 }
 
-/// Runs until the server sends to the client's present host; returns how long that took.
+/// Runs until the server sends to the client's current host. Returns the time that this took.
 fn follow(pair: &mut Pair<Road>) -> Duration {
     let begun = pair.now;
     let wanted = pair.network.source(0, 0);
@@ -83,7 +84,8 @@ fn a_server_returns_to_where_the_client_was_when_the_new_address_falls_silent() 
     let mut pair = download();
     pair.network.host = 1;
     follow(&mut pair);
-    // No packet under way tells that the client is back, and it hears nothing that it could answer.
+    // No packet in flight shows that the client is back, and the client receives nothing that it
+    // could answer.
     pair.network.host = 0;
     pair.flying.clear();
     let took = follow(&mut pair);
@@ -111,7 +113,7 @@ fn a_client_does_not_follow_copies_of_the_servers_packets() {
     assert!(pair.ends[0].read > read + 500_000);
 }
 
-/// Moves the server to another host; returns its new address.
+/// Moves the server to another host. Returns its new address.
 fn server_at(pair: &mut Pair<Road>, host: u8) -> SocketAddr {
     pair.network.server = host;
     pair.network.source(1, 0)
@@ -142,7 +144,7 @@ fn a_client_looks_for_a_silent_server_where_it_may_be() {
     pair.network.server = 0;
     assert!(pair.ends[1].connection().unwrap().announce_address(next));
     run(&mut pair, 100);
-    // The server can be reached there only, and says nothing by itself.
+    // The server can be reached only at host 7, and sends nothing unasked.
     server_at(&mut pair, 7);
     pair.ends[1].unwritten = 0;
     pair.flying.clear();

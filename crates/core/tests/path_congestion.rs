@@ -1,4 +1,4 @@
-//! A congestion control for each path.
+//! Tests of a separate congestion control for each path.
 
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::profiles::Profile;
@@ -13,7 +13,8 @@ fn policy(text: &str) -> PolicySpec {
     text.parse().unwrap()
 }
 
-/// The state of each path's controller at the end that connects: "startup" is BBR's, "slow-start" CUBIC's.
+/// The state of each path's controller at the connecting end. "startup" is a state of BBR,
+/// "slow-start" one of CUBIC.
 fn phases(pair: &mut Pair<impl anabranch_core::testing::Network>) -> Vec<&'static str> {
     let stats = pair.ends[0].connection().expect("open").stats();
     stats.paths.iter().map(|path| path.phase).collect()
@@ -38,7 +39,7 @@ fn paths_of_one_connection_are_controlled_by_different_policies() {
     connection.set_congestion(now, PathId(1), &policy("reno")).unwrap();
     assert_eq!(phases(&mut pair), ["startup", "slow-start"]);
 
-    // A path's own policy outlives a change of its address.
+    // A path keeps its own policy when its address changes.
     let moved = PathAddress { socket: SocketId(0), remote: address(1, 0) };
     pair.ends[0].connection().unwrap().move_path(now, PathId(0), moved);
     assert_eq!(phases(&mut pair), ["startup", "slow-start"]);
@@ -47,8 +48,8 @@ fn paths_of_one_connection_are_controlled_by_different_policies() {
     assert_eq!(pair.ends[1].read, 100_000);
 }
 
-/// The share of its window that each path of a `ptcp` connection keeps after one loss, in hundredths, and the
-/// controllers' states then.
+/// For each path of a `ptcp` connection, the share of its window that is left after one loss, in
+/// per cent, and the state of its controller at that time.
 fn after_one_loss(controls: [&str; 2]) -> Vec<(u64, &'static str)> {
     let mut profile = Profile::named("ptcp").unwrap();
     profile.set(Axis::Recovery, "resend").unwrap();
@@ -70,7 +71,8 @@ fn after_one_loss(controls: [&str; 2]) -> Vec<(u64, &'static str)> {
     (0..90).for_each(|_| pair.round(Duration::from_millis(1)));
     lose.set(0b11);
     let mut before = [0; 2];
-    // The state right after each path's first cut, or after 60 ms without one.
+    // The state directly after the first reduction of each path's window, or after 60 ms without
+    // one.
     let mut after: Vec<Option<(u64, &'static str)>> = vec![None; 2];
     for round in 0..60 {
         pair.round(Duration::from_millis(1));
@@ -92,7 +94,7 @@ fn each_path_of_ptcp_runs_what_it_was_given() {
     let [mixed, swapped] = [["cubic", "reno"], ["reno", "cubic"]].map(after_one_loss);
     assert!(cubic.contains(&mixed[0].0) && reno.contains(&mixed[1].0), "{mixed:?}");
     assert!(reno.contains(&swapped[0].0) && cubic.contains(&swapped[1].0), "{swapped:?}");
-    // BBR does not take one loss for congestion, and its states have names of their own.
+    // BBR does not treat a single loss as congestion, and its states have other names.
     let bbr = after_one_loss(["cubic", "bbr"]);
     assert!(cubic.contains(&bbr[0].0), "{bbr:?}");
     assert!(["startup", "drain", "probe-bw"].contains(&bbr[1].1), "{bbr:?}");

@@ -1,5 +1,5 @@
-//! Coding neither delays nor reorders: a block's first symbol leaves at once, and the application reads a prefix of
-//! what was written, whatever is lost or reordered.
+//! Tests that coding neither delays nor reorders data. The first symbol of a block is sent at once,
+//! and the application reads a prefix of the written data despite losses and reordering.
 
 use anabranch_core::endpoint::EndpointConfig;
 use anabranch_core::path::received::Ecn;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const DELAY: Duration = Duration::from_millis(10);
 const STEP: Duration = Duration::from_millis(1);
-/// The handshake is over by then.
+/// Time by which the handshake has ended.
 const CONNECTED: Time = Time::from_millis(500);
 
 /// A profile's name, its code and its redundancy.
@@ -39,7 +39,8 @@ fn pair<N: Network>(coding: Coding, whole_blocks: bool, paths: u32, network: N) 
     Pair::with(config, paths, network)
 }
 
-/// Data that fits into one symbol arrives after the path's delay, however little of a block it fills; more is paced.
+/// Data that fits into one symbol arrives after the path's delay, even if it fills only a small
+/// part of a block. More data is paced.
 #[test]
 fn nothing_waits_for_its_block_to_fill() {
     for coding in CODINGS {
@@ -64,7 +65,8 @@ fn nothing_waits_for_its_block_to_fill() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// At each step what has been read is what was written first, which the pair checks; in the end that is all of it.
+    /// At each step the data read so far is a prefix of the written data, which the pair checks. At
+    /// the end all data has been read.
     #[test]
     fn a_reader_has_a_prefix_of_what_was_written(
         coding in prop::sample::select(CODINGS.as_slice()),
@@ -77,7 +79,7 @@ proptest! {
         let mut rng = Rng::new(seed);
         let network = move |sent: &Sent<'_>| -> Option<(Time, Ecn)> {
             let wait = Duration::from_millis(rng.below(mix + 1));
-            // Handshakes have tests of their own.
+            // Handshakes are tested elsewhere.
             let is_lost = sent.now >= CONNECTED && rng.chance(loss);
             (!is_lost).then(|| (sent.now + DELAY + wait, sent.ecn))
         };

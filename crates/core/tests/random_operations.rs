@@ -1,9 +1,10 @@
-//! Random inputs for the bodies of the fuzz targets that interpret operations.
+//! Tests with random inputs for the bodies of the fuzz targets that interpret operations.
 
 use anabranch_core::{coding, fuzzing};
 use proptest::prelude::*;
 
-/// Operations: mostly small numbers, as real ones are, and now and then anything.
+/// Random operations: mostly small numbers, like those of real operations, and some arbitrary
+/// bytes.
 fn script(longest: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop_oneof![3 => 0_u8..32, 1 => any::<u8>()], 0..longest)
 }
@@ -36,7 +37,7 @@ proptest! {
         fuzzing::peer(&data);
     }
 
-    /// A valid beginning and a random end.
+    /// The input is a valid script followed by random operations.
     #[test]
     fn an_endpoint_survives_a_peer_that_goes_bad(seed in 0_usize..24, data in script(200)) {
         let seeds = fuzzing::peer_seeds();

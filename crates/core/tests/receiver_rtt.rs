@@ -1,11 +1,11 @@
-//! A side that only acknowledges learns the round-trip times of all its paths.
+//! Tests that a side that only acknowledges measures the round-trip times of all its paths.
 
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Pair, Sent};
 use anabranch_policy::Axis;
 use core::time::Duration;
 
-/// Milliseconds that a packet takes on each path.
+/// One-way delay of each path, ms.
 const DELAYS: [u64; 2] = [10, 60];
 
 #[test]
@@ -14,7 +14,8 @@ fn a_receiver_measures_every_path() {
         let delay = Duration::from_millis(DELAYS[sent.path as usize]);
         Some((sent.now + delay, sent.ecn))
     };
-    // Both paths carry data all the time, so that packets that only acknowledge follow every question.
+    // Both paths carry data all the time, so each packet that requests an acknowledgement is
+    // followed by packets that only acknowledge.
     let mut profile = Profile::named("uncoded").unwrap();
     profile.set(Axis::Scheduler, "round-robin").unwrap();
     profile.set(Axis::Congestion, "reno:threshold=150").unwrap();

@@ -1,4 +1,5 @@
-//! Keys are renewed while packets flow: nothing waits for it, nothing is lost by it, and a peer cannot abuse it.
+//! Tests of key renewal during a transfer: it neither delays nor loses packets, and a peer cannot
+//! abuse it.
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::crypto::null::NullCrypto;
@@ -13,15 +14,16 @@ use core::time::Duration;
 const STEP: Duration = Duration::from_millis(1);
 const DELAY: Duration = Duration::from_millis(20);
 
-/// Time for which each datagram occupies a path.
+/// Transmission time of each datagram on a path.
 const SERVICE: Duration = Duration::from_micros(500);
 
-/// Loses this share of the datagrams, and delays the others by up to this much more than the path's time.
+/// A network that loses the fraction `loss` of the datagrams and delays the others by up to
+/// `jitter` in addition to the path's delay.
 fn road(loss: f64, jitter: Duration) -> impl Network {
     road_of(7, loss, jitter)
 }
 
-/// Version of [`road`] with the losses of a seed.
+/// Version of [`road`] whose losses depend on a seed.
 fn road_of(seed: u64, loss: f64, jitter: Duration) -> impl Network {
     let mut rng = Rng::new(seed);
     let mut free = [[Time::ZERO; 2]; 2];
@@ -42,7 +44,8 @@ fn config() -> EndpointConfig {
     config
 }
 
-/// A pair that has connected over two paths, with keys that are worn after this many packets.
+/// Creates a pair that is connected over two paths and whose keys must be renewed after `limit`
+/// packets.
 fn pair<N: Network>(limit: u64, network: N) -> Pair<N> {
     let profile = Profile::named("anabranch").unwrap();
     let ends = [1, 2].map(|seed| {
@@ -90,7 +93,8 @@ fn keys_in_use_are_renewed_every_two_minutes_over_lossy_paths() {
 
 #[test]
 fn worn_keys_are_renewed_whoever_sends() {
-    // The bytes of one run vary by 4 % with the seed of the losses, so the ratio of the sums over 32 runs by 0.7 %.
+    // The bytes of one run vary by 4 % with the seed of the losses, so the ratio of the sums over
+    // 32 runs varies by 0.7 %.
     let [mut with, mut without] = [0, 0];
     for (sender, seed) in
         [0, 1].into_iter().flat_map(|sender| (0..16).map(move |seed| (sender, seed)))
@@ -127,14 +131,15 @@ fn an_idle_connection_renews_its_keys_once_and_is_silent_then() {
     assert_eq!((pair.ends[0].read, pair.ends[1].read), (100_000, 100_000));
 }
 
-/// A peer that never begins an exchange keeps the connection until a key may seal no more.
+/// With a peer that never starts an exchange, the connection lasts until a key reaches its usage
+/// limit.
 #[test]
 fn a_key_that_may_seal_no_more_ends_the_connection() {
     let limit = 100;
     let mut pair = pair(limit, road(0.0, Duration::ZERO));
     pair.ends[0].unwritten = 1000;
     run(&mut pair, STEP, Duration::from_millis(200));
-    // All at once, before an exchange may begin.
+    // Send all packets at once, before an exchange may start.
     pair.ends[0].unwritten = u64::MAX;
     for _ in 0..700 {
         pair.round(STEP);
@@ -163,7 +168,7 @@ fn rogue() -> Rogue {
     rogue
 }
 
-/// Answers of the victim that have not been looked at.
+/// Counts the victim's answers that were not taken yet.
 fn answers(rogue: &mut Rogue) -> usize {
     rogue.listen();
     let mut count = 0;
@@ -196,14 +201,14 @@ fn a_copy_of_a_question_is_not_answered_again() {
 
 #[test]
 fn a_peer_cannot_make_work_by_exchanges() {
-    // The victim has answered, but the rogue does not use the keys.
+    // The victim has answered a request, but the rogue does not use the new keys.
     let mut unused = rogue();
     let frame = question(&mut unused, 1);
     unused.send(0, &frame);
     unused.advance(Duration::from_secs(10));
     unused.send(0, &rekey(2, [0; 48]));
     assert_broken(&unused);
-    // A question that leaves an epoch out, one that nobody with the keys wrote, one too soon after the handshake.
+    // A request that skips an epoch, a forged request, and a request too soon after the handshake.
     let mut ahead = rogue();
     let frame = question(&mut ahead, 2);
     ahead.send(0, &frame);

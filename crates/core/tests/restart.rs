@@ -1,5 +1,5 @@
-//! Peers that restart, and peers that only seem to: the client notices a restart within a few round trips, and nobody
-//! can fake one.
+//! Tests of peers that restart or only seem to. The client must notice a restart within a few round
+//! trips, and nobody can fake one.
 
 use anabranch_core::connection::TimeoutReason;
 use anabranch_core::endpoint::EndpointConfig;
@@ -13,11 +13,12 @@ use core::time::Duration;
 
 const STEP: Duration = Duration::from_millis(1);
 const DELAY: Duration = Duration::from_millis(20);
-/// First bytes of handshake messages and of data packets.
+/// First bytes of handshake messages.
 const INITIATION: u8 = 1;
 const RESPONSE: u8 = 2;
 
-/// A network that loses what `loses` says, and keeps copies of handshake messages.
+/// A network that loses the datagrams for which `loses` returns true, and keeps copies of handshake
+/// messages.
 struct Road {
     loses: fn(&Sent<'_>) -> bool,
     handshakes: Vec<(usize, Vec<u8>)>,
@@ -42,7 +43,7 @@ fn config() -> EndpointConfig {
     config
 }
 
-/// A client that has sent something to a server over two paths, and been answered.
+/// Creates a client that has sent data to a server over two paths and got answers.
 fn pair() -> Pair<Road> {
     let network = Road { loses: |_| false, handshakes: Vec::new(), slow: Duration::ZERO };
     let mut pair = Pair::with(config(), 2, network);
@@ -58,14 +59,14 @@ fn run(pair: &mut Pair<Road>, millis: u64) {
     }
 }
 
-/// Replaces the server's process by another, which has the same key and knows nobody.
+/// Restarts the server with the same key and without any connections.
 fn restart(pair: &mut Pair<Road>) {
     let end = &mut pair.ends[1];
     end.endpoint = endpoint(2, EndpointConfig { wall_clock: 1, ..config() });
     (end.handle, end.stream, end.closed) = (None, None, None);
 }
 
-/// Runs until the client's connection is over; returns how long that took.
+/// Runs until the client's connection has ended. Returns the time that this took.
 fn until_closed(pair: &mut Pair<Road>, most: u64) -> Option<Duration> {
     let begun = pair.now;
     for _ in 0..most {
@@ -125,7 +126,8 @@ fn a_heartbeat_costs_one_packet_and_its_answer() {
     }
 }
 
-/// The check does not wait until the peer counts as silent, nor for a second timeout, which is twice as long.
+/// The client checks the peer before the peer counts as silent, and before a second timeout, which
+/// is twice as long.
 #[test]
 fn a_peer_is_asked_as_soon_as_every_path_has_timed_out() {
     let mut pair = pair();
@@ -156,7 +158,7 @@ fn a_peer_is_asked_as_soon_as_every_path_has_timed_out() {
     assert!(silent + STEP * 2 >= first && silent <= first + STEP * 2, "{first:?}, {silent:?}");
 }
 
-/// The peer may have been heard so shortly before the timeouts that they are no reason to ask.
+/// Packets may have arrived so shortly before the timeouts that the timeouts alone cause no check.
 #[test]
 fn a_silent_peer_has_been_asked_whenever_it_was_last_heard() {
     for heard_for in (0..300).step_by(10) {
@@ -181,7 +183,8 @@ fn a_silent_peer_has_been_asked_whenever_it_was_last_heard() {
     }
 }
 
-/// After lost packets this side asks. The peer answers that it has the connection, and the application is told nothing.
+/// After lost packets the client checks the peer. The peer answers that it has the connection, and
+/// no event is reported to the application.
 #[test]
 fn a_timeout_alone_is_no_silence() {
     let mut pair = pair();
@@ -199,7 +202,8 @@ fn a_timeout_alone_is_no_silence() {
     assert_eq!(pair.ends[0].connection().unwrap().silent_since(), None);
 }
 
-/// Long round trips make the first timeout long. The peer is asked after that one, and not after two more.
+/// A long round-trip time makes the first timeout long. The client checks the peer after this
+/// timeout, not after two more.
 #[test]
 fn after_a_long_timeout_the_news_comes_soon() {
     let network =
@@ -215,8 +219,9 @@ fn after_a_long_timeout_the_news_comes_soon() {
     assert!(took < Duration::from_millis(2400), "{took:?}");
 }
 
-/// The peer opens a path and crashes before it has proven its address there. The challenge on that path is repeated
-/// more often than a timeout that has grown; the repetitions must not postpone the timeout for ever.
+/// The peer opens a path and crashes before it has proven its address on this path. The challenge
+/// is repeated at shorter intervals than the backed-off timeout; the repetitions must not postpone
+/// the timeout for ever.
 #[test]
 fn a_path_that_was_never_proven_hides_no_silence() {
     let network = Road { loses: |_| false, handshakes: Vec::new(), slow: Duration::ZERO };
@@ -230,7 +235,7 @@ fn a_path_that_was_never_proven_hides_no_silence() {
         pair.round(STEP);
     }
     pair.network.loses = |_| true;
-    // Packets on their way arrive.
+    // Packets in flight arrive.
     run(&mut pair, 100);
     let now = pair.now;
     pair.ends[1].connection().unwrap().ask_for_signs(now);
@@ -253,8 +258,8 @@ fn an_outage_breaks_nothing() {
     assert_eq!(pair.ends[1].endpoint.handles().count(), 1);
 }
 
-/// Anyone who drops every packet of the connection and lets handshakes through learns nothing and breaks nothing:
-/// the server says that it still has the connection.
+/// An attacker drops every packet of the connection and lets handshakes pass. This must have no
+/// effect, because the server answers that it still has the connection.
 #[test]
 fn who_drops_packets_makes_nobody_believe_in_a_restart() {
     let mut pair = pair();
@@ -268,11 +273,12 @@ fn who_drops_packets_makes_nobody_believe_in_a_restart() {
     assert_eq!((pair.ends[1].read, &pair.ends[0].closed), (101_000, &None));
 }
 
-/// Copies of all that was ever said in handshakes, thrown at a silent client and at the server, change nothing.
+/// Copies of all earlier handshake messages, sent to a silent client and to the server, must have
+/// no effect.
 #[test]
 fn who_repeats_old_handshakes_makes_nobody_believe_in_a_restart() {
     let mut pair = pair();
-    // A true restart first, so that there is an answer "unknown" to copy.
+    // A real restart first, so that there is an answer "unknown" to copy.
     restart(&mut pair);
     pair.ends[0].unwritten = 1000;
     until_closed(&mut pair, 5000).expect("it is noticed");
@@ -300,11 +306,12 @@ fn who_repeats_old_handshakes_makes_nobody_believe_in_a_restart() {
     assert_eq!(pair.ends[0].closed, None);
 }
 
-/// Under heavy loss no packet arrives for a whole timeout now and then, and the peer is asked. That has to stay seldom.
+/// Under heavy loss, sometimes no packet arrives for a whole timeout, and the peer is checked. Such
+/// checks must be rare.
 #[test]
 fn a_peer_that_is_heard_is_seldom_asked() {
     let mut pair = pair();
-    // One path is dead, the other loses a third.
+    // One path is dead, and the other loses a third of its packets.
     pair.network.loses = |sent| {
         let byte = sent.payload.last().copied().unwrap_or_default();
         sent.path == 1 || byte % 3 == 0
@@ -318,17 +325,17 @@ fn a_peer_that_is_heard_is_seldom_asked() {
         longest = longest.max(now.since(pair.ends[0].connection().unwrap().last_heard()));
     }
     let asked = pair.network.handshakes.iter().filter(|(side, _)| *side == 0).count();
-    // Two copies of each, and more where one was lost.
+    // Two copies of each message, and more if one was lost.
     assert!(asked <= 50, "{asked} messages in 20 s, with silence of {longest:?} at most");
     assert_eq!(pair.ends[0].closed, None);
-    // The last question may be without an answer yet.
+    // The last check may not be answered yet.
     pair.network.loses = |_| false;
     run(&mut pair, 1000);
     let due = pair.ends[0].endpoint.next_timeout();
     assert!(due.is_some_and(|(_, reason)| reason != TimeoutReason::Handshake), "{due:?}");
 }
 
-/// Where one packet in twenty is lost, nothing is asked.
+/// With a loss of one packet in twenty, the peer must not be checked.
 #[test]
 fn nothing_is_asked_of_a_peer_that_is_heard() {
     let mut pair = pair();
@@ -341,7 +348,8 @@ fn nothing_is_asked_of_a_peer_that_is_heard() {
     assert!(pair.network.handshakes.is_empty(), "{} messages", pair.network.handshakes.len());
 }
 
-/// Packets that the peer sent before it was asked are no sign of life, however late they are read.
+/// Packets that the peer sent before the probe do not count as an answer to it, even if they arrive
+/// late.
 #[test]
 fn only_an_answer_is_a_sign_of_life() {
     let mut pair = pair();
@@ -351,7 +359,7 @@ fn only_an_answer_is_a_sign_of_life() {
     let server = pair.ends[1].connection().unwrap();
     server.ask_for_signs(now);
     let before = server.last_heard();
-    // The client is gone; what it has sent is still under way.
+    // The client has gone, but its packets are still in flight.
     pair.network.loses = |sent| sent.side == 0 || sent.payload[0] == INITIATION;
     run(&mut pair, 15);
     let server = pair.ends[1].connection().unwrap();

@@ -1,4 +1,5 @@
-//! Short symbols that share packets: fewer datagrams, one fate for all symbols of a packet, and nothing lost.
+//! Tests of short symbols that share packets: fewer datagrams are sent, all symbols of a packet
+//! have the same fate, and no data is lost.
 
 use anabranch_core::connection::ConnectionStats;
 use anabranch_core::path::received::Ecn;
@@ -37,7 +38,7 @@ fn transfer<N: Network>(pair: &mut Pair<N>, bytes: u64) -> ConnectionStats {
     pair.ends[0].connection().unwrap().stats()
 }
 
-/// Packets of data, and symbols in them.
+/// Returns the number of data packets and the number of symbols in them.
 fn packets_for(redundancy: &str, bytes: u64) -> (u64, u64) {
     let mut pair = Pair::new(&profile(&[(Axis::Redundancy, redundancy)]), 1, perfect);
     let stats = transfer(&mut pair, bytes);
@@ -50,7 +51,7 @@ fn packets_for(redundancy: &str, bytes: u64) -> (u64, u64) {
 fn short_symbols_that_share_packets_spare_datagrams() {
     let (alone, symbols) = packets_for("fixed:share=0.1,sources=20,symbol=200", 200_000);
     assert!(symbols > 1000 && alone > symbols, "{alone} packets of {symbols} symbols");
-    // The smallest packet holds six symbols with their frame headers.
+    // Even the smallest packet size holds six symbols with their frame headers.
     let (shared, symbols) =
         packets_for("fixed:share=0.1,sources=20,symbol=200,together=5", 200_000);
     assert!(shared * 9 < symbols * 2, "{shared} packets of {symbols} symbols");
@@ -63,7 +64,7 @@ fn the_last_symbol_shares_a_packet_with_its_repair() {
         let redundancy = format!("fixed:share=1,together={together}");
         let mut pair = Pair::new(&profile(&[(Axis::Redundancy, &redundancy)]), 1, perfect);
         transfer(&mut pair, 5_000);
-        // Everything else has time to leave: probes of the MTU, reports.
+        // Leave time to send everything else, such as MTU probes and reports.
         (0..1000).for_each(|_| pair.round(Duration::from_millis(1)));
         let before = pair.ends[0].connection().unwrap().stats();
         let after = transfer(&mut pair, 100);
@@ -73,14 +74,16 @@ fn the_last_symbol_shares_a_packet_with_its_repair() {
     assert_eq!((sent(1), sent(2)), (2, 1));
 }
 
-/// Symbols of blocks that are full long before the packet is share it with those of the next blocks.
+/// Blocks are full long before a packet is, so their symbols share a packet with symbols of the
+/// next blocks.
 #[test]
 fn symbols_of_several_blocks_share_packets() {
     let (packets, symbols) = packets_for("fixed:share=0.5,sources=2,symbol=150,together=6", 60_000);
     assert!(packets * 5 < symbols, "{packets} packets of {symbols} symbols");
 }
 
-/// However short the symbols are, no packet holds more of them than it may, or the peer would close.
+/// No packet may hold more symbols than allowed, even if the symbols are very short, because the
+/// peer would close the connection.
 #[test]
 fn many_short_symbols_keep_to_what_a_packet_may_hold() {
     for share in ["0", "1", "8"] {
@@ -93,8 +96,8 @@ fn many_short_symbols_keep_to_what_a_packet_may_hold() {
     }
 }
 
-/// However short the application's messages are, neither a symbol nor a packet holds more of them than allowed, or
-/// the peer would close the connection.
+/// No symbol and no packet may hold more frames than allowed, even if the application's messages
+/// are very short, because the peer would close the connection.
 #[test]
 fn many_short_messages_keep_to_what_symbols_and_packets_may_hold() {
     const MESSAGES: u16 = 3000;
@@ -121,7 +124,8 @@ fn many_short_messages_keep_to_what_symbols_and_packets_may_hold() {
     }
 }
 
-/// One datagram with five symbols is lost: five symbols are sent again, one packet counts as lost.
+/// One datagram with five symbols is lost. Five symbols are sent again, and one packet counts as
+/// lost.
 #[test]
 fn all_symbols_of_a_lost_packet_are_lost() {
     let axes = [
@@ -142,7 +146,8 @@ fn all_symbols_of_a_lost_packet_are_lost() {
     assert_eq!(stats.paths[0].bytes_in_flight, 0);
 }
 
-/// A path that dies takes packets of many symbols with it: all of them go over the other.
+/// A path fails while packets of many symbols are in flight. All these symbols are sent on the
+/// other path.
 #[test]
 fn symbols_of_a_dead_path_are_sent_on_another() {
     for recovery in ["resend", "resend:timeout=copy,cut=unbind", "fresh-repairs"] {
@@ -163,8 +168,8 @@ fn symbols_of_a_dead_path_are_sent_on_another() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever the code, the sizes and the losses: every byte arrives (which the pair checks), and no
-    /// packet is counted as in flight in the end.
+    /// For all codes, sizes and losses, every byte arrives (which the pair checks), and no packet
+    /// counts as in flight at the end.
     #[test]
     fn nothing_is_lost_however_symbols_share_packets(
         code in 0..code::TABLE.len(),

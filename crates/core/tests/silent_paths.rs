@@ -1,4 +1,4 @@
-//! A path that does not answer is asked often, at little cost, whether it carries packets again.
+//! Tests that a silent path is probed often and at little cost.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,12 +8,12 @@ use anabranch_policy::Axis;
 use anabranch_types::Time;
 use core::time::Duration;
 
-/// One way, ms.
+/// One-way delay, ms.
 const DELAY: u64 = 10;
-/// When the loss begins.
+/// Start time of the loss.
 const BEGINS: Time = Time::from_millis(1000);
 
-/// Packets of the sender that were lost, when each left, and how long it was.
+/// Lost packets of the sender: send time and length of each.
 type Lost = Arc<Mutex<Vec<(Time, usize)>>>;
 
 /// From 1 s on, the sender's packets are lost while `lasts` returns true for the number lost so far and the time.
@@ -29,7 +29,8 @@ fn network(lost: &Lost, mut lasts: impl FnMut(usize, Time) -> bool) -> impl Netw
     }
 }
 
-/// Sends without end for `seconds`; returns what was lost, and when the receiver read again.
+/// Sends without end for `seconds`. Returns the lost packets, and when the receiver could read
+/// again.
 fn run(seconds: u64, lasts: impl FnMut(usize, Time) -> bool) -> (Vec<(Time, usize)>, Option<Time>) {
     let lost = Lost::default();
     let profile = Profile::named("anabranch").unwrap();
@@ -49,12 +50,12 @@ fn run(seconds: u64, lasts: impl FnMut(usize, Time) -> bool) -> (Vec<(Time, usiz
     (lost.lock().unwrap().clone(), again)
 }
 
-/// Loss may end with a number of packets and not with time.
+/// The loss ends after a number of packets, not after a time.
 #[test]
 fn a_burst_longer_than_the_window_is_over_soon() {
     let (mut last, mut later) = (Time::ZERO, 0);
     let (lost, again) = run(6, |_, now| {
-        // The window is empty when nothing has left for a round trip.
+        // The window is used up when nothing was sent for a round trip.
         later += u32::from(later > 0 || (last > Time::ZERO && now.since(last).as_millis() > 20));
         last = now;
         later <= 30
@@ -75,7 +76,7 @@ fn an_outage_costs_few_bytes_and_its_end_is_noticed() {
     assert!(again < Duration::from_millis(600), "{again:?}");
 }
 
-/// Something leaves every 20 ms, which must not postpone the timeouts of the path that it leaves on.
+/// A packet is sent every 20 ms, which must not postpone the timeouts of its path.
 #[test]
 fn a_thin_stream_leaves_a_path_that_has_fallen_silent() {
     let mut profile = Profile::named("anabranch").unwrap();

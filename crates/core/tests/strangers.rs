@@ -1,5 +1,6 @@
-//! Attacks by unauthenticated senders on an endpoint that serves a client: the client notices nothing. In virtual time;
-//! `cargo xtask abuse` measures the same over real sockets.
+//! Tests of attacks by unauthenticated senders on an endpoint that serves a client. The client must
+//! not be affected. The tests run in virtual time; `cargo xtask abuse` measures the same over real
+//! sockets.
 
 #[path = "strangers/scene.rs"]
 mod scene;
@@ -11,12 +12,12 @@ use anabranch_types::{Rng, Time};
 use core::time::Duration;
 use scene::{Scene, Stranger, stranger_address};
 
-/// First messages in each flood; a hundred in each millisecond.
+/// Number of first messages in each flood, and their number in each millisecond.
 const FLOOD: u64 = 100_000;
 const PER_MILLISECOND: u64 = 100;
 const BYTES: u64 = 3_000_000;
 
-/// Makes the n-th message of a flood.
+/// Creates the n-th message of a flood.
 type Forge = fn(&mut Scene, u64) -> Vec<u8>;
 
 fn noise(scene: &mut Scene, _: u64) -> Vec<u8> {
@@ -34,7 +35,8 @@ fn replays(scene: &mut Scene, _: u64) -> Vec<u8> {
     scene.pair.network.captured.clone()
 }
 
-/// Runs a transfer, beside the flood if there is one; returns when it was done, and the scene.
+/// Runs a transfer, during a flood if one is given. Returns the time at which the transfer was
+/// complete, and the scene.
 fn transfer(flood: Option<(Forge, u16)>) -> (Time, Scene) {
     let mut scene = Scene::with_client(Permitted::Only([scene::client_key()].into()));
     scene.write(BYTES);
@@ -56,7 +58,8 @@ fn transfer(flood: Option<(Forge, u16)>) -> (Time, Scene) {
     (done, scene)
 }
 
-/// Most that a limit of `rate` a second, and as many at once, allows during a flood, plus one that is just due.
+/// Most events that a limit of `rate` per second with a burst of `rate` allows during a flood, plus
+/// one that is just due.
 fn most(rate: u64) -> u64 {
     rate + rate * (FLOOD / PER_MILLISECOND) / 1000 + 1
 }
@@ -79,7 +82,8 @@ fn messages_under_unknown_keys_are_held_to_the_rate_whatever_their_source() {
         assert_eq!(done, undisturbed, "{sources} sources");
         let accepts = scene.work().accepts;
         assert!(accepts <= 1 + most(50), "{sources} sources: {accepts} operations");
-        // Cookies and nothing else, few in all, and no more to any source than its allowance.
+        // The victim sends only cookies, few in total, and to each source no more than its
+        // allowance.
         let cookies = scene.pair.network.to_strangers;
         assert_eq!(cookies.bytes, cookies.packets * message::COOKIE_REPLY_LEN as u64);
         assert!(cookies.packets <= most(2500), "{cookies:?}");
@@ -102,8 +106,8 @@ fn replays_get_few_answers_and_make_no_connection() {
     assert_eq!(scene.victim().handles().count(), 1);
 }
 
-/// Anyone may connect, and one source asks without end, under keys that it makes as it goes, proving its
-/// address whenever it is asked to. Another one connects all the same, and soon.
+/// Anyone may connect. One source requests connections without end, each with a new key, and proves
+/// its address whenever it is asked to. Another client must still be able to connect soon.
 #[test]
 fn a_noisy_source_locks_nobody_out() {
     let mut scene = Scene::new(Permitted::Anyone);
@@ -131,12 +135,13 @@ fn a_noisy_source_locks_nobody_out() {
     }
     let connected = scene.connected().expect("it connects in spite of the noise");
     assert!(connected < Time::from_millis(2100), "asked at 2 s, connected at {connected}");
-    // Two allowances of the source, direct and proven, and one connection of the client.
+    // Two allowances of the source, without and with proof of its address, and one connection of
+    // the client.
     assert!(scene.work().accepts <= 2 * (20 + 2 * 20) + 2, "{:?}", scene.work());
     assert!(scene.victim().handles().count() <= 1 + 16);
 }
 
-/// A crowd of sources opens connections and leaves them half open.
+/// Many sources open connections and leave them half open.
 #[test]
 fn half_open_connections_are_bounded_and_end() {
     let mut scene = Scene::with(Permitted::Anyone, |config| config.transport.idle_timeout = None);
@@ -150,7 +155,8 @@ fn half_open_connections_are_bounded_and_end() {
             scene.connect();
         }
     }
-    // At half of the bound addresses have to be proven, which forged ones cannot.
+    // From half of the bound on, addresses must be proven, which is impossible for forged
+    // addresses.
     assert!((200..=257).contains(&most), "{most}");
     let connected = scene.connected().expect("it connects in spite of the crowd");
     assert!(connected < Time::from_millis(6100), "asked at 6 s, connected at {connected}");
@@ -159,8 +165,8 @@ fn half_open_connections_are_bounded_and_end() {
     assert_eq!(scene.gone, scene.accepted - 1);
 }
 
-/// With cookies, too, there are no more half-open connections than allowed, and whoever comes is let in,
-/// although a crowd waits for each place.
+/// With cookies too, there are no more half-open connections than allowed. A new client must be
+/// able to connect although many others wait for each free slot.
 #[test]
 fn a_crowd_that_proves_its_addresses_fills_no_more_than_the_bound() {
     for seed in 3..19 {
@@ -187,8 +193,8 @@ fn a_crowd_that_proves_its_addresses_fills_no_more_than_the_bound() {
     }
 }
 
-/// A thousand sources prove their addresses and ask as often as each may, under keys that are not permitted. Anyone who
-/// comes for the first time gets in among them, and soon.
+/// A thousand sources prove their addresses and send requests at their full allowance, with keys
+/// that are not permitted. A new client must still be able to connect soon.
 #[test]
 fn a_crowd_of_proven_addresses_locks_no_newcomer_out() {
     const SOURCES: u64 = 1000;
@@ -207,7 +213,7 @@ fn a_crowd_of_proven_addresses_locks_no_newcomer_out() {
             messages.push(message);
         }
         let mut asked = Time::MAX;
-        // Twenty a second of each.
+        // Each source sends twenty requests per second.
         for turn in 0..160_000 {
             if scene.connected().is_some() {
                 break;
@@ -226,7 +232,7 @@ fn a_crowd_of_proven_addresses_locks_no_newcomer_out() {
     }
 }
 
-/// The holder of one permitted key asks for connections from everywhere and finishes none.
+/// The holder of one permitted key requests connections from many addresses and completes none.
 #[test]
 fn half_open_connections_of_one_key_leave_room_for_others() {
     let mut scene = Scene::new(Permitted::Anyone);
@@ -244,8 +250,8 @@ fn half_open_connections_of_one_key_leave_room_for_others() {
     assert!(scene.connected().is_some());
 }
 
-/// Two holders of one key, one of whom has a clock that is an hour ahead, connect at the same time
-/// and one after the other, each on its own.
+/// Two clients share a key, and the clock of one is an hour ahead. They connect repeatedly and at
+/// the same time, and each gets its own connections.
 #[test]
 fn two_holders_of_one_key_have_connections_of_their_own() {
     const HOUR: u64 = 3_600_000_000_000;
@@ -289,7 +295,7 @@ fn one_key_takes_half_of_the_connections_at_most() {
     assert_eq!(scene.victim().handles().count(), 5);
 }
 
-/// Bytes of every length and kind, to an endpoint that serves somebody.
+/// Random bytes of all lengths are sent to an endpoint that serves a client.
 #[test]
 fn no_datagram_of_a_stranger_leaves_a_trace() {
     let mut scene = Scene::with_client(Permitted::Only([scene::client_key()].into()));

@@ -1,4 +1,4 @@
-//! A train equals the same number of single packets, byte for byte.
+//! Tests that a train equals the same number of single packets, byte for byte.
 
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
@@ -8,15 +8,15 @@ use anabranch_types::Time;
 use core::time::Duration;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A link each way on each path: a rate, a delay, a buffer and a share of losses.
+/// One link in each direction of each path, with a rate, a delay, a buffer and a loss rate.
 struct Links {
-    /// Time that a full packet takes.
+    /// Transmission time of a full packet.
     spacing: Duration,
-    /// One of this many packets is lost.
+    /// One packet of this many is lost.
     loss: u64,
-    /// By side and path: when what was sent will have left, and how many datagrams were sent.
+    /// For each side and path, when the link becomes free, and how many datagrams were sent.
     links: [[(Time, u64); 2]; 2],
-    /// Of each datagram, hashed: when it was sent, by whom, where, with which mark and bytes.
+    /// For each datagram, a hash of its send time, sender, path, ECN mark and bytes.
     sent: Vec<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Network for Links {
         if count.is_multiple_of(self.loss) || queue > Duration::from_millis(5) {
             return None;
         }
-        // Mark packets that meet a long queue: some profiles heed nothing else.
+        // Mark packets that meet a long queue, because some profiles react only to marks.
         let ecn = if queue > Duration::from_millis(2) { Ecn::Ce } else { sent.ecn };
         let share = sent.payload.len() as f64 / 1452.0;
         *free_at = starts + self.spacing.mul_f64(share);
@@ -40,7 +40,8 @@ impl Network for Links {
     }
 }
 
-/// The datagrams of a run in which both sides write now and then, at most `train` at a time.
+/// Returns the datagrams of a run in which both sides write now and then. Trains have at most
+/// `train` datagrams.
 fn run(profile: &Profile, paths: u32, spacing: Duration, loss: u64, train: usize) -> Vec<u64> {
     let links = Links { spacing, loss, links: Default::default(), sent: Vec::new() };
     let mut pair = Pair::new(profile, paths, links);

@@ -1,4 +1,5 @@
-//! Reed–Solomon encoding and decoding of 1200-byte symbols, and copying such packets for scale.
+//! Reed–Solomon encoding and decoding of 1200-byte symbols, and, for comparison, copying packets of
+//! the same size.
 //!
 //! Speeds on shared machines drift from minute to minute; for figures that can be compared, see
 //! the interleaved ratios of `examples/ratios.rs`.

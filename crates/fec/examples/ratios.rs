@@ -1,15 +1,16 @@
 //! Prints the code's speed as ratios, which do not change when the machine's clock frequency does.
 //!
-//! Everything is measured in short turns taken alternately in one process, and the medians of the
-//! per-round ratios are printed:
+//! All measurements take short turns in one process, and the medians of the ratios of each round
+//! are printed:
 //!
-//! - *encode / M*: bytes multiplied and added per second (F · K · 1200 / t) over M, the bytes per
-//!   second of copying 1200-byte packets among 100 that stay in the second-level cache;
-//! - *one by one*: the time to make each repair by a call of its own over that to make them together;
-//! - *decode / encode*: the time to encode e repairs of F sources over the time to decode e lost
-//!   sources, for e = K and for a tenth of F. Both multiply e · F symbols.
+//! - *encode / M*: bytes multiplied and added per second (F · K · 1200 / t), divided by M, the
+//!   bytes per second of copying 1200-byte packets among 100 that stay in the second-level cache;
+//! - *one by one*: the time to make the repairs by one call each, divided by the time to make all
+//!   by one call;
+//! - *decode / encode*: the time to encode e repairs of F sources, divided by the time to decode e
+//!   lost sources, for e = K and for a tenth of F. Both multiply e · F symbols.
 //!
-//! Symbols begin where cache lines do, as those of a connection.
+//! Symbols start on cache lines, like those of a connection.
 //!
 //! Run with `cargo run --release -p anabranch-fec --example ratios [KERNEL]`.
 
@@ -44,7 +45,7 @@ fn main() {
     }
 }
 
-/// Seconds per call of `work`, over about 200 µs of calls.
+/// Seconds per call of `work`, averaged over about 200 µs of calls.
 #[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
 fn seconds_per_call(mut work: impl FnMut()) -> f64 {
     work();
@@ -62,7 +63,7 @@ fn seconds_per_call(mut work: impl FnMut()) -> f64 {
     }
 }
 
-/// A symbol that begins where a cache line does.
+/// A symbol that starts on a cache line.
 struct Symbol {
     room: Vec<u8>,
     start: usize,
@@ -189,7 +190,7 @@ impl Block {
     }
 }
 
-/// Random sets of sources that arrive, `erased` short of all.
+/// Random sets of sources that arrive: all but `erased` of them.
 struct Patterns {
     erased: usize,
     known: Vec<Vec<u8>>,

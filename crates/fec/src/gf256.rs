@@ -57,8 +57,8 @@ pub(crate) static EXP: [u8; 1024] = {
     table
 };
 
-/// Logarithms to base 2. The entry of zero is 0, like that of 1: a sum of logarithms may then run
-/// over an absent factor without a branch.
+/// Logarithms to base 2. The entry of zero is 0, like that of 1: sums of logarithms thus leave out
+/// zero factors without a branch.
 pub(crate) static LOG: [u8; 256] = {
     let mut table = [0; 256];
     let (mut power, mut value) = (0_u8, 1_u8);

@@ -1,11 +1,11 @@
 //! Sums of scaled byte rows over GF(2^8), the inner loop of every code in this crate.
 //!
 //! A product computes `output[r] = Σ_j coefficient(r, j) · input[j]` byte by byte. [`Kernel`] is
-//! one implementation of it; [`Kernel::best`] picks the fastest this processor runs. All kernels
-//! give the same bytes. The vector kernels follow the shuffle method of Plank, Greenan and Miller,
-//! "Screaming Fast Galois Field Arithmetic Using Intel SIMD Instructions" (FAST 2013), and, with
-//! GFNI, one affine instruction per vector with an 8 × 8 bit matrix per factor. AArch64's table
-//! instruction does what the shuffle does.
+//! one implementation of it; [`Kernel::best`] picks the fastest one that this processor can run.
+//! All kernels give the same bytes. The vector kernels follow the shuffle method of Plank, Greenan
+//! and Miller, "Screaming Fast Galois Field Arithmetic Using Intel SIMD Instructions" (FAST 2013),
+//! and, with GFNI, one affine instruction per vector with an 8 × 8 bit matrix per factor. AArch64's
+//! table instruction does what the shuffle does.
 //!
 //! Outputs are computed in tiles of a few rows by a few vectors, which stay in registers while
 //! every input is read once. So each input byte is loaded once per tile of rows.
@@ -32,8 +32,8 @@ use std::sync::OnceLock;
 /// The most output rows a kernel takes in one tile.
 const MAX_TILE_ROWS: usize = 12;
 
-/// Bytes that a [`Matrix`] may write from the start of any column of a tile: more than the tile's
-/// rows, so that columns can be written whole vectors at a time.
+/// Bytes that a [`Matrix`] may write from the start of a tile's column. There are at least as many
+/// as rows in a tile, so that a [`Matrix`] can write columns in whole vectors.
 const COLUMN_SLACK: usize = 16;
 const _: () = assert!(MAX_TILE_ROWS <= COLUMN_SLACK);
 
@@ -50,18 +50,18 @@ pub const MAX_INPUTS: usize = 255;
 pub struct Kernel(&'static Implementation);
 
 impl Kernel {
-    /// The fastest kernel this processor runs. The processor is asked once per process.
+    /// The fastest kernel that this processor can run. The choice is made once per process.
     pub fn best() -> Self {
         static BEST: OnceLock<Kernel> = OnceLock::new();
         *BEST.get_or_init(|| Kernel::available().next().unwrap_or(Kernel::portable()))
     }
 
-    /// The kernel that every machine runs.
+    /// The kernel that runs on every machine.
     pub const fn portable() -> Self {
         Kernel(&portable::PORTABLE)
     }
 
-    /// Every kernel this processor runs, fastest first; the portable one is last.
+    /// Every kernel that this processor can run, fastest first; the portable one is last.
     pub fn available() -> impl Iterator<Item = Self> {
         IMPLEMENTATIONS
             .iter()
@@ -69,7 +69,7 @@ impl Kernel {
             .map(|implementation| Kernel(implementation))
     }
 
-    /// The kernel called `name`, if there is one and this processor runs it.
+    /// The kernel called `name`, if it exists and this processor can run it.
     pub fn named(name: &str) -> Option<Self> {
         Kernel::available().find(|kernel| kernel.name() == name)
     }
@@ -95,7 +95,8 @@ impl Kernel {
         self.product(Start::Zero, inputs, outputs, Each(coefficient));
     }
 
-    /// Adds `Σ_j coefficient(r, j) · inputs[j]` to `outputs[r]`.
+    /// Adds `Σ_j coefficient(r, j) · inputs[j]` to `outputs[r]`. A shorter input counts as extended
+    /// with zeros.
     ///
     /// # Panics
     /// As [`Kernel::multiply`].
@@ -210,7 +211,7 @@ impl Kernel {
 /// The coefficients of a product by columns: one column holds the factors of one input.
 pub(crate) trait Matrix {
     /// Writes the coefficients of input `input` in rows `rows` to the front of `column`, which has
-    /// room for [`COLUMN_SLACK`] bytes; what it holds beyond `rows` does not matter.
+    /// room for [`COLUMN_SLACK`] bytes; the bytes after those of `rows` may have any value.
     fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]);
 }
 
@@ -276,7 +277,7 @@ struct Job<'a, 'b> {
 #[derive(Clone, Copy)]
 enum Start<'a> {
     Zero,
-    /// The outputs' present contents.
+    /// The current contents of the outputs.
     Outputs,
     /// One row for each output.
     Addends(&'a [&'a [u8]]),

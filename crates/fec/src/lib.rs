@@ -1,4 +1,4 @@
-//! Erasure codes: lost packets are rebuilt from the ones that arrived.
+//! Erasure codes, which rebuild lost packets from those that arrived.
 //!
 //! - [`gf256`]: arithmetic of the field.
 //! - [`kernel`]: sums of scaled byte rows, in portable code and in vector instructions chosen once

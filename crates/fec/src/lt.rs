@@ -1,10 +1,12 @@
-//! LT codes (Luby, "LT Codes", FOCS 2002) for blocks of up to 512 source symbols, with a decoder that peels.
+//! LT codes (Luby, "LT Codes", FOCS 2002) for blocks of up to 512 source symbols, with a peeling
+//! decoder.
 //!
-//! A repair is the exclusive or of some sources. Their number, its *degree*, is drawn from the robust soliton
-//! distribution, of mean ln F or more; the sources are drawn at random; the key seeds both draws. A repair with a
-//! single unknown source gives that source, which may leave other repairs with a single unknown, and so on: peeling
-//! takes one addition for each source of each repair used, about F ln F where all of a block is lost. In return, more
-//! repairs are needed than with Gaussian elimination (measured: [`Peeling`]).
+//! A repair is the exclusive or of some sources. Their number, its *degree*, is drawn from the
+//! robust soliton distribution, of mean ln F or more; the sources are drawn at random; the key
+//! seeds both draws. A repair with a single unknown source gives that source, which may leave other
+//! repairs with a single unknown, and so on: peeling takes one addition for each source of each
+//! repair used, about F ln F where all of a block is lost. In return, more repairs are needed than
+//! with Gaussian elimination; [`Peeling`] gives measured numbers.
 //!
 //! Sources are sent as they are. Where few of them are lost, most repairs contain none of the lost ones, so many more
 //! repairs are needed than sources are lost: about F ln m ÷ ln F to rebuild m of F. FMTCP's paper names these codes as
@@ -56,7 +58,7 @@ impl Soliton {
     /// R = c ln(F ÷ δ) √F and
     ///
     /// - ρ(1) = 1 ÷ F, ρ(d) = 1 ÷ (d (d − 1));
-    /// - τ(d) = R ÷ (d F) below d = F ÷ R, R ln(R ÷ δ) ÷ F there, and 0 above.
+    /// - τ(d) = R ÷ (d F) for d < F ÷ R, R ln(R ÷ δ) ÷ F at d = F ÷ R, and 0 above.
     ///
     /// # Errors
     /// If a block cannot have this many sources.
@@ -152,7 +154,7 @@ impl Iterator for Members {
     }
 }
 
-/// Adds symbols up, [`MAX_INPUTS`] at most in one call of the kernel.
+/// Adds up symbols, at most [`MAX_INPUTS`] in one call of the kernel.
 #[derive(Debug)]
 struct Sum<'a> {
     inputs: [&'a [u8]; MAX_INPUTS],

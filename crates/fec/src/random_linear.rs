@@ -5,8 +5,9 @@
 //! rebuild it with probability about 1 − 2^−e: 1.6 symbols beyond F are needed on average (FMTCP §III,
 //! random linear codes; Nonnenmacher, Biersack and Towsley give the rank's distribution).
 //!
-//! [`Equations`] follows what arrives and knows its rank at any time, so that a receiver can tell how many
-//! symbols it still lacks. It handles coefficients only; bytes are combined once, when a block is solved.
+//! [`Equations`] tracks the rank of the symbols that have arrived, so that a receiver knows how
+//! many more it needs. It handles coefficients only; bytes are combined once, when a block is
+//! solved.
 
 mod equations;
 
@@ -17,7 +18,7 @@ use crate::kernel::{Kernel, MAX_INPUTS};
 /// The most source symbols that a block can have.
 pub const MAX_SOURCES: usize = 1024;
 
-/// Words of a row of coefficients.
+/// Number of 64-bit words in a row of coefficients.
 const WORDS: usize = MAX_SOURCES / 64;
 
 /// Output rows combined at a time.

@@ -1,12 +1,13 @@
 //! RaptorQ, the systematic fountain code of RFC 6330, for blocks of up to 56,403 source symbols.
 //!
-//! A block of F sources has nearly endless repairs, and F + e symbols of it, whichever they are, rebuild it except for
-//! a chance of about 5 · 10⁻³ at e = 0, 3 · 10⁻⁵ at e = 1 and less than 10⁻⁶ at e = 2. Repair k is the encoding
-//! symbol F + k of a single source block without sub-blocks (RFC 6330 §4.4.2). The padding up to a block size of the
-//! RFC's table is implied at both ends and never sent.
+//! A block of F sources can have 2^24 − F repairs. Any F + e of its symbols fail to rebuild it with
+//! a probability of about 5 · 10⁻³ for e = 0, 3 · 10⁻⁵ for e = 1 and less than 10⁻⁶ for e = 2.
+//! Repair k is the encoding symbol F + k of a single source block without sub-blocks (RFC 6330
+//! §4.4.2). The padding up to a block size of the RFC's table is implied at both ends and never
+//! sent.
 //!
-//! The code itself is the `raptorq` crate's, which panics on symbols of other numbers and sizes than it
-//! expects. Everything that reaches it is checked here.
+//! The `raptorq` crate implements the code. It panics on symbols with unexpected numbers or sizes,
+//! so this module checks everything that it passes to the crate.
 
 use ::raptorq::{
     EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder,
@@ -51,8 +52,8 @@ fn has_repairs(sources: usize, first: u32, count: usize) -> bool {
     beyond <= u64::from(SYMBOLS)
 }
 
-/// Makes the repairs of one block after another. What a block's repairs have in common (its intermediate symbols) is
-/// worked out at the first of them and kept until [`reset`](Self::reset).
+/// Makes the repairs of one block after another. The intermediate symbols, which all repairs of a
+/// block share, are computed for the first repair and kept until [`reset`](Self::reset).
 #[derive(Debug, Default)]
 pub struct Encoder {
     prepared: Option<Prepared>,

@@ -32,8 +32,9 @@ pub fn coefficient(repair: u8, source: u8) -> u8 {
     RECIPROCALS[usize::from(repair ^ source)]
 }
 
-/// `1 / !a` for every byte `a` but 255, which the code never uses and for which it has 1. A block has up to
-/// 127 · 128 coefficients; without this table each would take two look-ups, one after the other.
+/// `1 / !a` for every byte `a` below 255. The code never uses the entry of 255, which is 1. A block
+/// has up to 127 · 128 coefficients; without this table each would take two look-ups, one after the
+/// other.
 static RECIPROCALS: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

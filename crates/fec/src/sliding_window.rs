@@ -18,14 +18,14 @@ use crate::kernel::{Kernel, MAX_INPUTS};
 /// Most source symbols that a repair can combine.
 pub const MAX_COVERAGE: usize = MAX_INPUTS;
 
-/// The run of source symbols that a repair combines, and the key that names its coefficients.
+/// The run of source symbols that a repair combines, and the key of its coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// The first source's number.
     pub first: u64,
     /// How many sources, at most [`MAX_COVERAGE`].
     pub count: usize,
-    /// Names the coefficients together with the run, so that the same key serves any number of runs.
+    /// Determines the coefficients together with the run, so different runs may use the same key.
     pub key: u32,
 }
 
@@ -52,7 +52,7 @@ impl Repair {
 /// Why a repair could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A repair combines as many sources as its run is long: from 1 to [`MAX_COVERAGE`].
+    /// The run does not have 1 to [`MAX_COVERAGE`] sources, or not as many sources were given.
     #[error("a run of {0} source symbols; 1 to 255 are allowed, and each must be given")]
     Coverage(usize),
     /// A source is longer than the repair.
@@ -64,7 +64,8 @@ pub enum Error {
 /// as extended with zeros. Nothing is allocated.
 ///
 /// # Errors
-/// Nothing is written if the run is empty, too long, or not as long as `sources`, or a source too long.
+/// Nothing is written if the run is empty, too long or not as long as `sources`, or if a source is
+/// too long.
 pub fn encode(repair: Repair, sources: &[&[u8]], out: &mut [u8]) -> Result<(), Error> {
     if sources.is_empty() || sources.len() != repair.count || repair.count > MAX_COVERAGE {
         return Err(Error::Coverage(repair.count));

@@ -1,5 +1,5 @@
-//! The cost of a pull with allocation by expected arrival, over eight paths with half a window's worth of pending
-//! blocks each.
+//! Measures a pull of the scheduler that allocates by expected arrival, over eight paths that each
+//! have pending blocks worth half a window.
 
 use std::hint::black_box;
 
@@ -34,7 +34,8 @@ fn paths(count: u32) -> Vec<PathView> {
     (0..count).map(path).collect()
 }
 
-/// Pending blocks of which all symbols are in flight, spread over the paths, and one more that fills.
+/// Pending blocks whose symbols are all in flight, spread over the paths, and one more block that
+/// is still filling.
 fn blocks(count: u64, paths: u32) -> Vec<BlockView> {
     let block = |id: u64| {
         let mut block = BlockView {
@@ -105,7 +106,7 @@ fn main() {
             let mut scheduler =
                 scheduler::build(&"expected-arrival".parse().expect("a name")).expect("built in");
             let mut picks = Vec::with_capacity(4);
-            // Pulls as often as the paths ask: a window each round trip.
+            // Each path pulls as often as it asks in use: one window per round trip.
             let by_rate: Vec<u32> =
                 (0..paths).flat_map(|path| (0..8 / (path + 1)).map(move |_| path)).collect();
             for (which, asking) in

@@ -9,7 +9,7 @@ use core::fmt::Debug;
 use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::PathView;
 
-/// A packet arrived.
+/// The arrival of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedEvent {
     /// The current time.
@@ -18,7 +18,7 @@ pub struct ReceivedEvent {
     pub path: PathId,
     /// Whether the packet asks for an acknowledgement.
     pub ack_eliciting: bool,
-    /// Whether the packet left a gap below it, or filled one.
+    /// Whether packets before this one are missing, or this one fills such a gap.
     pub out_of_order: bool,
     /// Whether the packet carried a Congestion Experienced mark.
     pub ce: bool,
@@ -31,9 +31,9 @@ pub struct ReceivedEvent {
 pub enum AckTiming {
     /// No acknowledgement is needed.
     None,
-    /// With the next packet that can leave.
+    /// The acknowledgement leaves with the next packet that can be sent.
     Now,
-    /// At this time at the latest.
+    /// The acknowledgement leaves at this time at the latest.
     By(Time),
 }
 
@@ -48,7 +48,8 @@ pub trait AckPolicy: Debug + Send {
         false
     }
 
-    /// On which paths an acknowledgement about `about` leaves: pushed onto `out` (empty at entry).
+    /// Chooses the paths on which an acknowledgement of packets of the path `about` leaves, and
+    /// pushes them onto `out`, which is empty at entry.
     fn route(&mut self, about: PathId, paths: &[PathView], rng: &mut Rng, out: &mut Vec<PathId>);
 }
 

@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::registry::PolicyError;
 
-/// One of the independent decisions of which a protocol consists. A policy answers one of them.
+/// One of the independent decisions of which a protocol consists. A policy makes one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Axis {
     /// How much may be in flight on a path, and how fast it is sent.
@@ -16,7 +16,7 @@ pub enum Axis {
     LossEstimator,
     /// Choice of a path for each symbol.
     Scheduler,
-    /// How repairs are made of source symbols.
+    /// How repairs are made from source symbols.
     Code,
     /// How many symbols a block has, and how many repairs.
     Redundancy,

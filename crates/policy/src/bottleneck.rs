@@ -1,45 +1,49 @@
 //! Finds out which paths of a connection share a bottleneck.
 //!
-//! Statistics of delays alone (RFC 8382) cannot distinguish one shared queue from two queues that behave alike, as
-//! those of two equal links do. So this is an experiment: each path's sending rate swings up and down by a few percent
-//! in an order drawn at random, and two paths share a bottleneck if the delay of one follows the swings of the other.
-//! Nothing else on the way knows that order. Without a common queue, the score of two paths therefore exceeds z at a
-//! given time with a probability below exp(−z²/2) (Hoeffding 1963, theorem 2), whatever jitter, losses and other
-//! traffic do to the delays.
+//! Statistics of delays alone (RFC 8382) cannot distinguish one shared queue from two queues that
+//! behave alike, as those of two equal links do. This module therefore experiments: each path's
+//! sending rate swings up and down by a few percent in an order drawn at random, and two paths
+//! share a bottleneck if the delay of one follows the swings of the other. No other traffic follows
+//! that order. Without a common queue, the score of two paths therefore exceeds z at a given time
+//! with a probability below exp(−z²/2) (Hoeffding 1963, theorem 2), whatever jitter, losses and
+//! other traffic do to the delays.
 
 use anabranch_types::{PathId, Rng, Time};
 use core::time::Duration;
 
 use crate::view::{MAX_PATHS, PathView};
 
-/// Share of a path's rate and window by which its sending swings. At 0.05 a shared bottleneck takes twice as
-/// long to be found.
+/// Share of a path's rate and window by which its sending swings. With 0.05, finding a shared
+/// bottleneck takes twice as long.
 const SWING: f64 = 0.08;
 /// Bins of time in a swing, up or down, and in a pair of one up and one down.
 const SWING_BINS: u64 = 8;
 const PAIR_BINS: u64 = 2 * SWING_BINS;
-/// Bins that are kept of each path: four pairs, and the longest wait for acknowledgements.
+/// Bins kept for each path: four pairs, plus the longest wait for acknowledgements.
 const BINS: u64 = 4 * PAIR_BINS + LATEST * SWING_BINS + PAIR_BINS;
-/// Most swings that the longest round trip lasts.
+/// The longest round trip lasts at most this many swings.
 const LATEST: u64 = 6;
 /// Shortest and longest swing, s.
 const SHORTEST: f64 = 0.02;
 const LONGEST: f64 = 0.5;
-/// Packets of the slowest path that a swing lasts at least: half of them show its delay.
+/// A swing lasts at least as long as this many packets of the slowest path take; the last half of
+/// them measure the delay.
 const LEAST_PACKETS: f64 = 8.0;
 /// The length of swings changes when it should be larger or smaller by more than this factor.
 const RESIZE: f64 = 1.5;
-/// Factor by which a score decays from pair to pair: its memory is some 32 pairs.
+/// Factor by which a score decays from pair to pair, so that it covers about the last 32 pairs.
 const KEPT: f64 = 31.0 / 32.0;
 /// Weight of the newest pair in [`Score::size`] and [`Score::own`].
 const LEARNT: f64 = 1.0 / 8.0;
-/// How many votes a score needs to count; how many pairs of swings are tried; and how many pairs of unchanged sending
-/// follow when no score suggests a common queue, since swings cost a percent or two where jitter is large.
+/// How many votes a score needs to count; how many pairs of swings are tried; and how many pairs
+/// without swings follow if no score suggests a common queue, since swings cost one or two percent
+/// of the rate where jitter is large.
 const LEAST_VOTES: f64 = 12.0;
 const TRIED_PAIRS: u64 = 8;
 const RESTED_PAIRS: u64 = 24;
-/// Scores at which paths are taken to share a bottleneck, and below which no longer. The first is exceeded by chance
-/// once in 3 million independent looks; the latter is where a score falls within 40 pairs once the paths part.
+/// Above `SHARED`, paths are taken to share a bottleneck, until their score is `PARTED` or less.
+/// Chance exceeds the first once in 3 million independent evaluations. Once paths have parted,
+/// their score falls to the second within 40 pairs.
 const SHARED: f64 = 5.0;
 const PARTED: f64 = 2.0;
 
@@ -51,7 +55,8 @@ struct Bin {
     count: u32,
 }
 
-/// How the delay of one path follows the coins of another, which say whether the other path swings up or down first.
+/// How closely the delay of one path follows the coins of another. A path's coin says whether it
+/// swings up or down first.
 #[derive(Clone, Copy, Debug, Default)]
 struct Score {
     /// Mean absolute change of the delay in a pair of swings, s.
@@ -76,7 +81,7 @@ impl Score {
         self.variance = KEPT * KEPT * self.variance + vote * vote;
     }
 
-    /// The score in standard deviations of what chance alone gives.
+    /// The score, in standard deviations of a score that chance alone gives.
     fn z(&self) -> f64 {
         self.sum / self.variance.max(1.0).sqrt()
     }
@@ -88,8 +93,8 @@ struct Track {
     id: PathId,
     samples: u64,
     bins: Vec<Bin>,
-    /// How the path's delay follows the coins of the path in each slot, for a bottleneck near the sender and for one
-    /// near the receiver.
+    /// How closely the path's delay follows the coins of the path in each slot, for a bottleneck
+    /// near the sender and for one near the receiver.
     follows: [[Score; 2]; MAX_PATHS],
     /// The slots of the paths that share a bottleneck with this path, as bits.
     shares: u16,
@@ -128,7 +133,7 @@ impl Track {
     }
 }
 
-/// See the module's documentation.
+/// Detects which paths of a connection share a bottleneck; the module's documentation says how.
 #[derive(Clone, Debug)]
 pub struct Bottlenecks {
     seed: u64,
@@ -138,17 +143,18 @@ pub struct Bottlenecks {
     /// The swing that is under way, and the coins of its pair, one for each slot.
     swing: u64,
     coins: u64,
-    /// Whether to go on swinging: some paths may share a bottleneck, or too little is known. `tried`: the pairs in
-    /// which paths swung, as bits modulo 64.
+    /// Whether to go on swinging: some paths may share a bottleneck, or too little is known.
+    /// `tried` has a bit for each of the last 64 pairs, by number modulo 64: whether paths swung in
+    /// it.
     curious: bool,
     tried: u64,
-    /// The next pair to be looked at.
+    /// The next pair to evaluate.
     next: u64,
     tracks: Vec<Track>,
 }
 
 impl Bottlenecks {
-    /// Nothing is known yet; `rng` gives the seed of the coins.
+    /// A detector that knows nothing yet; `rng` gives the seed of the coins.
     pub fn new(mut rng: Rng) -> Self {
         let seed = rng.next_u64();
         let (origin, bin) = (Time::ZERO, Duration::from_secs(1));
@@ -166,8 +172,9 @@ impl Bottlenecks {
         }
     }
 
-    /// The path in `slot` acknowledged a packet that left at `sent`; the snapshots of all paths, by slot, are up to
-    /// date. True if [`factor`](Self::factor) and [`shares`](Self::shares) may have changed.
+    /// Processes the acknowledgement of a packet that left at `sent` on the path in `slot`; `paths`
+    /// are current snapshots of all paths, by slot. Returns true if [`factor`](Self::factor) and
+    /// [`shares`](Self::shares) may have changed.
     pub fn on_ack(&mut self, now: Time, sent: Time, slot: u8, paths: &[PathView]) -> bool {
         let slot = usize::from(slot);
         let Some(path) = paths.get(slot).filter(|_| slot < MAX_PATHS) else { return false };
@@ -210,7 +217,7 @@ impl Bottlenecks {
         Rng::new(self.seed.wrapping_add(pair)).next_u64()
     }
 
-    /// Unless the pair is under way, tosses its coins and decides whether paths swing in it.
+    /// If the pair is new, tosses its coins and decides whether paths swing in it.
     fn toss(&mut self, pair: u64) {
         let coins = self.coins(pair);
         if coins != self.coins {
@@ -221,8 +228,8 @@ impl Bottlenecks {
         }
     }
 
-    /// Forgets what is known of the slot if it has another path now, or its path's round-trip samples started anew.
-    /// Returns whether the path's newest delay has not been seen yet.
+    /// Discards what is known of the slot if it now has another path, or if its path's round-trip
+    /// samples have started anew. Returns whether the path's newest delay has not been seen yet.
     fn expect(&mut self, slot: usize, path: &PathView) -> bool {
         while self.tracks.len() <= slot {
             self.tracks.push(Track::new(path.id));
@@ -239,7 +246,7 @@ impl Bottlenecks {
         before < path.rtt.samples
     }
 
-    /// Begins again with swings of another length if the paths need it.
+    /// Starts again with swings of another length if the paths need one.
     fn resize(&mut self, now: Time, paths: &[PathView]) {
         let length = swing_length(paths);
         let present = self.bin.as_secs_f64() * SWING_BINS as f64;
@@ -250,7 +257,7 @@ impl Bottlenecks {
         }
     }
 
-    /// Looks at the pairs whose packets have been acknowledged by now.
+    /// Evaluates the pairs whose packets have been acknowledged by now.
     fn evaluate(&mut self, now: Time, paths: &[PathView]) {
         let usable = paths.iter().filter(|path| path.usable());
         let latest = usable.map(|path| path.rtt.smoothed).max().unwrap_or_default();
@@ -314,8 +321,9 @@ fn lag(from: &PathView, to: &PathView) -> f64 {
     to.rtt.forward_lead(&from.rtt).as_secs_f64() - from.rtt.forward_lead(&to.rtt).as_secs_f64()
 }
 
-/// How long a swing should last, s: the longest least round-trip time of a path, since packets of two paths that meet
-/// left less than that apart; longer if [`LATEST`] or [`LEAST_PACKETS`] asks for it.
+/// How long a swing should last, s: the largest of the paths' least round-trip times, since packets
+/// of two paths that meet were sent less than that time apart; longer if [`LATEST`] or
+/// [`LEAST_PACKETS`] requires it.
 fn swing_length(paths: &[PathView]) -> f64 {
     let needed = paths.iter().filter(|path| path.usable()).map(|path| {
         let packet = path.packet_size as f64 * 8.0 / (path.rate.as_bps() as f64).max(1.0);

@@ -1,9 +1,10 @@
-//! Erasure codes as the core uses them: each is a factory of encoders and decoders, one of each per coding block.
+//! Erasure codes as the core uses them. A code makes an encoder and a decoder for each coding
+//! block.
 //!
-//! An encoder makes repairs from a block's source symbols. A decoder hears of every symbol that the
-//! receiver holds, one by one, knows how many are still missing, and rebuilds the missing sources once
-//! enough are there. The blocks keep the symbols' bytes; encoders and decoders keep what a code knows
-//! beside them, such as a prepared matrix or the rank of what has arrived.
+//! An encoder makes repairs from a block's source symbols. A decoder is told of every symbol that
+//! the receiver holds, counts how many it still needs, and rebuilds the missing sources once it has
+//! enough. The blocks keep the symbols' bytes; encoders and decoders keep other state, such as a
+//! prepared matrix or the rank of the symbols that have arrived.
 
 pub mod lt;
 pub mod none;
@@ -17,7 +18,7 @@ use core::fmt::Debug;
 use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::SymbolId;
 
-/// Largest key of a repair, such that it fits the wire format's field.
+/// Largest key of a repair that fits into the wire format's field.
 pub const MAX_KEY: u32 = (1 << 30) - 1;
 
 /// The run of source symbols that a repair symbol combines.
@@ -25,12 +26,12 @@ pub const MAX_KEY: u32 = (1 << 30) - 1;
 pub struct Coverage {
     /// First source symbol.
     pub first: SymbolId,
-    /// How many, at least 1.
+    /// How many source symbols, at least 1.
     pub count: u16,
 }
 
 impl Coverage {
-    /// The symbol after the last.
+    /// The number of the symbol after the last.
     pub fn end(&self) -> u64 {
         self.first.0.saturating_add(u64::from(self.count))
     }
@@ -57,11 +58,11 @@ pub struct CodeLimits {
     /// Most symbols of a block, sources and repairs together; at least `sources`. A block of F sources
     /// has the keys from 0 to `symbols` − F − 1.
     pub symbols: u32,
-    /// Whether the code has repairs; without, a lost symbol is sent again.
+    /// Whether the code has repairs; without repairs, a lost symbol is sent again.
     pub repairs: bool,
-    /// Any F distinct symbols of a block of F sources rebuild it (*maximum distance separable*). The
-    /// sender then knows from acknowledgements alone that a block is recovered; of other codes only the
-    /// receiver can tell.
+    /// Any F distinct symbols of a block of F sources rebuild it (*maximum distance separable*).
+    /// The sender then knows from acknowledgements alone that a block is recovered; with other
+    /// codes only the receiver can tell.
     pub any_symbols_suffice: bool,
     /// Symbols beyond F that a receiver may have to keep because the decoder cannot tell whether they
     /// help. 0 for decoders that know their rank: these refuse what does not help.
@@ -74,7 +75,8 @@ pub struct CodeLimits {
 }
 
 impl CodeLimits {
-    /// How many repairs a block of `sources` symbols can have; their keys are the numbers below.
+    /// How many repairs a block of `sources` symbols can have; their keys are 0 to one less than
+    /// this number.
     pub fn keys(&self, sources: u16) -> u32 {
         if self.repairs { self.symbols.saturating_sub(u32::from(sources)) } else { 0 }
     }
@@ -95,9 +97,10 @@ pub trait ErasureCode: Debug + Send {
         Box::new(Never)
     }
 
-    /// Work of one attempt to recover a block of `sources` symbols whose repairs have `length` bytes, in units of
-    /// about 16 instructions. An attempt is made once the bytes that have arrived are worth it (wire format, Codes).
-    /// 0 if the symbols of the block are always worth it.
+    /// Work of one attempt to recover a block of `sources` symbols whose repairs have `length`
+    /// bytes, in units of about 16 instructions. The receiver makes an attempt once the bytes that
+    /// have arrived pay for the work (wire format, Codes). 0 if the symbols of a block always pay
+    /// for it.
     fn recovery_work(&self, _sources: u16, _length: usize) -> u64 {
         0
     }
@@ -113,11 +116,11 @@ pub trait Encoder: Debug + Send {
     /// Forgets the block, and keeps its memory for the next.
     fn reset(&mut self) {}
 
-    /// Makes the repairs with the keys `first`, `first + 1`, …, one for each of `repairs`, which are of
-    /// one length. `sources` are the symbols of the `coverage` in order, none longer than the repairs; a
-    /// shorter one counts as extended with zeros. Unless the code slides, they are the block's, and the
-    /// same at each call, so that what takes long to derive from them may be kept until
-    /// [`reset`](Self::reset).
+    /// Makes the repairs with the keys `first`, `first + 1`, …, one for each of `repairs`, which
+    /// are of one length. `sources` are the symbols of the `coverage` in order, none longer than
+    /// the repairs; a shorter one counts as extended with zeros. Unless the code slides, they are
+    /// all sources of the block and the same at each call, so the encoder may keep what it derives
+    /// from them until [`reset`](Self::reset).
     ///
     /// # Errors
     /// If there are too few or too many sources, a key is beyond [`CodeLimits::keys`], or lengths
@@ -158,28 +161,29 @@ pub struct Workspace {
     pub rebuilt: Vec<u8>,
 }
 
-/// Follows one block of the receiver. Decoders are used again for later blocks.
+/// Decodes one block of the receiver. Decoders are used again for later blocks.
 pub trait Decoder: Debug + Send {
-    /// Turns to a new block of `sources` symbols, of which nothing has arrived.
+    /// Starts a new block of `sources` source symbols, of which none has arrived.
     fn begin(&mut self, sources: u16);
 
     /// The source at `index` is known; called once for each source.
     fn source(&mut self, index: u16);
 
-    /// The repair with `key` arrived; called once for each repair. Returns whether it is worth keeping: not if the
-    /// other symbols imply it, nor if the decoder has kept enough.
+    /// The repair with `key` arrived; called once for each repair. Returns whether it is worth
+    /// keeping. It is not if the other symbols imply it, or if the decoder has kept enough repairs.
     fn repair(&mut self, key: u32) -> bool;
 
-    /// Independent symbols that are still missing: at 0, recovery is worth an attempt. Exact where the
-    /// decoder can know it, never more than that where it cannot. After a failed attempt it is at least 1
-    /// until another symbol has arrived.
+    /// How many independent symbols are still needed: at 0, recovery is worth an attempt. The
+    /// number is exact if the decoder can know it, and otherwise a lower bound. After a failed
+    /// attempt it is at least 1 until another symbol has arrived.
     fn deficit(&self) -> u16;
 
     /// Rebuilds the missing sources from all sources held, by rising index, and all repairs kept, in order
     /// of arrival; `out` is called with each index and its bytes, as long as a repair.
     ///
     /// # Errors
-    /// Nothing is rebuilt if the symbols do not determine the sources, or contradict their description.
+    /// Nothing is rebuilt if the symbols do not determine the sources, or if they are not those
+    /// that the decoder was told of.
     fn recover(
         &mut self,
         sources: &[HeldSource<'_>],
@@ -189,7 +193,7 @@ pub trait Decoder: Debug + Send {
     ) -> Result<(), CodeError>;
 }
 
-/// Follows all symbols of a connection whose repairs may overlap.
+/// Decodes all symbols of a connection. Its repairs may cover overlapping runs of sources.
 pub trait SlidingDecoder: Debug + Send {
     /// The repair of `coverage` with `key` arrived. `known` gives the bytes of sources that are held;
     /// others are missing, or given up if they are below the first missing one. Returns whether something

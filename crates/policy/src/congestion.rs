@@ -30,8 +30,7 @@ use core::time::Duration;
 use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::{LossView, PathView, RttView};
 
-/// A measurement of the rate at which a path moves packets (delivery-rate estimation, with the lost
-/// packets counted as well).
+/// A measurement of a path's delivery rate, in which lost packets are counted too.
 #[derive(Clone, Copy, Debug)]
 pub struct RateSample {
     /// Bytes acknowledged during the sample.
@@ -42,7 +41,8 @@ pub struct RateSample {
     pub departure: Duration,
     /// Time in which the bytes of the sample were acknowledged; zero only if `departure` is not.
     pub arrival: Duration,
-    /// The sender had nothing to send during part of the sample, which is then a lower bound.
+    /// Whether the sender had nothing to send during part of the sample. The measured rate is then
+    /// a lower bound.
     pub app_limited: bool,
     /// Total bytes delivered on the path when the sampled packet was sent: a round trip ends when
     /// this reaches the total at the previous round's start.
@@ -67,7 +67,7 @@ impl RateSample {
     }
 }
 
-/// A packet left.
+/// A packet was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SentEvent {
     /// The current time.
@@ -78,9 +78,10 @@ pub struct SentEvent {
     pub bytes_in_flight: u64,
 }
 
-/// One acknowledgement, digested for one path: what it newly acknowledged and what is now lost.
+/// What one acknowledgement says about one path: the packets that it newly acknowledges, and those
+/// that are now lost.
 ///
-/// The default is an event in which nothing happened, to be filled with what did.
+/// The default acknowledges nothing; callers fill in the fields that apply.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckEvent {
     /// The current time.
@@ -111,7 +112,8 @@ pub struct AckEvent {
     pub rtt: RttView,
     /// Loss estimate of the path.
     pub loss: LossView,
-    /// The window was not filled when this flight was sent, so it must not grow.
+    /// Whether the sender did not fill the window when it sent these packets, so that the window
+    /// must not grow.
     pub app_limited: bool,
     /// Identifier of the path among its siblings; `None` for a connection of one path.
     pub path: Option<PathId>,
@@ -130,10 +132,10 @@ pub struct TimeoutEvent {
 
 /// Congestion controller of one path.
 ///
-/// Reads only what its events carry and what it returned itself. Windows are bytes, IP and UDP
+/// A controller reads only its events and what it returned itself. Windows are bytes, IP and UDP
 /// headers included; `packet_size` below is the size of a full packet in the same measure.
 pub trait CongestionController: Debug + Send {
-    /// A packet left.
+    /// A packet was sent.
     fn on_sent(&mut self, _event: &SentEvent) {}
 
     /// Feedback arrived. `siblings` are all open paths of the connection (coupled controllers read them).
@@ -142,11 +144,13 @@ pub trait CongestionController: Debug + Send {
     /// The retransmission timer fired.
     fn on_timeout(&mut self, event: &TimeoutEvent);
 
-    /// A scheduler asks to hold this path back: halve the window at most (MPTCP penalisation).
+    /// A scheduler asks to hold this path back. The controller reduces the window to no less than
+    /// half (MPTCP penalisation).
     fn penalise(&mut self) {}
 
-    /// The packets for which the window was last cut were late, not lost: restores the window and the threshold to at
-    /// least what they were before that cut. Controllers that no single loss or timeout cuts do nothing.
+    /// The packets for which the window was last cut were late, not lost: restores the window and
+    /// the threshold to at least what they were before that cut. Controllers that do not reduce the
+    /// window for a single loss or timeout do nothing.
     fn undo(&mut self) {}
 
     /// The size of a full packet changed (bytes).
@@ -155,7 +159,7 @@ pub trait CongestionController: Debug + Send {
     /// Congestion window, bytes.
     fn cwnd(&self) -> u64;
 
-    /// Slow-start threshold, bytes; `u64::MAX` where there is none.
+    /// Slow-start threshold, bytes; `u64::MAX` if there is none.
     fn ssthresh(&self) -> u64 {
         u64::MAX
     }
@@ -170,21 +174,22 @@ pub trait CongestionController: Debug + Send {
         None
     }
 
-    /// How far the forward delay is above its value while none of our packets is queued: our own standing queue,
-    /// without momentary variation of the path's delay. `None` if the controller does not know.
+    /// Our own standing queue: how much longer the forward delay is than while none of our packets
+    /// is queued, without the momentary variation of the path's delay. `None` if the controller
+    /// does not know.
     fn own_queue(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether the controller's own window applies during loss recovery, so that nothing else reduces it then. Linux
-    /// leaves the window to controllers that implement `cong_control`, and applies proportional rate reduction (RFC
-    /// 9937) to the others.
+    /// Whether the controller's own window applies during loss recovery, so that nothing else
+    /// reduces the window. Linux leaves the window to controllers that implement `cong_control`,
+    /// and applies proportional rate reduction (RFC 9937) to the others.
     fn governs_recovery(&self) -> bool {
         false
     }
 
-    /// Whether the controller needs [`AckEvent::rate`]. Simulated TCP measures delivery rates for those that do, and
-    /// for others only if it is configured to.
+    /// Whether the controller needs [`AckEvent::rate`]. Simulated TCP measures delivery rates for
+    /// the controllers that need them, and for others only if configured to do so.
     fn needs_rate(&self) -> bool {
         false
     }
@@ -196,14 +201,15 @@ pub trait CongestionController: Debug + Send {
         false
     }
 
-    /// Whether the window depends on those of the connection's other paths: a coupled control.
+    /// Whether the window depends on the windows of the connection's other paths, as in coupled
+    /// congestion control.
     fn reads_siblings(&self) -> bool {
         self.couples()
     }
 
-    /// Whether paths that share a bottleneck ([`PathView::shares`]) take one flow's share together. Shared
-    /// bottlenecks are searched for only among paths whose controllers do so; for that, their sending rates swing by
-    /// a few percent.
+    /// Whether paths that share a bottleneck ([`PathView::shares`]) together take one flow's share.
+    /// Only among paths with such controllers does the connection search for shared bottlenecks, by
+    /// letting their sending rates swing by a few percent.
     fn couples(&self) -> bool {
         false
     }

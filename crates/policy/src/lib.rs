@@ -1,9 +1,10 @@
 //! The policy axes: congestion control, loss detection and estimation, scheduling, erasure codes,
-//! redundancy, recovery and acknowledgement, each behind one small trait.
+//! redundancy, recovery and acknowledgement. Each axis has one small trait.
 //!
 //! Policies read snapshots ([`view`]) and return values; they never see the connection. A named
-//! protocol is a choice on every axis (a *profile*, kept in `anabranch-core`); a policy is chosen by
-//! name from the [`registry`], so that the command line, scenario files and bindings name them alike.
+//! protocol is a choice on every axis (a *profile*, kept in `anabranch-core`); a policy is chosen
+//! by name from the [`registry`], so that the command line, scenario files and bindings use the
+//! same names.
 
 pub mod ack;
 pub mod analysis;

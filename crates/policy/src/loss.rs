@@ -38,14 +38,14 @@ pub struct Late {
     pub rtt: RttView,
 }
 
-/// The state of the path of a packet to be judged.
+/// The state of a path when a detector judges one of its packets.
 #[derive(Clone, Copy, Debug)]
 pub struct DetectionView {
     /// The current time.
     pub now: Time,
     /// Largest packet number acknowledged on the path.
     pub largest_acked: u64,
-    /// Packets acknowledged above the one in question.
+    /// Packets acknowledged that have higher numbers than the judged one.
     pub acked_above: u64,
     /// Round-trip times of the path.
     pub rtt: RttView,
@@ -56,13 +56,13 @@ pub struct DetectionView {
 pub enum LossVerdict {
     /// The packet is lost.
     Lost,
-    /// The packet will be lost at this time, unless acknowledged by then.
+    /// The packet will count as lost at this time, unless it is acknowledged by then.
     At(Time),
     /// Nothing indicates a loss yet.
     Waiting,
 }
 
-/// Decides which packets in flight on one path are lost.
+/// Decides which of the packets in flight on one path are lost.
 pub trait LossDetector: Debug + Send {
     /// Judges one packet that is below the largest acknowledged one.
     fn judge(&self, packet: &InFlight, view: &DetectionView) -> LossVerdict;
@@ -73,19 +73,19 @@ pub trait LossDetector: Debug + Send {
     /// Time without any feedback after which a path is probed, before back-off.
     fn timeout(&self, rtt: &RttView) -> Duration;
 
-    /// How often the timeout may double while nothing is heard; 0 keeps it constant.
+    /// How often the timeout may double while no feedback arrives; 0 keeps it constant.
     fn backoff_limit(&self) -> u32 {
         10
     }
 
-    /// The longest timeout that back-off leads to. `None`: the transport's own limit, which bounds how late a path's
-    /// return is noticed.
+    /// The longest timeout after back-off. `None` means the transport's own limit, which bounds how
+    /// late a path's return is noticed.
     fn longest_timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Packets that a timeout sends beyond the window (RFC 9002 §6.2.4). With 0, lost data is sent again within the
-    /// window, as after a TCP timeout.
+    /// How many packets are sent beyond the window after a timeout (RFC 9002 §6.2.4). With 0, lost
+    /// data is sent again within the window, as after a TCP timeout.
     fn probes(&self) -> u8 {
         2
     }
@@ -117,17 +117,18 @@ pub struct Resolved {
     pub acked: u32,
     /// Packets declared lost.
     pub lost: u32,
-    /// Our own standing queue at the time: losses under it may be due to congestion. Where congestion control
-    /// cannot tell it from variation of the path's delay, the forward delay above its least.
+    /// Our own standing queue at the time. Losses while there is such a queue may be due to
+    /// congestion. If congestion control cannot distinguish the queue from variation of the path's
+    /// delay, this is the forward delay above its least value.
     pub queue: Duration,
     /// Smoothed round-trip time of the path.
     pub srtt: Duration,
 }
 
-/// Estimates loss probabilities from resolved packets only. One estimate feeds congestion control,
-/// mapping and redundancy alike.
+/// Estimates loss probabilities from resolved packets only. Congestion control, mapping and
+/// redundancy all use the same estimate.
 pub trait LossEstimator: Debug + Send {
-    /// Packets were sent on a path (only the literal reading of MPLOT's eq. 2 looks at these).
+    /// Packets were sent on a path. Only the literal reading of MPLOT's eq. 2 uses this.
     fn on_sent(&mut self, _path: PathId, _block: Option<BlockId>, _packets: u32) {}
 
     /// Some packets' fate became known.

@@ -1,6 +1,7 @@
 //! Recovery: what to do about losses, timeouts, reduced congestion windows and dead paths.
 //!
-//! `anabranch-core` and connections over TCP subflows share this interface. What protocols do:
+//! `anabranch-core` and connections over TCP subflows share this interface. Protocols and their
+//! specifications:
 //!
 //! | protocol | specification |
 //! |---|---|
@@ -24,12 +25,12 @@ use crate::view::{BlockId, PathView};
 /// A loss, a timeout, a reduced congestion window, or a change in whether a path is usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryEvent {
-    /// A symbol of the block, last carried by the path, was declared lost or written off. Not reported by
-    /// engines whose paths repair their own losses, as TCP subflows do.
+    /// A symbol of the block, last carried by the path, was declared lost or written off. Engines
+    /// whose paths repair their own losses, as TCP subflows do, do not report this.
     Lost {
         /// The block of the symbol.
         block: BlockId,
-        /// The block still takes source symbols, so that no repair of it can be made yet.
+        /// Whether the block still takes source symbols, so that no repairs of it can be made yet.
         open: bool,
         /// The path that lost it.
         path: PathId,
@@ -38,7 +39,7 @@ pub enum RecoveryEvent {
     Timeout {
         /// The path.
         path: PathId,
-        /// How many times in a row.
+        /// How many times in a row it has fired.
         consecutive: u32,
         /// Whether another path is usable.
         alternatives: bool,
@@ -47,51 +48,53 @@ pub enum RecoveryEvent {
     CwndReduced {
         /// The path.
         path: PathId,
-        /// Bytes that it now admits.
+        /// The new window, bytes.
         cwnd: u64,
-        /// A timeout cut the window: nothing has been heard of what is in flight. After a loss or a mark, most of
-        /// that is about to arrive.
+        /// Whether a timeout cut the window, so that nothing is known of the packets in flight.
+        /// After a loss or a mark, most of them will arrive.
         silent: bool,
     },
-    /// A path stopped being usable. Its queue is taken back whatever the policy answers.
+    /// A path stopped being usable. Its queue is taken back whatever the policy returns.
     PathDown(PathId),
-    /// A path became usable (again).
+    /// A path became usable, or usable again.
     PathUp(PathId),
 }
 
-/// Answer to a [`RecoveryEvent`].
+/// What the engine does about a [`RecoveryEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryAction {
-    /// Nothing beyond the bookkeeping.
+    /// Do nothing else.
     Nothing,
     /// Let the redundancy policy say how many fresh repairs the block needs.
     Repair,
     /// Make the lost symbol itself due again.
     Resend,
     /// Treat everything in flight on the path as missing, without telling congestion control: it
-    /// becomes due (as repairs or as it is) on the other paths, and the path's queue is taken back. A TCP
-    /// subflow keeps what it has to retransmit; that is not offered to the same subflow again.
+    /// becomes due on the other paths, as repairs or as the same symbols, and the path's queue is
+    /// taken back. A TCP subflow keeps the data that it has to retransmit; this data is not offered
+    /// to the same subflow again.
     Reinject(PathId),
-    /// Make the path's oldest unacknowledged symbol due once more, on another path; where symbols share
-    /// packets, all of the oldest packet.
+    /// Make the path's oldest unacknowledged symbol due again on another path. If symbols share
+    /// packets, this applies to all symbols of the oldest packet.
     Copy(PathId),
-    /// Keep the oldest data assigned to the path, this many bytes, counting what is in flight before what is queued.
-    /// Take back the rest; what has been sent of it may still arrive.
+    /// Keep this many bytes of the oldest data assigned to the path, where data in flight counts
+    /// before queued data. Take back the rest; the part of it that has been sent may still arrive.
     TakeBack(PathId, u64),
-    /// Variant of [`TakeBack`](Self::TakeBack) in which what is in flight stays: only the queue is taken back.
+    /// Like [`TakeBack`](Self::TakeBack), but only queued data is taken back; data in flight stays.
     TakeBackQueued(PathId, u64),
 }
 
-/// Answers events with actions.
+/// Decides what is done about losses, timeouts and reduced windows.
 pub trait RecoveryPolicy: Debug + Send {
-    /// The action that answers `event`.
+    /// Returns the action for `event`.
     fn on_event(&mut self, now: Time, event: RecoveryEvent, paths: &[PathView]) -> RecoveryAction;
 
-    /// Lost symbols of closed blocks are replaced by the same symbol (true) or by fresh repairs (false).
+    /// Whether the lost symbols of closed blocks are sent again (true) or replaced by fresh repairs
+    /// (false).
     fn resends(&self) -> bool;
 
-    /// Whether a path that falls silent, when its loss does not explain the silence, is avoided until something is
-    /// heard from it. If false, only the path's own timeouts count.
+    /// Whether a path that falls silent is avoided until feedback arrives, if its loss rate does
+    /// not explain the silence. If false, only the path's own timeouts count.
     fn avoids_silent_paths(&self) -> bool {
         true
     }

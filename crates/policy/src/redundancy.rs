@@ -26,7 +26,7 @@ pub struct BlockShape {
     pub symbol_size: u16,
 }
 
-/// State that a redundancy policy may look at.
+/// State that a redundancy policy may use.
 #[derive(Clone, Copy, Debug)]
 pub struct RedundancyView<'a> {
     /// The current time.
@@ -41,7 +41,7 @@ pub struct RedundancyView<'a> {
     pub max_symbol_size: u16,
     /// Whether no more data waits for the same symbol space.
     pub flushing: bool,
-    /// Class of the data at the front.
+    /// Class of the data that is sent next.
     pub class: TrafficClass,
     /// Whether the code of that data slides ([`CodeLimits::slides`](crate::code::CodeLimits)).
     pub slides: bool,
@@ -57,8 +57,9 @@ impl RedundancyView<'_> {
         self.paths.iter().filter(|path| path.usable())
     }
 
-    /// The loss of the worst path in use, at least that of the aggregate with a reserve for its spread. Urgent symbols
-    /// go to the quickest path, which may be the worst.
+    /// The loss of the path in use that loses most, but at least the loss of the aggregate plus
+    /// half its deviation. Urgent symbols go to the quickest path, which may be the one that loses
+    /// most.
     fn worst_loss(&self) -> f64 {
         let losses = self.usable().map(|path| path.loss.mean);
         losses.fold(self.loss.mean + self.loss.deviation / 2.0, f64::max)
@@ -75,48 +76,52 @@ pub trait RedundancyPolicy: Debug + Send {
     /// The shape of the block that is opened next.
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape;
 
-    /// The block closed with `block.sources` symbols: how many proactive repairs to send in all.
-    /// Called at every close, so that a short tail is protected for its own size.
+    /// How many proactive repairs to send in all for a block that has closed with `block.sources`
+    /// symbols. Called whenever a block closes, so that a short last block gets repairs for its own
+    /// size.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16;
 
-    /// Until when an open block stays open for further data if nothing waits behind its newest symbol. Its repairs
-    /// wait as long, since they are made when it closes. Asked once after each such symbol.
+    /// Until when a block stays open for further data if no data waits after its newest symbol. Its
+    /// repairs wait as long, since they are made when the block closes. Asked once after each such
+    /// symbol.
     fn open_until(&mut self, _block: &BlockView, view: &RedundancyView<'_>) -> Time {
         view.now
     }
 
-    /// Repairs to send right after a source symbol joined an open block. Asked only with codes that slide
-    /// ([`CodeLimits::slides`](crate::code::CodeLimits)).
+    /// How many repairs to send right after a source symbol has joined an open block. Asked only
+    /// with codes that slide ([`CodeLimits::slides`](crate::code::CodeLimits)).
     fn after_source(&mut self, _block: &BlockView, _view: &RedundancyView<'_>) -> u16 {
         0
     }
 
-    /// The sources that the next repair of `block` combines. Asked after each source that joined it, and only
-    /// with codes that slide; others cover the whole block. May reach back before the block's first
-    /// symbol, as far as the sender still has symbols and the code allows, but not beyond its newest.
+    /// The sources that the next repair of `block` combines. Asked after each source that joins the
+    /// block, and only with codes that slide; with others, a repair covers the whole block. The
+    /// coverage may begin before the block's first symbol, as far as the sender still has symbols
+    /// and the code allows, but must not exceed the block's newest symbol.
     fn coverage(&self, block: &BlockView) -> Coverage {
         whole(block)
     }
 
-    /// Whether live data is to have a symbol space of its own, with a code that slides, where the peer offers one.
-    /// For live data, [`RedundancyView::slides`] tells whether it has one.
+    /// Whether live data is to have its own symbol space with a code that slides, if the peer
+    /// offers one. For live data, [`RedundancyView::slides`] says whether there is such a space.
     fn separates_live(&self) -> bool {
         false
     }
 
-    /// Most symbols that share a packet, at least 1, as far as they fit. Asked for each packet. Several
-    /// short symbols in one packet spare datagrams, and are lost together: the policy that chooses the size of
-    /// symbols and counts their repairs weighs that.
+    /// Most symbols that may share a packet, at least 1, as far as they fit. Asked for each packet.
+    /// Several short symbols in one packet save datagrams but are lost together, so this is decided
+    /// by the policy that chooses the size of symbols and the number of repairs.
     fn symbols_per_packet(&self) -> u16 {
         1
     }
 
-    /// How many further symbols the block needs now, beyond those in flight, due and planned, given
-    /// that `hypothetical[i]` more were handed to the path in slot i. The core adds the answer to
-    /// `block.due`. 0 when the block is expected to be recovered. A question only: asking changes
-    /// nothing, so that schedulers may ask about allocations they do not make. Asked on losses and
-    /// acknowledgements of a closed block (an open one cannot be repaired yet), and when one closes before
-    /// it is full, since there may be no packet of it in flight that would cause such an event.
+    /// How many further symbols the block needs now, beyond those in flight, due and planned, if
+    /// `hypothetical[i]` more were given to the path in slot i. The core adds the result to
+    /// `block.due`; 0 means that the block is expected to be recovered. The call changes nothing,
+    /// so that schedulers may ask about allocations that they do not make. The core asks on losses
+    /// and acknowledgements of a closed block (an open block cannot be repaired yet), and when a
+    /// block closes before it is full, since it may have no packet in flight that would cause such
+    /// an event.
     fn still_needed(
         &self,
         block: &BlockView,
@@ -134,9 +139,9 @@ pub trait RedundancyPolicy: Debug + Send {
         self.still_needed(block, hypothetical, view) > 0
     }
 
-    /// The place of the first of these blocks, of a class, that is open, has work, or [needs more](Self::needs_more)
-    /// than is under way. Schedulers ask this at each turn: a policy that can answer for many blocks at once should
-    /// do so.
+    /// The index of the first block of the class that is open, has work, or [needs
+    /// more](Self::needs_more) symbols than are in flight and planned. Schedulers ask this at each
+    /// pull, so a policy that can check many blocks at once should do so.
     fn first_in_need(
         &self,
         blocks: &[BlockView],

@@ -1,4 +1,4 @@
-//! The registry: the table of all policies by axis and name, and those that a program adds.
+//! The registry: the table of all policies by axis and name, with those that a program adds.
 
 mod error;
 mod options;
@@ -18,7 +18,7 @@ use crate::{
     RedundancyPolicy, Scheduler, ack, code, congestion, loss, recovery, redundancy, scheduler,
 };
 
-/// The size of a full packet where none is given, bytes.
+/// The size of a full packet if none is given, bytes.
 const PACKET_SIZE: u64 = 1200;
 
 /// One policy, as `anabranch policies` lists it.
@@ -28,7 +28,7 @@ pub struct Entry {
     pub name: &'static str,
     /// One line on what it does.
     pub summary: &'static str,
-    /// The paper and equation or RFC and section it follows.
+    /// The paper and equation, or the RFC and section, that the policy follows.
     pub source: &'static str,
     /// The options that the policy takes.
     pub options: &'static [OptionEntry],
@@ -55,7 +55,7 @@ macro_rules! axes {
             const TABLE: &'static [Row<Self>] = $table;
         })*
 
-        /// The operations of an axis, for callers that have it as a value.
+        /// The operations of an axis, for callers that know the axis only at run time.
         fn erased(axis: Axis) -> Erased {
             match axis {
                 $(Axis::$axis => Erased::of::<dyn $policy>(),)*
@@ -92,7 +92,7 @@ impl Erased {
 
 type Make<P> = dyn Fn(&Options<'_>) -> Result<Box<P>, PolicyError> + Send + Sync;
 
-/// A policy that a program has brought.
+/// A policy that a program has registered.
 #[derive(Clone)]
 struct Own {
     axis: Axis,
@@ -115,8 +115,8 @@ impl PartialEq for Own {
 
 impl Eq for Own {}
 
-/// The policies that can be named: the built-in ones, and those that a program brings. Clones share what
-/// was brought before they were made.
+/// The policies that can be named: the built-in ones, and those that a program registers. A clone
+/// shares the policies that were registered before it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registry {
     own: Vec<Own>,
@@ -128,9 +128,9 @@ impl Registry {
         Registry { own: Vec::new() }
     }
 
-    /// Adds a policy to the axis of `P`, such as `dyn Scheduler`: from now on its name stands for what `make`
-    /// makes. `make` is called for every connection or path that uses the policy, and whenever a choice of the
-    /// policy is checked.
+    /// Adds a policy to the axis of `P`, such as `dyn Scheduler`: from now on, its name stands for
+    /// the policies that `make` makes. `make` is called for every connection or path that uses the
+    /// policy, and whenever a choice of the policy is checked.
     ///
     /// # Errors
     /// When the axis has a policy of that name, or the entry's names are not of the form that users can
@@ -151,7 +151,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The policies that a program has brought, in the order in which it did.
+    /// The policies that a program has registered, in the order of registration.
     pub fn own(&self) -> impl Iterator<Item = (Axis, &'static Entry)> + '_ {
         self.own.iter().map(|own| (own.axis, own.entry))
     }

@@ -2,34 +2,35 @@
 //!
 //! # The contract
 //!
-//! Two engines carry out what a [`Scheduler`] decides: the connection of `anabranch-core`, and the data
-//! stream over TCP subflows of `anabranch-tcp`. Both keep to the following; `crates/sim/tests/contract`
-//! puts the same cases to both.
+//! Two engines carry out what a [`Scheduler`] decides: the connection of `anabranch-core`, and the
+//! data stream over TCP subflows of `anabranch-tcp`. Both follow this contract;
+//! `crates/sim/tests/contract` tests both with the same cases.
 //!
-//! **A path asks** by [`Scheduler::pull`] when its window and its pacer admit a full packet and its queue
-//! has nothing that may leave now. After [`Pull::Send`] it asks again for the next packet. After
-//! [`Pull::Idle`] it asks again once anything has changed: an event below, new data or credit, or a packet
-//! that left on another path. After [`Pull::Hold`] it asks again at the time named and not before. Picks
-//! that name nothing that exists count as [`Pull::Idle`]. Acknowledgements, control frames, probes, and
-//! what a TCP subflow retransmits by itself pass no scheduler.
+//! **A path asks** by [`Scheduler::pull`] when its window and its pacer admit a full packet and its
+//! queue has nothing that may leave now. After [`Pull::Send`] it asks again for the next packet.
+//! After [`Pull::Idle`] it asks again once anything has changed: one of the events below, new data
+//! or credit, or a packet that left on another path. After [`Pull::Hold`] it asks again at the
+//! given time and not before. If all picks name work that does not exist, the result counts as
+//! [`Pull::Idle`]. Acknowledgements, control frames, probes, and retransmissions that a TCP subflow
+//! makes by itself do not involve the scheduler.
 //!
-//! Where symbols may share a packet
-//! ([`symbols_per_packet`](crate::redundancy::RedundancyPolicy::symbols_per_packet); not over TCP), a path
-//! asks again for the same packet while there is room in it. The symbols in it count as in flight by then,
-//! its bytes do not. Work whose next symbol is too long for the room counts as none, and [`Pull::Idle`]
-//! only ends the packet.
+//! If symbols may share a packet
+//! ([`symbols_per_packet`](crate::redundancy::RedundancyPolicy::symbols_per_packet); not over TCP),
+//! a path asks again for the same packet while there is room in it. The symbols already in the
+//! packet count as in flight, but its bytes do not. Work whose next symbol does not fit into the
+//! packet counts as no work, and [`Pull::Idle`] then only ends the packet.
 //!
-//! **A queue** belongs to each path. Into it go picks for other paths than the one that pulls, picks that
-//! must not leave yet, and [`SchedulerAction::Assign`]. What is queued is spoken for: it no longer counts as
-//! due or in [`FreshView::symbols`](crate::view::FreshView::symbols), and no other path is given it. New
-//! source symbols are cut in the order in which they are assigned, as many as data and credit allow.
-//! What may leave leaves first in, first out, as window and pacer admit it; an entry that must wait holds
-//! up neither those behind it nor the path's pulls. An entry whose symbol has arrived in the meantime is
-//! dropped. When a path goes down, its whole queue is taken back.
+//! **A queue** belongs to each path. It holds picks for other paths than the one that pulls, picks
+//! that must not leave yet, and work assigned by [`SchedulerAction::Assign`]. Queued work no longer
+//! counts as due or in [`FreshView::symbols`](crate::view::FreshView::symbols), and no other path
+//! gets it. New source symbols are cut in the order in which they are assigned, as many as data and
+//! credit allow. Entries leave first in, first out, as window and pacer admit them; an entry that
+//! must wait holds up neither the entries behind it nor the path's pulls. An entry whose symbol has
+//! meanwhile arrived is dropped. When a path goes down, its whole queue is taken back.
 //!
 //! **Taking back** ([`SchedulerAction::TakeBack`], a path that goes down, and
-//! [`RecoveryAction::TakeBack`](crate::recovery::RecoveryAction::TakeBack)) makes symbols due again; copies of
-//! symbols that are in flight elsewhere vanish.
+//! [`RecoveryAction::TakeBack`](crate::recovery::RecoveryAction::TakeBack)) makes symbols due
+//! again; copies of symbols that are in flight on other paths are dropped.
 //!
 //! **Events** reach [`Scheduler::on_event`] after congestion control and recovery have acted on their
 //! cause, so that views show the new state. Actions are carried out in order, at once.
@@ -37,9 +38,10 @@
 //! **Recovery** may wrap the scheduler, by [`RecoveryPolicy::around`](crate::recovery::RecoveryPolicy::around); the
 //! wrapper is then asked in its place.
 //!
-//! **Time**: [`Scheduler::wakeup`] is read after every call. When the time has come, [`Wakeup`] is told
-//! once and every path may ask again. A time that does not lie after the last [`Wakeup`] counts as none,
-//! and a [`Pull::Hold`] until a time that has passed counts as [`Pull::Idle`], so that time always advances.
+//! **Time**: [`Scheduler::wakeup`] is read after every call. At the time that it returns, the
+//! scheduler is told of [`Wakeup`] once, and every path may ask again. A time that is not after the
+//! last [`Wakeup`] is ignored, and a [`Pull::Hold`] until a time that has passed counts as
+//! [`Pull::Idle`], so that time always advances.
 //!
 //! [`Wakeup`]: SchedulerEvent::Wakeup
 
@@ -72,16 +74,17 @@ use crate::view::{BlockId, SchedulerView};
 pub enum Work {
     /// The next new source symbol, cut from application bytes when it is assigned to a path.
     Fresh,
-    /// The next symbol that this block is due: a planned or a reactive repair, or a lost symbol again.
+    /// The next due symbol of this block: a planned or a reactive repair, or a lost symbol again.
     Block(BlockId),
     /// A copy of this block's oldest symbol in flight that the path neither carries nor has queued.
     Copy(BlockId),
-    /// New source symbols that are cut but given to no path: they are due from then on, so that later picks can take
-    /// them for any path. A scheduler can thus send what comes after symbols that it expects other paths to carry,
-    /// without assigning these.
+    /// New source symbols that are cut but not given to a path. They are then due, so that later
+    /// picks can give them to any path. A scheduler can thus leave symbols for other paths without
+    /// assigning them, and send the symbols after them.
     Ahead,
-    /// The next symbol that this closed block is due, and if there is none, a repair that nothing else has asked for.
-    /// None where lost symbols are sent again instead ([`Demand::by_repairs`](crate::view::Demand::by_repairs)).
+    /// The next due symbol of this closed block or, if there is none, an additional repair. There
+    /// is no additional repair if lost symbols are sent again instead
+    /// ([`Demand::by_repairs`](crate::view::Demand::by_repairs)).
     Repair(BlockId),
 }
 
@@ -92,71 +95,76 @@ pub struct Pick {
     pub work: Work,
     /// How many symbols, at least 1; fewer are sent if there are fewer.
     pub count: u16,
-    /// The path that carries them. Work for another path than the one that pulled waits in that path's queue.
+    /// The path that carries the symbols. Work for another path than the one that pulled waits in
+    /// that path's queue.
     pub path: PathId,
-    /// The earliest time at which they may leave (`Time::ZERO`: at once).
+    /// The earliest time at which the symbols may leave; `Time::ZERO` means at once.
     pub not_before: Time,
 }
 
 /// Why a scheduler decided as it did; recorded by the observer.
 pub type Reason = &'static str;
 
-/// The answer to a path that could send.
+/// The scheduler's decision for a path that could send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
     /// Send what was pushed onto the picks.
     Send(Reason),
-    /// Do not ask for this path before this time, even if work waits and whatever happens. What is queued
-    /// on the path leaves all the same.
+    /// Do not ask for this path before this time, whatever happens. Work in the path's queue still
+    /// leaves.
     Hold(Time, Reason),
-    /// Nothing for this path until something changes: feedback, new data, a timer, or a packet sent on
-    /// another path (which may fill the path that this one yielded to).
+    /// Send nothing on this path until something changes: feedback, new data, a timer, or a packet
+    /// sent on another path, after which the path that was preferred may be full.
     Idle(Reason),
 }
 
-/// Event that a scheduler is told.
+/// An event of which a scheduler is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerEvent {
-    /// An acknowledgement has newly acknowledged packets of the path. Once per acknowledgement and path.
+    /// An acknowledgement has newly acknowledged packets of the path. Told once per acknowledgement
+    /// and path.
     Acked(PathId),
-    /// Packets of the path were declared lost, by an acknowledgement or a timer. Once for all of them,
-    /// before the same acknowledgement's [`Acked`](Self::Acked).
+    /// Packets of the path were declared lost, by an acknowledgement or a timer. Told once for all
+    /// of them, before the [`Acked`](Self::Acked) of the same acknowledgement.
     Lost(PathId),
-    /// The path's congestion window is smaller than before: it admits this many bytes now. Told for cuts
-    /// after losses, marks and timeouts; not for [`SchedulerAction::Penalise`], which the scheduler knows of.
+    /// The path's congestion window was reduced to this many bytes. Told for reductions after
+    /// losses, marks and timeouts, but not after [`SchedulerAction::Penalise`], of which the
+    /// scheduler knows.
     CwndReduced(PathId, u64),
     /// The path's probe or retransmission timer fired.
     Timeout(PathId),
     /// The path became usable: for the first time, or again after it had gone down.
     PathUp(PathId),
-    /// The path stopped being usable: it is silent, closed, or its subflow has failed. Its queue is taken
-    /// back already.
+    /// The path stopped being usable: it is silent, closed, or its subflow has failed. Its queue
+    /// has already been taken back.
     PathDown(PathId),
-    /// The block was recovered at the receiver: it is no longer in the views.
+    /// The receiver has recovered the block, which is no longer in the views.
     Recovered(BlockId),
     /// A path has room and data waits, but the receiver's credit admits no new symbol
-    /// ([`Blocked::by_receiver`](crate::view::Blocked::by_receiver)). Told once, before the path that found
-    /// out pulls, and not again until new symbols could be made in between.
+    /// ([`Blocked::by_receiver`](crate::view::Blocked::by_receiver)). Told once, before the pull of
+    /// the path that met the limit, and not again until new symbols could be made in the meantime.
     ReceiverLimited,
-    /// A path has room, nothing is left to send, and the application has more to write than the send buffer
-    /// took: what is outstanding fills at least two thirds of it. Told as [`ReceiverLimited`](Self::ReceiverLimited)
-    /// is, and only by the data stream over TCP subflows: the connection of `anabranch-core` keeps nothing in
-    /// its send buffers once it is sent, and what it keeps until it is acknowledged counts as credit.
+    /// A path has room, nothing is left to send, and the application has more to write than fits
+    /// into the send buffer, of which outstanding data fills at least two thirds. Told in the same
+    /// way as [`ReceiverLimited`](Self::ReceiverLimited), but only by the data stream over TCP
+    /// subflows: the connection of `anabranch-core` removes data from its send buffers when it is
+    /// sent, and data kept until it is acknowledged counts as credit.
     SenderLimited {
-        /// No byte of the buffer is free. Otherwise the application has been told of room, and has yet to use it.
+        /// Whether no byte of the buffer is free. If some are, the application has been told of the
+        /// room but has not used it yet.
         full: bool,
     },
-    /// The time asked for by [`Scheduler::wakeup`] has come.
+    /// The time returned by [`Scheduler::wakeup`] has come.
     Wakeup,
 }
 
 /// Action of a scheduler outside a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerAction {
-    /// Assign work to a path ahead of its window: it goes to the end of the path's queue. Nothing happens
-    /// if the path is not usable.
+    /// Assign work to a path beyond its window. The work goes to the end of the path's queue.
+    /// Nothing happens if the path is not usable.
     Assign(Pick),
-    /// Take back what waits in a path's queue beyond its first `keep` symbols.
+    /// Take back all symbols in a path's queue except the first `keep`.
     TakeBack {
         /// The path.
         path: PathId,
@@ -164,14 +172,14 @@ pub enum SchedulerAction {
         keep: u32,
     },
     /// Hold a path back through its congestion controller, which decides by how much
-    /// ([`CongestionController::penalise`](crate::CongestionController::penalise)). How often is the
-    /// scheduler's responsibility.
+    /// ([`CongestionController::penalise`](crate::CongestionController::penalise)). The scheduler
+    /// decides how often.
     Penalise(PathId),
 }
 
 /// Chooses what each path sends.
 pub trait Scheduler: Debug + Send {
-    /// An event happened. Actions, if any, are pushed onto `actions` (empty at entry).
+    /// Handles an event. Actions, if any, are pushed onto `actions`, which is empty at entry.
     fn on_event(
         &mut self,
         _event: SchedulerEvent,
@@ -180,11 +188,12 @@ pub trait Scheduler: Debug + Send {
     ) {
     }
 
-    /// `path` has window and pacing room: say what it sends. Picks are pushed onto `picks` (empty at entry).
+    /// Decides what `path` sends, whose window and pacer admit a packet. Picks are pushed onto
+    /// `picks`, which is empty at entry.
     fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull;
 
-    /// When the scheduler wants to be told [`SchedulerEvent::Wakeup`], if nothing else makes it change
-    /// its mind before.
+    /// When the scheduler wants to be told of [`SchedulerEvent::Wakeup`]; the time is read again
+    /// after every call.
     fn wakeup(&self) -> Option<Time> {
         None
     }

@@ -14,14 +14,14 @@ pub use symbol::{BlockId, SymbolId, SymbolSpace};
 /// Most paths one connection may have open at a time.
 pub const MAX_PATHS: usize = 16;
 
-/// How data wants to be treated: its own coding, deadline and priority.
+/// How data is to be treated. Each class has its own coding, deadline and priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TrafficClass {
-    /// Small messages that someone waits for. Sent first, protected most.
+    /// Small messages for which somebody waits. They are sent first and protected most.
     Interactive,
-    /// Media with a deadline; worthless when late.
+    /// Media with a deadline. They are worthless when late.
     Live,
-    /// Throughput matters, a round trip does not.
+    /// Data for which throughput matters and the delay of a round trip does not.
     #[default]
     Bulk,
 }
@@ -46,7 +46,7 @@ impl TrafficClass {
     }
 }
 
-/// State of a path, which tells what may be sent on it.
+/// State of a path, which determines what may be sent on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathState {
     /// The peer's address is not proven yet: at most three times the received bytes may be sent.
@@ -54,16 +54,17 @@ pub enum PathState {
     Validating,
     /// In ordinary use.
     Active,
-    /// Nothing heard for a probe timeout although packets are in flight: carries probes and copies only.
+    /// No feedback has arrived for a probe timeout although packets are in flight. The path carries
+    /// only probes and copies.
     Suspect,
-    /// Heard again after being suspect: carries a growing share, so that an idle path that looks good
-    /// does not receive the whole stream at once.
+    /// Feedback has arrived again after the path was suspect. The path carries a growing share, so
+    /// that an idle path that seems good does not receive the whole stream at once.
     Probation,
-    /// Taken out of use: its identifier is spent, its slot waits for another path.
+    /// The path is no longer used. Its identifier is not reused, but another path may get its slot.
     Closed,
 }
 
-/// A loss probability and how far single observations stray from it.
+/// A loss probability, and the deviation of single observations from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LossView {
     /// Mean loss probability, `[0, 1]`.
@@ -73,7 +74,7 @@ pub struct LossView {
 }
 
 impl LossView {
-    /// The mean, but no more than `most`; `most` where the mean is not a number.
+    /// The mean, but at most `most`; `most` if the mean is not a number.
     #[inline]
     pub fn mean_up_to(&self, most: f64) -> f64 {
         // Unlike `clamp`, this never returns NaN.
@@ -84,38 +85,38 @@ impl LossView {
 /// Round-trip times of a path (RFC 9002 §5), and the forward direction's delay trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttView {
-    /// Newest sample.
+    /// The newest sample.
     pub latest: Duration,
-    /// Smoothed, gain 1/8.
+    /// Smoothed round-trip time, gain 1/8.
     pub smoothed: Duration,
     /// Mean deviation, gain 1/4.
     pub variation: Duration,
     /// Least sample in the current observation window.
     pub min: Duration,
-    /// Forward one-way delay above the least seen: the queue that stands on the way to the peer.
-    /// Clock offset cancels out; a mixed return path does not show in it.
+    /// Forward one-way delay above the least seen, which is the queue on the way to the peer. Clock
+    /// offsets cancel out, and return paths have no effect.
     pub queue: Duration,
-    /// Least forward transit in microseconds, on clocks that are not synchronised: only differences
-    /// between the paths of a connection mean something ([`RttView::forward_lead`]).
+    /// Least forward transit time, microseconds. The clocks are not synchronised, so only
+    /// differences between the paths of a connection are meaningful ([`RttView::forward_lead`]).
     pub forward: i64,
     /// Number of samples so far; 0 means that `smoothed` is an initial guess.
     pub samples: u64,
 }
 
 impl RttView {
-    /// By how much a packet on this path arrives before one sent on `other` at the same time, queues
-    /// aside; zero if it arrives later.
+    /// By how much a packet on this path arrives before one sent on `other` at the same time,
+    /// without queues; zero if it arrives later.
     pub fn forward_lead(&self, other: &RttView) -> Duration {
-        // The 32-bit clocks wrap: two paths' transits may have been unwrapped differently.
+        // The 32-bit clocks wrap, and two paths' transit times may have been unwrapped differently.
         let lead = other.forward.wrapping_sub(self.forward) as i32;
         Duration::from_micros(u64::from(lead.max(0).unsigned_abs()))
     }
 }
 
-/// Bytes acknowledged on a path since its last loss, and between the last two: what OLIA takes for the
-/// rate that a path sustains (Khalili et al. 2013, §IV, l₁ and l₂).
+/// Bytes acknowledged on a path since its last loss, and between its last two losses. OLIA uses
+/// them as a measure of the rate that a path sustains (Khalili et al. 2013, §IV, l₁ and l₂).
 ///
-/// Losses that one window cut answers count as one: packets sent before the last loss was noticed begin
+/// Losses of one flight count as one: losses of packets sent before the last loss was noticed begin
 /// no new interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterLoss {
@@ -127,19 +128,19 @@ pub struct InterLoss {
 }
 
 impl InterLoss {
-    /// `bytes` were newly acknowledged.
+    /// Notes that `bytes` bytes were newly acknowledged.
     pub fn on_acked(&mut self, bytes: u64) {
         self.since = self.since.saturating_add(bytes);
     }
 
-    /// Packets were declared lost, the newest of which was sent at `sent`.
+    /// Notes that packets were declared lost, of which the newest was sent at `sent`.
     pub fn on_lost(&mut self, now: Time, sent: Time) {
         if self.noticed.is_none_or(|noticed| sent > noticed) {
             *self = InterLoss { since: 0, between: self.since, noticed: Some(now) };
         }
     }
 
-    /// The larger of the two: OLIA's l.
+    /// The larger of `since` and `between`, OLIA's l.
     pub fn largest(&self) -> u64 {
         self.since.max(self.between)
     }
@@ -151,21 +152,21 @@ impl InterLoss {
 pub struct PathView {
     /// The path.
     pub id: PathId,
-    /// The path's place in per-path tables such as [`BlockView::in_flight_on`], below [`MAX_PATHS`].
-    /// Unlike the identifier, it is reused after a path has closed.
+    /// The path's index in per-path tables such as [`BlockView::in_flight_on`], below
+    /// [`MAX_PATHS`]. Unlike the identifier, it is reused after a path has closed.
     pub slot: u8,
     /// State of the path.
     pub state: PathState,
-    /// Used only when no other path is usable.
+    /// Whether the path is used only if no other path is usable.
     pub backup: bool,
     /// Congestion window, bytes.
     pub cwnd: u64,
-    /// Slow-start threshold, bytes; `u64::MAX` where the controller has none.
+    /// Slow-start threshold, bytes; `u64::MAX` if the controller has none.
     pub ssthresh: u64,
     /// Bytes sent, neither acknowledged nor declared lost.
     pub bytes_in_flight: u64,
-    /// Bytes on the wire of what is assigned to this path and has not left, each symbol in a packet of its own,
-    /// including what may not leave yet.
+    /// Bytes on the wire of symbols assigned to this path that have not left, each in its own
+    /// packet, including those that may not leave yet.
     pub bytes_queued: u64,
     /// Size of a full packet, bytes.
     pub packet_size: u64,
@@ -173,13 +174,13 @@ pub struct PathView {
     pub ready: bool,
     /// When the pacer admits the next packet (may be in the past).
     pub next_send: Time,
-    /// Pacing rate in force, if the path is paced.
+    /// Current pacing rate; zero if the path is not paced.
     pub pacing_rate: Bitrate,
     /// Newest estimate of the rate at which packets leave the bottleneck, lost ones included.
     pub rate: Bitrate,
     /// Round-trip times and the standing queue.
     pub rtt: RttView,
-    /// Retransmission (probe) timeout in force, back-off included.
+    /// Current retransmission (probe) timeout, including back-off.
     pub rto: Duration,
     /// When the oldest unacknowledged packet was sent.
     pub oldest_unacked: Option<Time>,
@@ -197,15 +198,16 @@ pub struct PathView {
 pub struct Round {
     /// Full packets in a round trip, at least 1.
     pub packets: u64,
-    /// Full packets below which `packets` doubles with each round trip; `u64::MAX` where there is no such bound.
+    /// Full packets below which `packets` doubles with each round trip; `u64::MAX` if there is no
+    /// such bound.
     pub ssthresh: u64,
     /// Whether `packets` follows from a pacing rate, which losses do not halve.
     pub paced: bool,
 }
 
 impl PathView {
-    /// A path of `id` with nothing known about it: for tests and for initial values. Its slot is the
-    /// identifier modulo [`MAX_PATHS`].
+    /// A path of which only the identifier is known. Its slot is the identifier modulo
+    /// [`MAX_PATHS`].
     pub fn unknown(id: PathId) -> Self {
         PathView {
             id,
@@ -244,8 +246,9 @@ impl PathView {
         (self.cwnd / self.packet_size.max(1)).max(1)
     }
 
-    /// Packets that the path sends in a round trip, as models of windows see it. A path whose pacer admits less than
-    /// its window sends so much less, and does not double it from round to round as in slow start.
+    /// Packets that the path sends in a round trip, as models of windows see it. If the pacer
+    /// admits less than the window, the path sends only that much and does not double it in slow
+    /// start.
     pub fn round(&self) -> Round {
         let size = self.packet_size.max(1);
         let ssthresh = if self.ssthresh == u64::MAX { u64::MAX } else { self.ssthresh / size };
@@ -276,12 +279,11 @@ impl PathView {
     }
 }
 
-/// A coding block: the symbols that repairs combine; with a code that slides, the newest stretch of
-/// symbols; without a code, a fixed run of them. In the models of TCP, where the unit is a segment's
-/// worth of the data stream, it is one such chunk (`sources` is 1).
+/// A coding block: the symbols that repairs combine, the newest run with a code that slides.
+/// Without a code, it is any run of symbols; in the models of TCP, one segment of the stream.
 ///
-/// A symbol is in one state at a time: *due* (or a planned repair), *queued*, *in flight*, *received*, or
-/// lost and not asked for again. A loss, a take-back or a copy makes it due.
+/// A symbol is in one state at a time: *due* (or a planned repair), *queued*, *in flight*,
+/// *received*, or lost and no longer needed. A loss, a take-back or a copy makes a symbol due.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockView {
     /// Identifier of the block.
@@ -290,32 +292,34 @@ pub struct BlockView {
     pub first: SymbolId,
     /// How the data wants to be treated.
     pub class: TrafficClass,
-    /// Source symbols in it so far (F once closed).
+    /// Source symbols in the block so far (F once it is closed).
     pub sources: u16,
-    /// Source symbols that it was opened for; it closes with fewer if the data ends or its class changes.
+    /// Source symbols for which the block was opened. It closes with fewer if the data ends or its
+    /// class changes.
     pub planned: u16,
-    /// No further source symbols will join.
+    /// Whether the block is closed: no further source symbols will join.
     pub closed: bool,
     /// Repair symbols generated so far.
     pub repairs: u16,
     /// Proactive repairs planned but not generated yet.
     pub proactive_left: u16,
-    /// Symbols that must be sent before anything else of this block: replacements of losses, and what was taken back
-    /// from a path's queue.
+    /// Symbols that must be sent before anything else of this block: replacements of losses, and
+    /// symbols taken back from a path's queue.
     pub due: u16,
-    /// Independent symbols known to have arrived, as far as acknowledgements and the receiver's reports tell.
-    /// With codes that may fail at F symbols, below `sources` until the block is known to be recovered.
+    /// Independent symbols known to have arrived, from acknowledgements and the receiver's reports.
+    /// With codes that may fail with F symbols, it is below `sources` until the block is known to
+    /// be recovered.
     pub received: u16,
     /// Distinct symbols sent and neither acknowledged nor declared lost. A symbol with copies on
     /// several paths counts once.
     pub in_flight: u16,
     /// Symbols in flight by path slot; a copy counts on each path that carries one.
     pub in_flight_on: [u16; MAX_PATHS],
-    /// Distinct symbols that wait in the queues of paths and are not in flight as well.
+    /// Distinct symbols that wait in the queues of paths and are not also in flight.
     pub queued: u16,
     /// Symbols in the queue of each path, by slot, copies of symbols in flight included.
     pub queued_on: [u16; MAX_PATHS],
-    /// Bit i: the path in slot i has sent a symbol of this block, whatever became of it.
+    /// Bit i: the path in slot i has sent a symbol of this block, whether or not it arrived.
     pub carried_on: u16,
     /// Bit i: a symbol that is due was last carried by the path in slot i. Symbols taken back before they
     /// were sent set no bit.
@@ -331,14 +335,15 @@ impl BlockView {
         self.sources.saturating_sub(self.received)
     }
 
-    /// Whether a symbol of the block may be taken now: something is due, or the block is closed and
+    /// Whether a symbol of the block may be taken now: symbols are due, or the block is closed and
     /// planned repairs are left.
     #[inline]
     pub fn has_work(&self) -> bool {
         self.takeable() > 0
     }
 
-    /// Symbols of the block that may be taken now: what is due, and once it is closed the planned repairs that are left.
+    /// Symbols of the block that may be taken now: those due, and once the block is closed, the
+    /// planned repairs that are left.
     #[inline]
     pub fn takeable(&self) -> u32 {
         u32::from(self.due) + if self.closed { u32::from(self.proactive_left) } else { 0 }
@@ -350,7 +355,7 @@ impl BlockView {
         self.class == class && (!self.closed || self.has_work() || needs_more(self))
     }
 
-    /// Symbols missing beyond those in flight, queued, due and planned: what new losses have opened.
+    /// Symbols missing beyond those in flight, queued, due and planned, because of new losses.
     #[inline]
     pub fn shortfall(&self) -> u16 {
         self.deficit()
@@ -360,8 +365,8 @@ impl BlockView {
             .saturating_sub(self.proactive_left)
     }
 
-    /// Symbols in flight that `path` neither carries nor has queued: this many at least may be taken by
-    /// [`Work::Copy`].
+    /// Symbols in flight that `path` neither carries nor has queued: at least this many may be
+    /// taken by [`Work::Copy`].
     ///
     /// [`Work::Copy`]: crate::scheduler::Work::Copy
     pub fn uncopied(&self, path: &PathView) -> u16 {
@@ -394,19 +399,19 @@ fn bit(path: &PathView) -> u16 {
     1_u16.checked_shl(u32::from(path.slot)).unwrap_or(0)
 }
 
-/// The redundancy policy's answer to "how many more would this block need if …", for schedulers that
-/// allocate virtually before they send (FMTCP's algorithm 1).
+/// The redundancy policy's view of how many more symbols a block would need under a hypothetical
+/// allocation, for schedulers that allocate virtually before they send (FMTCP's algorithm 1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Demand<'a>(Option<(&'a dyn RedundancyPolicy, &'a RedundancyView<'a>)>);
 
 impl<'a> Demand<'a> {
-    /// Asks `policy`, with `view` as its surroundings.
+    /// A demand that asks `policy`, which reads `view`.
     pub fn of(policy: &'a dyn RedundancyPolicy, view: &'a RedundancyView<'a>) -> Self {
         Demand(Some((policy, view)))
     }
 
-    /// Whether blocks that need more get repairs, as many as needed: [`Work::Repair`]. Otherwise, what is lost is due
-    /// by itself.
+    /// Whether blocks that need more symbols get repairs, as many as needed: [`Work::Repair`].
+    /// Otherwise the lost symbols themselves become due.
     ///
     /// [`Work::Repair`]: crate::scheduler::Work::Repair
     #[inline]
@@ -420,8 +425,8 @@ impl<'a> Demand<'a> {
         self.0.map_or(1, |(policy, _)| policy.symbols_per_packet()).max(1)
     }
 
-    /// Further symbols that `block` needs, given that `hypothetical[slot]` more were handed to each
-    /// path. Without a policy: the shortfall less the hypothetical symbols.
+    /// How many further symbols `block` needs if `hypothetical[slot]` more were given to each path.
+    /// Without a policy, this is the shortfall minus the hypothetical symbols.
     #[inline]
     pub fn still_needed(&self, block: &BlockView, hypothetical: &[u16; MAX_PATHS]) -> u16 {
         match self.0 {
@@ -442,7 +447,7 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// The place of the first of these blocks, of a class, that is open, has work, or needs more.
+    /// The index of the first block of the class that is open, has work, or needs more symbols.
     #[inline]
     pub fn first_in_need(&self, blocks: &[BlockView], class: TrafficClass) -> Option<usize> {
         match self.0 {
@@ -454,31 +459,32 @@ impl<'a> Demand<'a> {
     }
 }
 
-/// Everything a scheduler may look at.
+/// All state that a scheduler may use.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerView<'a> {
     /// The current time.
     pub now: Time,
-    /// Paths, by rising slot. A closed one keeps its place until another takes the slot.
+    /// Paths, by rising slot. A closed path stays in the list until another takes its slot.
     pub paths: &'a [PathView],
-    /// Blocks not yet recovered at the receiver, oldest first; those of live data with its own symbol space come after
-    /// the others. An engine that keeps thousands (a block for each TCP segment) may leave some out, but never the
-    /// oldest of all, the oldest that has work, or, in a pull, the oldest of which the asking path could take a copy.
+    /// Blocks not yet recovered at the receiver, oldest first; those of live data with its own
+    /// symbol space come after the others. An engine that keeps thousands of blocks (one for each
+    /// TCP segment) may leave some out, but never the oldest of all, the oldest that has work, or,
+    /// in a pull, the oldest of which the asking path could take a copy.
     pub blocks: &'a [BlockView],
     /// Data that the application has ready.
     pub fresh: FreshView,
-    /// Symbols that blocks would still need under hypothetical allocations.
+    /// How many symbols blocks would still need under hypothetical allocations.
     pub demand: Demand<'a>,
 }
 
 impl SchedulerView<'_> {
-    /// First symbol of the oldest block that the receiver is not known to have recovered, one of the main space if
-    /// any is left; the next new symbol if there is no such block.
+    /// First symbol of the oldest block that the receiver is not known to have recovered; blocks of
+    /// the main space come first. If there is no such block, the next new symbol.
     pub fn floor(&self) -> SymbolId {
         self.blocks.first().map_or(self.fresh.next, |block| block.first)
     }
 
-    /// The block with this id, if it is shown.
+    /// The block with this id, if it is in the view.
     pub fn block(&self, id: BlockId) -> Option<&BlockView> {
         let index = self.blocks.binary_search_by_key(&id, |block| block.id).ok()?;
         self.blocks.get(index)

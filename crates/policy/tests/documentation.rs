@@ -1,8 +1,8 @@
 //! Checks that the files named in the documentation exist.
 //!
-//! In the architecture and the pages below `docs`, inline code that looks like a path names a file, from
-//! the root of the repository or as `crate/file.rs` for `crates/crate/src/file.rs`. `cargo xtask ci
-//! --only links` checks links.
+//! In the architecture and the pages in `docs`, inline code that looks like a path must name a
+//! file, relative to the root of the repository or as `crate/file.rs` for
+//! `crates/crate/src/file.rs`. `cargo xtask ci --only links` checks links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,17 +28,17 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The text without fenced blocks, whose code is tested elsewhere or shows what is yet to be written.
+/// The text without fenced blocks, whose code is tested elsewhere or is only an example.
 fn prose(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// Text that stands in backquotes.
+/// Text in backquotes.
 fn inline_code(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }
 
-/// Whether inline code claims to be a file or folder of the repository.
+/// Whether inline code looks like a file or folder of the repository.
 fn is_path(code: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let folder_or_source = code.ends_with('/') || code.ends_with(".rs") || code.ends_with(".md");

@@ -13,7 +13,7 @@ struct Cost {
     proactive: f64,
     /// Rounds of reactive repairs per block.
     rounds: f64,
-    /// Symbols sent per source, over what a perfect code needs, 1/(1 − p).
+    /// Symbols sent per source, divided by what a perfect code needs, 1/(1 − p).
     overhead: f64,
 }
 
@@ -67,7 +67,7 @@ impl Loop {
 
     fn run(mut self, blocks: u64) -> Cost {
         let (mut sources, mut proactive, mut rounds, mut sent) = (0_u64, 0_u64, 0_u64, 0_u64);
-        // Blocks overlap: a block is planned before the one before it is resolved.
+        // Blocks overlap: each block is planned before the previous one is resolved.
         let mut known = LossView::default();
         for number in 0..blocks {
             let plan = known;
@@ -130,7 +130,7 @@ fn steady_loss_is_provisioned_near_its_expectation() {
         let expected = p / (1.0 - p);
         assert!(cost.proactive > expected, "{p}: {cost:?}");
         assert!(cost.proactive < 1.3 * expected, "{p}: {cost:?}");
-        // Most blocks need no second round, as kappa1 = 1 is meant to bring about.
+        // Most blocks need no second round, which is the purpose of kappa1 = 1.
         assert!(cost.rounds < 0.5, "{p}: {cost:?}");
         assert!(cost.overhead < most, "{p}: {cost:?}");
     }

@@ -1,12 +1,12 @@
 /// The two ECN bits of an IP header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// The sender does not take part.
+    /// Not ECN-capable: the sender does not take part in ECN.
     #[default]
     NotEct,
     /// ECN-capable transport, codepoint 1.
     Ect1,
-    /// ECN-capable transport, codepoint 0: what most senders use.
+    /// ECN-capable transport, codepoint 0, which most senders use.
     Ect0,
     /// Congestion was experienced on the way.
     Ce,

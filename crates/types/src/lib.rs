@@ -1,7 +1,8 @@
-//! Units, identifiers, congestion marks, deterministic randomness and pinned mathematics.
+//! Units, identifiers, congestion marks, deterministic random numbers and mathematical functions
+//! with reproducible results.
 //!
-//! Nothing here reads a clock, draws ambient randomness or does I/O: time, seeds and bytes come in
-//! as arguments, so that the same inputs give the same outputs on every machine.
+//! Nothing here reads a clock, draws random numbers from the system or does I/O: time, seeds and
+//! bytes are arguments, so that the same inputs give the same outputs on every machine.
 
 mod ecn;
 mod id;

@@ -1,29 +1,29 @@
-//! A bound on the lines of a log.
+//! A limit on the number of log lines about one subject.
 
 use core::time::Duration;
 
 use crate::Time;
 
-/// Most lines about one subject in a minute.
+/// The most lines about one subject in a minute.
 const MOST: u32 = 60;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Whether a line is written.
+/// Whether a line is written to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The line is written; others before it may have been left out.
     Write {
-        /// Lines left out in the minute before.
+        /// How many lines were left out in the previous minute.
         left_out: u64,
     },
     /// The line is the first in this minute that is left out.
     FirstLeftOut,
-    /// The line is left out, as others before it.
+    /// The line is left out, like others before it in this minute.
     LeftOut,
 }
 
-/// The lines about one subject, such as a peer, in the present minute: 60 at most, so that a peer that causes events
-/// without end cannot fill a disk.
+/// The lines about one subject, such as a peer, in the current minute. At most 60 are written, so
+/// that a peer that causes events without end cannot fill a disk.
 #[derive(Debug, Default)]
 pub struct Lines {
     began: Time,

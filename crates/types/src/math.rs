@@ -1,7 +1,8 @@
-//! Transcendental functions with one answer everywhere.
+//! Mathematical functions that give the same result on every platform.
 //!
 //! `f64::ln`, `exp`, `powf` and `cbrt` call the platform's mathematics library and differ in the
-//! last bit by target and optimisation. These call a pinned `libm`, so traces agree bit for bit.
+//! last bit by target and optimisation. The functions here call a pinned version of `libm`, so that
+//! simulations give the same bits everywhere.
 
 /// Natural logarithm.
 pub fn ln(x: f64) -> f64 {
@@ -23,7 +24,7 @@ pub fn cbrt(x: f64) -> f64 {
     libm::cbrt(x)
 }
 
-/// Square root (exact in IEEE 754, here for symmetry).
+/// Square root. IEEE 754 defines its result exactly; the function is here for completeness.
 pub fn sqrt(x: f64) -> f64 {
     libm::sqrt(x)
 }

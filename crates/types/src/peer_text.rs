@@ -1,25 +1,25 @@
 use core::fmt;
 
-/// Most characters that are shown.
+/// The most characters that are shown.
 const MOST: usize = 4096;
-/// Most marks in a row above and below a letter; more would pile up over neighbouring lines.
+/// The most combining marks shown on one letter; more would run into neighbouring lines.
 const MARKS: usize = 4;
 
-/// Text that somebody else has chosen: a peer's reasons, refusals and failures.
+/// Text that a peer has chosen, such as a reason, a refusal or an error message.
 ///
-/// Showing it escapes it: `Display` and `Debug` write it so that it cannot command a terminal,
-/// begin a line of its own, reverse what is around it or fill a screen. The text itself is
-/// available only from [`as_untrusted`](Self::as_untrusted), which is for sending and comparing it.
+/// `Display` and `Debug` escape the text, so that it cannot control a terminal, start a new line,
+/// reverse the direction of neighbouring text or fill a screen. The unescaped text is available
+/// only from [`as_untrusted`](Self::as_untrusted), for sending and comparing.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct PeerText(String);
 
 impl PeerText {
-    /// The text as it came.
+    /// The text as received, not escaped.
     pub fn as_untrusted(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is none.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -61,8 +61,9 @@ impl fmt::Debug for PeerText {
     }
 }
 
-/// Shows `text` on one line. Characters that are not printed on their own (controls, line ends, overrides of direction,
-/// spaces without width, private and unassigned ones) are written like `\u{1b}`; the rest of a long text is left out.
+/// Shows `text` on one line. Characters that are not printed on their own (control characters, line
+/// ends, direction overrides, zero-width spaces, private and unassigned characters) are written
+/// like `\u{1b}`. A long text is cut after 4096 characters.
 pub fn escaped(text: &str) -> impl fmt::Display {
     Escaped(text)
 }
@@ -77,7 +78,8 @@ impl fmt::Display for Escaped<'_> {
                 return write!(f, "… ({} bytes in all)", self.0.len());
             }
             let mark = is_mark(character);
-            // A mark needs a letter to stand on.
+            // A combining mark at the start of the text has no letter to combine with, so it is
+            // escaped.
             marks = if mark { marks + 1 } else { 0 };
             if is_printed(character) || (mark && marks <= MARKS) {
                 fmt::Write::write_char(f, character)?;
@@ -94,7 +96,7 @@ fn is_printed(character: char) -> bool {
     matches!(character, '\'' | '"' | '\\') || character.escape_debug().eq([character])
 }
 
-/// Whether a character is printed only on another, as combining accents are.
+/// Whether a character is printed only in combination with another, as combining accents are.
 fn is_mark(character: char) -> bool {
     let mut buffer = [0; 5];
     let Some((letter, rest)) = buffer.split_first_mut() else { return false };

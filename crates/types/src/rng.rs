@@ -3,8 +3,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::math;
 
-/// A deterministic random number stream, named so that adding a component never shifts another's
-/// draws: `Rng::substream(seed, "link.lte.loss")`.
+/// A deterministic stream of random numbers. Each component has its own named stream, such as
+/// `Rng::substream(seed, "link.lte.loss")`, so that adding a component does not change the numbers
+/// that others draw.
 #[derive(Clone, Debug)]
 pub struct Rng(Xoshiro256PlusPlus);
 
@@ -16,7 +17,7 @@ impl Rng {
 
     /// The stream called `name` under `seed`.
     pub fn substream(seed: u64, name: &str) -> Self {
-        // FNV-1a over the name, mixed with the seed; seed_from_u64 then spreads it by SplitMix64.
+        // FNV-1a over the seed and the name; seed_from_u64 then spreads the hash by SplitMix64.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in seed.to_le_bytes().iter().chain(name.as_bytes()) {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);

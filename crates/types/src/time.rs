@@ -4,7 +4,7 @@ use core::time::Duration;
 
 /// A point in time: nanoseconds since the driver's epoch (start of the run, in the simulator).
 ///
-/// Never read from a clock inside the core; the driver passes it in. Arithmetic saturates, so a
+/// The core never reads a clock; the driver passes the time in. Arithmetic saturates, so a
 /// malicious or absurd duration cannot wrap time around.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
@@ -12,7 +12,7 @@ pub struct Time(u64);
 impl Time {
     /// The driver's epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than every other time: "never".
+    /// The latest time, which stands for "never".
     pub const MAX: Time = Time(u64::MAX);
 
     /// The time `nanos` nanoseconds after the epoch.

@@ -8,7 +8,7 @@ use core::time::Duration;
 pub struct Bitrate(u64);
 
 impl Bitrate {
-    /// No bits at all.
+    /// Zero bits per second.
     pub const ZERO: Bitrate = Bitrate(0);
 
     /// A rate of `bps` bits per second.
@@ -56,7 +56,7 @@ impl Bitrate {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// This rate times `factor` (not negative).
+    /// This rate times `factor`; zero if `factor` is negative.
     pub fn mul_f64(self, factor: f64) -> Self {
         Bitrate((self.0 as f64 * factor).max(0.0) as u64)
     }
@@ -83,7 +83,7 @@ impl DataSize {
     /// No data.
     pub const ZERO: DataSize = DataSize(0);
 
-    /// `bytes` bytes.
+    /// A size of `bytes` bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         DataSize(bytes)
     }
@@ -119,9 +119,9 @@ impl Sub for DataSize {
 pub struct Probability(f64);
 
 impl Probability {
-    /// Never.
+    /// The probability 0.
     pub const ZERO: Probability = Probability(0.0);
-    /// Always.
+    /// The probability 1.
     pub const ONE: Probability = Probability(1.0);
 
     /// `value` if it lies in `[0, 1]`.
@@ -134,7 +134,7 @@ impl Probability {
         if value.is_nan() { Probability(0.0) } else { Probability(value.clamp(0.0, 1.0)) }
     }
 
-    /// The number.
+    /// The probability as a number in `[0, 1]`.
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -170,7 +170,7 @@ impl fmt::Display for ParseUnitError {
 
 impl core::error::Error for ParseUnitError {}
 
-/// A unit's name in lower case and how many base units it is worth.
+/// Unit names in lower case, each with its size in base units.
 type Units = &'static [(&'static str, f64)];
 
 const RATE_UNITS: Units = &[

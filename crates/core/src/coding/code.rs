@@ -6,12 +6,12 @@ use anabranch_policy::registry::{PolicySpec, Registry};
 
 use crate::wire::MAX_CODE_NAMES;
 
-/// No code: for a direction whose sender codes nothing, or nothing that the receiver decodes.
+/// No code, for a direction whose sender uses no code that the receiver decodes.
 pub fn none() -> Box<dyn ErasureCode> {
     Box::new(none::Uncoded)
 }
 
-/// The code of live data in a symbol space of its own.
+/// The code of live data that has its own symbol space.
 pub fn of_live_data() -> Box<dyn ErasureCode> {
     Box::new(sliding_window::SlidingWindow)
 }
@@ -21,8 +21,8 @@ pub fn live_data_is_decoded(announcement: Option<&str>) -> bool {
     is_decoded(announcement, sliding_window::ENTRY.name)
 }
 
-/// The announcement of a side that uses the code `own`: the codes that it decodes, its own first, as many as there is
-/// room for. `None` if the peer assumes the same without an announcement.
+/// The announcement of a side that uses the code `own`: the codes that it decodes, its own first,
+/// as many as fit. `None` if the peer assumes the same without an announcement.
 pub fn announcement(registry: &Registry, own: &str) -> Option<String> {
     let codes = registry.entries(Axis::Code);
     let usual = codes.first().is_some_and(|entry| entry.name == own) || own == none::ENTRY.name;
@@ -41,7 +41,8 @@ pub fn announcement(registry: &Registry, own: &str) -> Option<String> {
 }
 
 /// The code that a side with the `announcement` uses for what it sends. A name that is not in the
-/// registry stands for no code: the peer does not use it, since this side does not announce it.
+/// registry stands for no code: the peer does not use such a code, since this side does not
+/// announce it.
 pub fn of_peer(registry: &Registry, announcement: Option<&str>) -> Box<dyn ErasureCode> {
     let name = match announcement {
         Some(names) => names.split(' ').next(),

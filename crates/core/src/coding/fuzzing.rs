@@ -23,14 +23,15 @@ const CREDIT: u64 = 300;
 
 struct Machine {
     blocks: ReceiveBlocks,
-    /// Source symbols that arrived as such.
+    /// Source symbols that arrived themselves.
     arrived: BTreeSet<u64>,
     delivered: u64,
     limit: u64,
 }
 
-/// Plays a hostile sender against the receiver of every code; `data` is a list of symbols, repairs
-/// and floors. Nothing may be delivered twice or beyond the credit, and the counts must agree.
+/// Acts as a hostile sender against the receiver of every code; `data` is a list of symbols,
+/// repairs and floors. Nothing may be delivered twice or beyond the credit, and the counts must
+/// agree.
 pub fn receive(data: &[u8]) {
     for (entry, _) in TABLE {
         play(entry.name, data);
@@ -75,7 +76,7 @@ impl Machine {
         Some(())
     }
 
-    /// An id near the lowest missing one, or anywhere at all.
+    /// An id near the lowest missing one, or an arbitrary one.
     fn id(&self, operation: u8, script: &mut Reader<'_>) -> Option<u64> {
         if operation & 0x10 != 0 {
             return script.array().ok().map(u64::from_be_bytes);
@@ -109,7 +110,8 @@ impl Machine {
         let first = SymbolId(self.id(operation, script)?);
         let count = u16::from(script.u8().ok()?);
         let key = u32::from(script.u8().ok()?);
-        // One length unless a bit asks for others: repairs of arbitrary lengths would hardly ever agree.
+        // All repairs have one length unless a bit selects another, since repairs of arbitrary
+        // lengths would hardly ever match.
         let length = if operation & 0x20 != 0 { usize::from(operation & 15) * 2 } else { 4 };
         let payload = script.bytes(length).ok()?;
         let delivered = &mut self.delivered;
@@ -130,7 +132,7 @@ impl Machine {
         assert_eq!(self.delivered, self.arrived.len() as u64 + blocks.decoded());
         assert!(blocks.first_missing().0 <= blocks.limit());
         assert_eq!(blocks.limit(), self.limit);
-        // Each waiting block begins above the one before it and lacks something.
+        // Each waiting block begins above the previous one and lacks symbols.
         let mut previous = None;
         for (first, missing) in blocks.deficits() {
             assert!(previous.is_none_or(|previous| previous < first));

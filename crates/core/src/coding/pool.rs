@@ -2,8 +2,8 @@
 
 use core::ops::{Deref, DerefMut};
 
-/// The bytes of a symbol, aligned to a cache line: repairs read all symbols of a block, a vector register at a time,
-/// and a vector that straddles two lines takes two accesses.
+/// The bytes of a symbol, aligned to a cache line. Making repairs reads all symbols of a block by
+/// vector registers, and a vector that straddles two lines takes two accesses.
 #[derive(Debug)]
 pub struct Buffer {
     room: Box<[u8]>,
@@ -17,7 +17,7 @@ const LINE: usize = 64;
 impl Buffer {
     fn new(size: usize) -> Self {
         let room = vec![0; size + LINE - 1].into_boxed_slice();
-        // The offset may be unknown; an unaligned start only costs time.
+        // `align_offset` may fail to find the offset; an unaligned start only costs time.
         let start = room.as_ptr().align_offset(LINE).min(LINE - 1);
         Buffer { room, start, size }
     }
@@ -39,7 +39,7 @@ impl DerefMut for Buffer {
     }
 }
 
-/// Free buffers that are kept in addition to twice those in use.
+/// How many free buffers are kept beyond twice the number in use.
 const SPARE: usize = 512;
 
 /// A stack of free buffers of one size, and the number of those in use.
@@ -51,7 +51,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Buffers of `size` bytes.
+    /// An empty pool of buffers of `size` bytes.
     pub fn new(size: usize) -> Self {
         Pool { free: Vec::new(), size, in_use: 0 }
     }
@@ -72,7 +72,7 @@ impl Pool {
         (self.in_use + self.free.len()) as u64 * (self.size + LINE) as u64
     }
 
-    /// A buffer; its content is whatever it last held.
+    /// Takes a buffer. Its content is arbitrary.
     #[inline]
     pub fn take(&mut self) -> Buffer {
         self.in_use += 1;

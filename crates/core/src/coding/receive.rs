@@ -1,5 +1,5 @@
-//! The receiver's coding blocks: source symbols pass through at once, repairs wait until a block's
-//! symbols suffice, and decoding fills the holes.
+//! The receiver's coding blocks. Source symbols are delivered at once; repairs wait until a block's
+//! symbols suffice to decode the missing ones.
 
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
@@ -40,8 +40,7 @@ pub enum CodingViolation {
 /// Capacity, in repairs, that the list of a recycled follower keeps.
 const SPARE_REPAIRS: usize = 32;
 
-/// Most recovered blocks remembered above the first hole, for codes of which only the receiver
-/// knows when a block is recovered.
+/// Most recovered blocks remembered above the first missing symbol, for reports to the sender.
 const MAX_RECOVERED: usize = 64;
 
 /// The fate of an arriving symbol.
@@ -56,7 +55,7 @@ pub enum Arrival {
 #[derive(Debug)]
 enum Slot {
     Missing,
-    /// Delivered; its bytes are kept to decode other symbols, and for pieces that the sink reads in place.
+    /// Delivered; the bytes are kept for decoding and for pieces read in place.
     Held(Held),
     /// Delivered, and not needed for decoding.
     Done,
@@ -104,21 +103,21 @@ impl Group {
 pub struct ReceiveBlocks {
     code: Box<dyn ErasureCode>,
     limits: CodeLimits,
-    /// Symbol id of `slots[0]`; lower ones are forgotten.
+    /// Symbol id of `slots[0]`; lower symbols are no longer held.
     base: u64,
-    /// Highest floor that the sender has announced; it needs nothing below.
+    /// Highest floor that the sender has announced.
     floor: u64,
     slots: VecDeque<Slot>,
     /// Lowest symbol not held.
     first_missing: u64,
-    /// Repairs that are held of all blocks.
+    /// Repairs held, of all blocks.
     held_repairs: u64,
     /// Blocks known from repairs and not yet decoded, by first symbol.
     groups: BTreeMap<u64, Group>,
     spare: Vec<Follower>,
-    /// Decoder of a code whose repairs overlap; there are no groups then.
+    /// Decoder of a code whose repairs may overlap. There are then no groups.
     sliding: Option<Box<dyn SlidingDecoder>>,
-    /// Coverages that miss nothing although an earlier symbol is missing, the newest last.
+    /// Coverages without missing symbols although an earlier symbol is missing, the newest last.
     recovered: Vec<Coverage>,
     work: Workspace,
     budget: Budget,
@@ -132,14 +131,15 @@ pub struct ReceiveBlocks {
     repeated_bytes: u64,
     /// Where blocks end, if they are delivered as a whole.
     whole: Option<Whole>,
-    /// Symbols that the sender has given up; all below the first missing one count as given up.
+    /// Symbols that the sender has given up, and all below the first missing one.
     given_up: Runs,
     /// Ranges that `give_up` has newly given up; reused.
     fresh: Vec<Range<u64>>,
 }
 
 impl ReceiveBlocks {
-    /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and `credit` + [`MAX_BLOCK`] repairs.
+    /// A receiver of at most `credit` symbols of at most `symbol_capacity` bytes, and `credit` +
+    /// [`MAX_BLOCK`] repairs.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
         let limits = code.limits();
         let dearest = code.recovery_work(most_sources(&limits), symbol_capacity);
@@ -189,7 +189,7 @@ impl ReceiveBlocks {
         self.pool.memory() + (self.slots.capacity() * size_of::<Slot>()) as u64
     }
 
-    /// Frees all symbols: the connection is over, and nothing is received any more.
+    /// Frees all symbols when the connection is over and nothing is received any more.
     pub fn release(&mut self) {
         self.slots = VecDeque::new();
         self.groups.clear();
@@ -213,7 +213,7 @@ impl ReceiveBlocks {
         SymbolId(self.first_missing)
     }
 
-    /// The symbol after the highest that is known of.
+    /// The symbol after the highest one that is known.
     pub fn reached(&self) -> SymbolId {
         SymbolId(self.base + self.slots.len() as u64)
     }
@@ -232,13 +232,13 @@ impl ReceiveBlocks {
         sliding.into_iter().chain(groups)
     }
 
-    /// First symbols of blocks that miss nothing although an earlier symbol is missing, the newest
-    /// first. None for codes with which acknowledgements alone tell the sender of that.
+    /// First symbols of recovered blocks above the first missing symbol, the newest first. Empty
+    /// for codes with which acknowledgements alone show this to the sender.
     pub fn recovered(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.recovered.iter().rev().map(|coverage| coverage.first)
     }
 
-    /// The sender needs nothing below `floor` for decoding any more.
+    /// Notes that no symbol below `floor` is needed for decoding any more.
     #[inline]
     pub fn raise_floor(&mut self, floor: u64, sink: &mut dyn SymbolSink) {
         self.floor = self.floor.max(floor);
@@ -247,8 +247,8 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Passes the payload of a held symbol to `read`, which returns whether it has finished with
-    /// one of the pieces left in place.
+    /// Passes a held symbol's payload to `read`, which returns whether it has read a piece to its
+    /// end.
     #[inline]
     pub fn read_piece(&mut self, id: SymbolId, read: impl FnOnce(&[u8]) -> bool) {
         let offset = self.offset(id.0);
@@ -271,7 +271,7 @@ impl ReceiveBlocks {
     }
 
     fn forget_below(&mut self, floor: u64, sink: &mut dyn SymbolSink) {
-        // Only what has been delivered is forgotten: a floor above a hole is a lie or an abandonment.
+        // Only delivered symbols are discarded, whatever floor the sender announces.
         let waiting = self.groups.first_key_value().map_or(u64::MAX, |(first, _)| *first);
         let delivered = self.whole.as_ref().map_or(u64::MAX, Whole::delivered);
         let floor = floor.min(self.first_missing).min(waiting).min(delivered);
@@ -283,8 +283,8 @@ impl ReceiveBlocks {
         }
     }
 
-    /// The sender will not send the `count` symbols from `first` again, nor repairs that cover them: they
-    /// are not waited for. Beyond the first hole, more than [`MAX_BLOCK`] at a time are not looked at.
+    /// Stops waiting for the `count` symbols from `first`, which the sender will not send or repair
+    /// any more. Beyond the first missing symbol, at most [`MAX_BLOCK`] are abandoned per call.
     pub fn abandon(&mut self, first: SymbolId, count: u64, sink: &mut dyn SymbolSink) {
         let end = first.0.saturating_add(count).min(self.limit);
         let from = first.0.max(self.first_missing);
@@ -299,7 +299,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Gives up those of the symbols from `from` to `end` that were not given up before.
+    /// Gives up the symbols from `from` to `end` that were not given up before.
     fn give_up(&mut self, from: u64, end: u64, sink: &mut dyn SymbolSink) {
         self.given_up.raise(self.first_missing);
         let mut fresh = core::mem::take(&mut self.fresh);
@@ -323,7 +323,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Marks symbols as done: they are neither needed for decoding nor waited for.
+    /// Marks symbols as done: neither needed for decoding nor waited for.
     fn finish(&mut self, ids: Range<u64>, sink: &mut dyn SymbolSink) {
         for id in ids {
             let Some(offset) = self.reach(id) else { continue };
@@ -341,7 +341,7 @@ impl ReceiveBlocks {
         self.budget.earn(bytes);
     }
 
-    /// A source symbol arrived. A new one is passed to `sink`, and so are the symbols that it lets decode.
+    /// Passes an arriving source symbol to `sink` if it is new, and then all newly decoded symbols.
     pub fn on_source(
         &mut self,
         id: SymbolId,
@@ -385,7 +385,7 @@ impl ReceiveBlocks {
         Ok(Arrival::New)
     }
 
-    /// A repair arrived.
+    /// Processes a repair that arrived. Passes all symbols that it completes to `sink`.
     pub fn on_repair(
         &mut self,
         coverage: Coverage,
@@ -415,8 +415,8 @@ impl ReceiveBlocks {
         if self.sliding.is_some() {
             return Ok(self.slide(coverage, key, payload, sink));
         }
-        // The sender took this block apart, and the floor that says so was faster than this repair and than the
-        // ABANDON that fills the block's holes.
+        // The sender abandoned this block, and its new floor overtook this repair and the ABANDON
+        // frame for the block's missing symbols.
         if coverage.first.0 < self.base && end <= self.floor {
             return Ok(Arrival::Redundant);
         }
@@ -492,8 +492,8 @@ impl ReceiveBlocks {
             self.recovered.retain(|coverage| coverage.end() > first_missing);
         }
         self.deliver_whole(sink);
-        // A block that misses a symbol begins less than a block's length before `first_missing`: symbols below are
-        // not needed, whatever the sender's floor, and are best freed while in the cache.
+        // A block with a missing symbol begins less than a block's length before `first_missing`.
+        // Symbols below that are not needed, and are best freed while in the cache.
         let floor = self.first_missing.saturating_sub(self.longest_block() - 1);
         self.raise_floor(floor, sink);
     }

@@ -30,7 +30,7 @@ pub use tally::BlockRecord;
 /// Most repairs of one block whose states are kept; after them, its symbols are sent again from the start.
 const MAX_REPAIRS: u32 = 4096;
 
-/// Most recovered blocks whose last packets are awaited.
+/// Most recovered blocks for whose last packets' fates the sender waits.
 const MAX_TRAILING: usize = 256;
 
 /// A symbol taken for sending.
@@ -42,16 +42,16 @@ pub struct OutgoingSymbol {
     pub coverage: Coverage,
     /// Length of the symbol, bytes.
     pub length: u16,
-    /// A source symbol that has left before.
+    /// Whether this is a source symbol that was sent before.
     pub again: bool,
 }
 
 /// Changes made by resolving a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The symbol is newly known to be received.
+    /// Whether the symbol is newly known to be received.
     pub news: bool,
-    /// Every packet of the block's first transmission is now resolved.
+    /// Whether every packet of the block's first transmission is now resolved.
     pub first_resolved: bool,
 }
 
@@ -70,15 +70,16 @@ pub struct Totals {
     pub resends: u64,
     /// Blocks whose repairs ran out, so that symbols were sent again from the start.
     pub wraps: u64,
-    /// Rounds in which blocks got further repairs: reactions to missing symbols of one block, those
-    /// within a round trip of the first taken as one.
+    /// Rounds in which blocks got further repairs. Reactions to missing symbols of one block within
+    /// a round trip of the first count as one round.
     pub repair_rounds: u64,
-    /// Source symbols counted for the loss before repair: an early copy arrived, or all are lost. A copy is early if
-    /// it left before the fate of any was known.
+    /// Source symbols counted for the loss before repair: an early copy arrived, or all early
+    /// copies are lost. A copy is early if it left before the fate of any copy was known.
     pub settled: u64,
     /// Symbols among `settled` that lost every early copy.
     pub lost_early: u64,
-    /// Sum, over all openings of a block, of the blocks unrecovered then, the new one included.
+    /// Sum, over all openings of a block, of the number of blocks unrecovered at that time,
+    /// including the new one.
     pub live_at_openings: u64,
 }
 
@@ -108,7 +109,7 @@ pub struct SendBlocks {
     limits: CodeLimits,
     /// Most bytes, sources times symbol size, that the peer decodes in one block.
     max_block: u64,
-    /// Aligned with `blocks`.
+    /// The views of `blocks`, in the same order.
     views: Vec<BlockView>,
     blocks: VecDeque<Block>,
     spare: Vec<Block>,
@@ -118,8 +119,8 @@ pub struct SendBlocks {
     totals: Totals,
     /// Bound on the length of all symbols in `blocks`.
     widest: u16,
-    /// Recovered blocks with packets of the first transmission still in flight, and how many: their
-    /// fate counts for loss estimates although the data needs them no more.
+    /// Recovered blocks with packets of the first transmission still in flight, and the number of
+    /// these packets. Their fate counts for loss estimates although the data no longer needs them.
     trailing: VecDeque<(BlockId, u16)>,
     undecided: early::Undecided,
     sliding: Option<sliding::Sliding>,
@@ -128,8 +129,8 @@ pub struct SendBlocks {
 }
 
 impl SendBlocks {
-    /// No blocks yet; symbols of at most `symbol_capacity` bytes, coded blocks of at most `max_block`
-    /// bytes in all.
+    /// A sender without blocks, for symbols of at most `symbol_capacity` bytes and coded blocks of
+    /// at most `max_block` bytes in all.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, max_block: u64) -> Self {
         let limits = code.limits();
         SendBlocks {
@@ -164,7 +165,7 @@ impl SendBlocks {
         self.pool.memory() + blocks as u64
     }
 
-    /// Frees all blocks: the connection is over, and nothing is sent any more.
+    /// Frees all blocks when the connection is over and nothing is sent any more.
     pub fn release(&mut self) {
         (self.views, self.blocks, self.spare) = (Vec::new(), VecDeque::new(), Vec::new());
         self.sliding = None;
@@ -201,7 +202,8 @@ impl SendBlocks {
         self.limits.repairs
     }
 
-    /// Whether acknowledgements alone tell that a block is recovered; else the receiver has to say so.
+    /// Whether acknowledgements alone show that a block is recovered. If not, the receiver has to
+    /// report it.
     pub fn any_symbols_suffice(&self) -> bool {
         self.limits.any_symbols_suffice
     }
@@ -221,8 +223,8 @@ impl SendBlocks {
         self.tally.get_or_insert_default();
     }
 
-    /// The watched blocks that were recovered, and whose packets' fates have all become known since this was last
-    /// called.
+    /// The watched blocks that were recovered and whose packets' fates have all become known since
+    /// the last call.
     pub fn take_records(&mut self) -> Vec<BlockRecord> {
         self.tally.as_mut().map(|tally| tally.take()).unwrap_or_default()
     }
@@ -232,7 +234,7 @@ impl SendBlocks {
         self.totals
     }
 
-    /// Symbols below this are known to be recovered.
+    /// All symbols below the returned one are known to be recovered.
     pub fn floor(&self) -> SymbolId {
         self.views.first().map_or(SymbolId(self.next_symbol), |view| view.first)
     }
@@ -249,7 +251,8 @@ impl SendBlocks {
 
     #[inline]
     fn index(&self, id: BlockId) -> Option<usize> {
-        // Blocks are numbered as they are opened, and mostly retired in that order: there are few gaps.
+        // Blocks are numbered as they are opened and mostly retired in that order, so there are few
+        // gaps.
         let first = self.views.first()?.id.0;
         let at = usize::try_from(id.0.checked_sub(first)?).ok()?;
         if self.views.get(at).is_some_and(|view| view.id == id) {
@@ -313,8 +316,8 @@ impl SendBlocks {
         id
     }
 
-    /// Adds a source symbol to the open block; `fill` writes it and returns its length (0: nothing was
-    /// there to write, and no symbol is made). Returns the symbol and whether the block is full.
+    /// Adds a source symbol to the open block; `fill` writes it and returns its length. If the
+    /// length is 0, no symbol is made. Returns the symbol and whether the block is full.
     pub fn push(
         &mut self,
         fill: impl FnOnce(SymbolId, &mut [u8]) -> usize,
@@ -340,7 +343,7 @@ impl SendBlocks {
         Some((taken, view.sources >= view.planned))
     }
 
-    /// No further symbols join the open block. An empty one is dropped.
+    /// Closes the open block, so that no further symbols join it. An empty block is dropped.
     pub fn close(&mut self) -> Option<BlockId> {
         let view = self.views.last_mut().filter(|view| !view.closed)?;
         if view.sources == 0 {
@@ -366,7 +369,7 @@ impl SendBlocks {
         }
     }
 
-    /// Makes `count` repairs due that were planned after a source joined the block.
+    /// Makes due `count` repairs that were planned after a source joined the block.
     pub fn add_repairs(&mut self, id: BlockId, count: u16) {
         if let Some(index) = self.index(id) {
             let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
@@ -377,7 +380,7 @@ impl SendBlocks {
 
     /// Makes `count` more symbols due. They are fresh repairs; with a code that slides, lost symbols come first.
     ///
-    /// Reactions of one block within `rtt` of the first are counted as one round.
+    /// Calls for one block within `rtt` of the first count as one round.
     pub fn add_due(&mut self, now: Time, id: BlockId, count: u16, rtt: Duration) {
         if let Some(index) = self.index(id) {
             let block = &mut self.blocks[index];
@@ -390,8 +393,8 @@ impl SendBlocks {
         }
     }
 
-    /// Makes the carried symbol due again, unless it has arrived, is still in flight or waits in a queue.
-    /// For a repair, a fresh one is due in its place.
+    /// Makes the carried symbol due again, unless it has arrived, is still in flight or waits in a
+    /// queue. Instead of a repair, a fresh repair becomes due.
     pub fn make_due(&mut self, carried: Carried) {
         let Some((index, symbol)) = self.locate(carried) else { return };
         let state = self.blocks[index].state(symbol);
@@ -400,7 +403,7 @@ impl SendBlocks {
         }
     }
 
-    /// Makes the carried symbol due once more although a packet with it may be in flight.
+    /// Makes the carried symbol due again, even if a packet with it is in flight.
     pub fn make_due_copy(&mut self, carried: Carried) {
         if let Some((index, symbol)) = self.locate(carried) {
             self.flag_due(index, symbol);

@@ -1,4 +1,5 @@
-//! The symbol spaces of a connection: that of the main code, and that of live data where both ends want one.
+//! The symbol spaces of a connection: that of the main code, and that of live data if both ends
+//! want one.
 
 use core::ops::{Index, IndexMut};
 
@@ -8,7 +9,8 @@ use super::code;
 use super::receive::{CodingViolation, ReceiveBlocks};
 use super::send::{SendBlocks, Totals};
 
-/// Symbol spaces that a side sends. The index is the space; `Live` is the main one where there is no live space.
+/// Symbol spaces that a side sends. The index is the space; without a live space, `Live` is the
+/// main one.
 #[derive(Debug)]
 pub struct SendSpaces {
     main: SendBlocks,
@@ -18,7 +20,7 @@ pub struct SendSpaces {
 }
 
 impl SendSpaces {
-    /// `live` holds what is sent of live data, if that has a space of its own.
+    /// `live` holds live data, if it has its own space.
     pub fn new(main: SendBlocks, live: Option<SendBlocks>) -> Self {
         SendSpaces { main, live: live.map(Box::new), views: Vec::new() }
     }
@@ -83,7 +85,7 @@ impl SendSpaces {
         self.iter().all(SendBlocks::is_empty)
     }
 
-    /// A bound on the length of every symbol that is still needed, of whatever space.
+    /// A bound on the length of every symbol of any space that is still needed.
     #[inline]
     pub fn widest(&self) -> u16 {
         self.iter().map(SendBlocks::widest).max().unwrap_or_default()
@@ -121,18 +123,19 @@ impl IndexMut<SymbolSpace> for SendSpaces {
 #[derive(Debug)]
 pub struct ReceiveSpaces {
     main: ReceiveBlocks,
-    /// Made when the first frame about it arrives.
+    /// The space of live data, which is made when the first frame about it arrives.
     live: Option<Box<ReceiveBlocks>>,
     symbol_capacity: usize,
-    /// Live symbols that the peer was told at the start it may send; 0: there is no space for them.
+    /// Live symbols that the peer may send according to the initial announcement; 0 if there is no
+    /// live space.
     live_announced: u64,
-    /// Live symbols that are held at most. The credit may have grown before the first of them arrives.
+    /// The most live symbols that are held. The credit may grow before the first of them arrives.
     live_credit: u64,
 }
 
 impl ReceiveSpaces {
-    /// `live_credit` live symbols of at most `symbol_capacity` bytes are accepted at the start; 0: there is no space
-    /// for them.
+    /// Initially accepts `live_credit` live symbols of at most `symbol_capacity` bytes; with 0,
+    /// there is no live space.
     pub fn new(main: ReceiveBlocks, symbol_capacity: usize, live_credit: u64) -> Self {
         let (live, live_announced) = (None, live_credit);
         ReceiveSpaces { main, live, symbol_capacity, live_announced, live_credit }
@@ -182,7 +185,8 @@ impl ReceiveSpaces {
         core::iter::once(&mut self.main).chain(self.live.as_deref_mut())
     }
 
-    /// Raises the limits to `main` symbols held of the main space and `live` of the live space; they never fall.
+    /// Raises the limits to `main` symbols held in the main space and `live` in the live space;
+    /// limits never fall.
     pub fn raise_credit(&mut self, main: u64, live: u64) {
         self.main.raise_credit(main);
         self.live_credit = self.live_credit.max(live);
@@ -196,8 +200,8 @@ impl ReceiveSpaces {
 mod tests {
     use super::*;
 
-    /// The sender knows only the initial credit. If the grown credit counted as announced, no limit
-    /// would be announced until a quarter of it is freed, which the sender may never reach.
+    /// The sender knows only the initial credit. If the grown credit counted as announced, the next
+    /// limit would be announced only when a quarter of it is free, which may never happen.
     #[test]
     fn credit_that_grew_before_the_first_live_symbol_is_announced() {
         let main = ReceiveBlocks::new(code::none(), 100, 4000);

@@ -1,4 +1,4 @@
-//! Newly acknowledged packets, and the samples of the path that they give.
+//! Newly acknowledged packets, and the path's samples that they give.
 
 use anabranch_policy::congestion::RateSample;
 use anabranch_types::Time;
@@ -12,7 +12,7 @@ use crate::path::sent::{Fate, SentPacket};
 use crate::wire::AckFrame;
 
 impl Connection {
-    /// Marks the packets that this frame is the first to acknowledge. Each packet is looked at
+    /// Processes the packets that this frame is the first to acknowledge. Each packet is processed
     /// once, however often it is acknowledged.
     pub(super) fn take_acked(
         &mut self,
@@ -42,7 +42,7 @@ impl Connection {
         self.tell_estimator(now, slot);
     }
 
-    /// A packet is acknowledged for the first time.
+    /// Processes a packet that is acknowledged for the first time.
     #[inline]
     fn packet_acked(
         &mut self,
@@ -81,8 +81,9 @@ impl Connection {
         }
     }
 
-    /// Round-trip, forward-delay and rate samples from the newest packet acknowledged and from those
-    /// that came late. Without the late ones, only packets that overtake others would be measured.
+    /// Takes round-trip, forward-delay and rate samples from the newest packet acknowledged and
+    /// from packets that arrived late. Without the late packets, only packets that overtake others
+    /// would be measured.
     pub(super) fn sample(
         &mut self,
         now: Time,
@@ -103,7 +104,8 @@ impl Connection {
             path.rtt.on_forward(now, sent, ack.received_at.wrapping_add(ack.delay_us as u32));
         } else if let Some(largest) = path.sent.get(ack.largest).filter(|_| outcome.largest_is_news)
         {
-            // Sample the largest even if it only acknowledges: some sides send little else (RFC 9002 §5.1).
+            // The largest packet is sampled even if it only acknowledges, since some sides send
+            // little else (RFC 9002 §5.1).
             let (sent, claimed) = (largest.sent, Duration::from_micros(ack.delay_us));
             path.rtt.on_sample(now, sent, claimed.min(self.peer_parameters.max_ack_delay));
             path.rtt.on_forward(now, sent, ack.received_at);

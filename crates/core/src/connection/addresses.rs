@@ -1,4 +1,4 @@
-//! Further addresses of the responder, which it announces by ADD_ADDRESS.
+//! Further addresses of the responder, which it announces with ADD_ADDRESS.
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use crate::path::PathAddress;
 use crate::path::candidates::Candidates;
 use crate::wire::{CloseCode, ControlFrame, Role};
 
-/// Addresses kept at most; further ones take the place of the oldest.
+/// The most addresses that are kept; further ones replace the oldest.
 const MOST: usize = 16;
 
 /// Addresses that the responder has announced.
@@ -17,7 +17,7 @@ const MOST: usize = 16;
 pub(super) struct Addresses {
     /// The oldest first.
     all: VecDeque<SocketAddr>,
-    /// Bytes received from the responder and not yet spent on asking the addresses that it
+    /// Bytes received from the responder and not yet spent on probing the addresses that it
     /// announced, which may belong to third parties.
     pub(super) heard: u64,
 }
@@ -28,8 +28,8 @@ impl Addresses {
         self.all.contains(&address)
     }
 
-    /// Asks all other announced addresses of the IP version of `present` whether the responder is
-    /// there. Each question takes `wire` bytes on the wire.
+    /// Probes all other announced addresses of the same IP version as `present` for the responder.
+    /// Each probe takes `wire` bytes on the wire.
     pub(super) fn ask(&mut self, present: PathAddress, candidates: &mut Candidates, wire: u64) {
         let PathAddress { socket, remote: present } = present;
         let alike = |one: &&SocketAddr| **one != present && one.is_ipv4() == present.is_ipv4();
@@ -38,7 +38,7 @@ impl Addresses {
         }
     }
 
-    /// Adds an address; returns whether that is news.
+    /// Adds an address; returns whether it is new.
     fn add(&mut self, address: SocketAddr) -> bool {
         if self.has(address) {
             return false;
@@ -52,9 +52,10 @@ impl Addresses {
 }
 
 impl Connection {
-    /// Tells the initiator that this side can be reached at an address, now or soon: so that it follows
-    /// paths there, looks there when they fall silent, or opens further ones. Only the newest 16 are
-    /// kept. Returns false at the initiator itself, whose peer sends to where packets come from.
+    /// Tells the initiator that this side can be reached at an address, now or soon. The initiator
+    /// moves paths there, probes the address when paths fall silent, or opens further paths. Only
+    /// the newest 16 are kept. Returns false at the initiator itself, whose peer sends to the
+    /// addresses from which packets arrive.
     pub fn announce_address(&mut self, address: SocketAddr) -> bool {
         if self.identity.role == Role::Initiator {
             return false;

@@ -1,4 +1,4 @@
-//! Limits on the frames of one packet, so that none makes more work than its length is worth
+//! Limits on the frames of one packet, so that no packet causes too much work for its length
 //! (`docs/spec/wire-0.md`, Frames).
 
 use anabranch_policy::view::SymbolSpace;
@@ -7,11 +7,11 @@ use super::ingress::Broken;
 use super::paths::PathIndex;
 use crate::wire::{CloseCode, Frame};
 
-/// Most frames of a packet, a run of PADDING counted as one.
+/// Most frames of a packet, where a run of PADDING counts as one.
 pub(super) const MAX_FRAMES: u16 = 128;
 /// Most source symbols of a packet.
 pub(super) const MAX_SOURCES: u16 = 16;
-/// Most repairs of a packet: each has to be compared with all that is known of its block.
+/// Most repairs of a packet, since each has to be compared with all known symbols of its block.
 pub(super) const MAX_REPAIRS: u16 = 8;
 
 /// Frames that a packet has held so far, counted by kind.
@@ -20,9 +20,9 @@ pub(super) struct Allowance {
     frames: u16,
     sources: u16,
     repairs: u16,
-    /// Whether there was a RANK, by symbol space.
+    /// Whether there was a RANK frame, by symbol space.
     ranked: [bool; SymbolSpace::ALL.len()],
-    /// Slots, as bits, of the paths that an ACK was about.
+    /// Slots, as bits, of the paths for which there was an ACK frame.
     acknowledged: u16,
 }
 

@@ -1,16 +1,16 @@
-//! Tracks what the scheduler was told, and whether its last answer may have changed since.
+//! Tracks what the scheduler was told, and whether its last decision may have changed since.
 
 use anabranch_policy::view::{Blocked, FreshView};
 use anabranch_types::Time;
 
-/// State that decides whether the scheduler is asked or told anything.
+/// State that determines whether the scheduler is asked or told anything.
 #[derive(Debug)]
 pub(super) struct Attention {
-    /// Counts everything that may change a scheduler's mind.
+    /// Counts all changes that may change a scheduler's decision.
     changes: u64,
     /// When the scheduler was last woken.
     woken: Option<Time>,
-    /// The scheduler was told that data waits only for the receiver's credit.
+    /// Whether the scheduler was told that data waits only for the receiver's credit.
     receiver_limited: bool,
 }
 
@@ -19,29 +19,29 @@ impl Attention {
         Attention { changes: 1, woken: None, receiver_limited: false }
     }
 
-    /// How much has changed so far; never 0.
+    /// The number of changes so far; never 0.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Something has changed.
+    /// Notes a change.
     pub(super) fn changed(&mut self) {
         self.changes += 1;
     }
 
-    /// The time at which the scheduler wants to be woken, if it is later than its last wake-up: a
-    /// scheduler that keeps asking for the same time must not stop the clock.
+    /// The time at which the scheduler wants to be woken, if it is later than the last wake-up, so
+    /// that a scheduler that keeps asking for the same time does not stop time.
     pub(super) fn wakes_at(&self, wanted: Option<Time>) -> Option<Time> {
         wanted.filter(|time| self.woken.is_none_or(|woken| *time > woken))
     }
 
-    /// The scheduler is woken.
+    /// Notes that the scheduler is woken.
     pub(super) fn wake(&mut self, now: Time) {
         self.woken = Some(now);
     }
 
-    /// A path has room. Returns whether to tell the scheduler that only the receiver's credit is missing:
-    /// true once, and again only after there was credit in between.
+    /// Called when a path has room. Returns whether to tell the scheduler that only the receiver's
+    /// credit is missing: true once, and again only after there was credit in the meantime.
     pub(super) fn lacks_credit(&mut self, fresh: &FreshView) -> bool {
         if fresh.symbols > 0 {
             self.receiver_limited = false;

@@ -7,9 +7,10 @@ use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::wire::CloseCode;
 
-/// How long a closed connection answers what still arrives.
+/// How long a closed connection answers packets that still arrive.
 const LINGER: Duration = Duration::from_millis(500);
-/// Datagrams that announce the close, besides answers: one per path at once, and one repetition.
+/// How many datagrams per path announce the close, besides answers: one at once, and one
+/// repetition.
 const ANNOUNCEMENTS: u8 = 2;
 
 /// Why a connection ended.
@@ -19,7 +20,7 @@ pub struct CloseReason {
     pub code: CloseCode,
     /// Human-readable explanation.
     pub reason: PeerText,
-    /// The peer closed it.
+    /// Whether the peer closed the connection.
     pub by_peer: bool,
 }
 
@@ -29,12 +30,12 @@ impl CloseReason {
     }
 }
 
-/// Where closing stands.
+/// The state of closing.
 #[derive(Debug, Default)]
 pub(super) struct Closing {
     reason: Option<CloseReason>,
     until: Option<Time>,
-    /// CLOSE frames still to be sent, by path slot bit and repetition.
+    /// How many CLOSE frames are still to be sent, by path slot.
     announce: Vec<u8>,
 }
 
@@ -60,7 +61,7 @@ impl Closing {
 }
 
 impl Connection {
-    /// Whether the connection is over, for whatever reason.
+    /// Whether the connection is closed, for any reason.
     pub fn is_closed(&self) -> bool {
         self.closing.reason.is_some()
     }
@@ -90,14 +91,14 @@ impl Connection {
         self.closing.reason = Some(reason);
     }
 
-    /// Closes without telling the peer, which would not hear it.
+    /// Closes without telling the peer, which could not receive it.
     pub(super) fn vanish(&mut self, now: Time, code: CloseCode, reason: &str) {
         self.start_close(now, CloseReason::local(code, reason));
         self.closing.announce.clear();
         self.closing.until = Some(now);
     }
 
-    /// A packet arrived after the close: announces the close again, since the peer may have missed it.
+    /// Announces the close again when a packet arrives after it, since the peer may have missed it.
     pub(super) fn remind(&mut self, slot: PathIndex) {
         if self.closing.reason.as_ref().is_some_and(|reason| !reason.by_peer)
             && let Some(left) = self.closing.announce.get_mut(usize::from(slot))

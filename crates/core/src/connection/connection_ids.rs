@@ -1,8 +1,8 @@
-//! Connection ids: each path has one of its own in each direction, so that observers cannot tell by
-//! them which paths belong together (`docs/spec/wire-0.md`, Connection ids).
+//! Connection ids: each path has its own in each direction, so that observers cannot use them to
+//! see which paths belong together (`docs/spec/wire-0.md`, Connection ids).
 //!
-//! The router, which knows all connections, hands out the ids of this side. [`Event::ConnectionIds`] asks it for
-//! further ones, or to take back those of closed paths.
+//! The router, which knows all connections, assigns the ids of this side. [`Event::ConnectionIds`]
+//! asks it for further ids, or to take back those of closed paths.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,10 +15,12 @@ use super::{Connection, Event};
 use crate::path::names::PathNames;
 use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, TransportParameters};
 
-/// The most ids that this side has at a time: for paths that are open, that may still be opened, and that were closed a
-/// moment ago. Beyond that the peer is supplied with no more, so that paths come and go no faster than ids become free.
+/// The most ids that this side has at a time: for paths that are open, may still be opened, or were
+/// closed recently. The peer gets no more than that, so paths change no faster than ids become
+/// free.
 const MOST_KEPT: usize = 96;
-/// Time after a path's close during which packets of it may still arrive, so that its id is not given to another.
+/// How long after a path's close packets of it may still arrive, so that its id is not given to
+/// another path.
 const LINGER: Duration = Duration::from_secs(3);
 
 /// The ids of both sides for paths that are not closed.
@@ -30,20 +32,20 @@ pub(super) struct ConnectionIds {
     remote: BTreeMap<PathId, ConnectionId>,
     /// The first path id for which this side has supplied no connection id.
     next: u32,
-    /// How many path ids above the highest in use this side supplies connection ids for.
+    /// For how many path ids above the highest in use this side supplies connection ids.
     ahead: u32,
-    /// How many path ids above the highest in use the peer supplies connection ids for.
+    /// For how many path ids above the highest in use the peer supplies connection ids.
     peer_ahead: u32,
     /// This side's ids of closed paths, and when each becomes free.
     lingering: VecDeque<(Time, ConnectionId)>,
     /// Free ids that the router has not taken back yet.
     free: Vec<ConnectionId>,
-    /// [`Event::ConnectionIds`] was emitted, and the router has not answered yet.
+    /// Whether [`Event::ConnectionIds`] was emitted and the router has not answered yet.
     asked: bool,
 }
 
 impl ConnectionIds {
-    /// The ids that the handshake has told, this side's and the peer's, each with path 0's first.
+    /// The ids from the handshake, this side's and the peer's; the ids of path 0 come first.
     pub(super) fn new(
         local: &[ConnectionId],
         remote: &[ConnectionId],
@@ -83,8 +85,8 @@ impl ConnectionIds {
         self.lingering.front().map(|(time, _)| *time)
     }
 
-    /// Forgets paths that are over. This side's ids of them become free after [`LINGER`], except
-    /// that of path 0, which names the connection.
+    /// Removes closed paths. This side's ids of them become free after [`LINGER`], except that of
+    /// path 0, which names the connection.
     fn forget(&mut self, now: Time, is_over: impl Fn(PathId) -> bool) {
         self.remote.retain(|path, _| !is_over(*path));
         let lingering = &mut self.lingering;
@@ -107,7 +109,7 @@ impl ConnectionIds {
         (end.saturating_sub(self.next) as usize).min(MOST_KEPT.saturating_sub(kept))
     }
 
-    /// The peer supplies its id for a path.
+    /// Stores the peer's id for a path.
     fn learn(&mut self, path: PathId, id: ConnectionId) -> Result<(), &'static str> {
         if let Some(known) = self.remote.get(&path) {
             return if *known == id { Ok(()) } else { Err("another connection id for a path") };
@@ -124,8 +126,8 @@ impl ConnectionIds {
 }
 
 impl Connection {
-    /// The ids that the connection has, the handshake's first: those of its paths, and those that it has not given
-    /// back yet.
+    /// The ids that the connection has, beginning with that of path 0: those of its paths, and
+    /// those that it has not given back yet.
     pub fn local_ids(&self) -> impl Iterator<Item = ConnectionId> {
         let name = self.identity.local_id;
         let of_paths = self.ids.local.values().copied().filter(move |id| *id != name);
@@ -139,7 +141,7 @@ impl Connection {
         if self.is_closed() { 0 } else { self.ids.wanted(self.paths.identifiers.highest()) }
     }
 
-    /// Gives the connection an id that nothing else has, for the next path id without one; the peer is told.
+    /// Gives the connection a unique id for the next path id without one, and tells the peer.
     pub(crate) fn supply_id(&mut self, id: ConnectionId) {
         let path = PathId(self.ids.next);
         self.ids.next = self.ids.next.saturating_add(1);
@@ -147,13 +149,14 @@ impl Connection {
         self.control.push_back(ControlFrame::NewConnectionId { path, id });
     }
 
-    /// Gives the router, which answers [`Event::ConnectionIds`], the ids that the connection does not need any more.
+    /// Gives the router, which handles [`Event::ConnectionIds`], the ids that the connection no
+    /// longer needs.
     pub(crate) fn take_free_ids(&mut self) -> Vec<ConnectionId> {
         self.ids.asked = false;
         core::mem::take(&mut self.ids.free)
     }
 
-    /// Frees the ids of paths that are over, and asks the router for what is missing.
+    /// Frees the ids of closed paths, and asks the router for missing ids.
     pub(super) fn tend_ids(&mut self, now: Time) {
         let paths = &self.paths;
         self.ids.forget(now, |path| paths.is_over(path));
@@ -163,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// The peer says under which id it receives on a path.
+    /// Processes the peer's announcement of the id under which it receives on a path.
     pub(super) fn on_new_connection_id(
         &mut self,
         path: PathId,
@@ -180,8 +183,8 @@ impl Connection {
         Ok(())
     }
 
-    /// A frame that tells the peer once more this side's id for a path that is being opened, since
-    /// the first such frame may be lost or late.
+    /// A frame that tells the peer again this side's id for a path that is being opened, since the
+    /// first such frame may be lost or late.
     pub(super) fn introduction(&self, slot: PathIndex) -> Option<ControlFrame> {
         let path = &self.paths[slot];
         let told = path.is_proven() || path.id.0 <= self.ids.ahead;

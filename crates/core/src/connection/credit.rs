@@ -1,13 +1,13 @@
-//! The peer's credit for symbols, and the reports that make it grant more.
+//! The peer's credit for symbols, and the floors that make the peer grant more.
 
 use anabranch_policy::view::{SymbolId, SymbolSpace};
 
 /// Which symbols of a space the peer accepts.
 #[derive(Debug)]
 pub(super) struct SymbolCredit {
-    /// Ordinals below this.
+    /// The peer accepts ordinals below this.
     limit: u64,
-    /// Highest floor of symbols that any packet has told the peer.
+    /// Highest floor that any packet has told the peer.
     floor_told: SymbolId,
 }
 
@@ -16,22 +16,22 @@ impl SymbolCredit {
         SymbolCredit { limit, floor_told: space.symbol(0) }
     }
 
-    /// The peer accepts symbols below `limit`, if it did not before.
+    /// Raises the limit to `limit`, if it is higher: the peer accepts symbols below it.
     pub(super) fn raise(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
-    /// Symbols from `next` on that the peer accepts.
+    /// How many symbols from `next` on the peer accepts.
     pub(super) fn left(&self, next: SymbolId) -> u64 {
         self.limit.saturating_sub(next.ordinal())
     }
 
-    /// Whether a floor is above all that the peer was told.
+    /// Whether a floor is above all floors that the peer was told.
     pub(super) fn is_news(&self, floor: SymbolId) -> bool {
         floor > self.floor_told
     }
 
-    /// The peer is told a floor.
+    /// Notes that the peer is told a floor.
     pub(super) fn on_told(&mut self, floor: SymbolId) {
         self.floor_told = self.floor_told.max(floor);
     }

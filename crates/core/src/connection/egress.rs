@@ -12,10 +12,10 @@ use crate::path::sent::Probe;
 use crate::path::{SocketId, UDP_OVERHEAD};
 use crate::wire::{CloseCode, CloseFrame, ControlFrame, HEADER_LEN};
 
-/// Room without which no packet is begun: one challenge and its answer fit.
+/// Least room for a packet, into which one challenge and its answer fit.
 const SMALLEST_PACKET: usize = HEADER_LEN + 24 + TAG_LEN;
 
-/// Number of waiting control frames from which on streams are asked for no more.
+/// While this many control frames wait, streams are not asked for more.
 const MOST_WAITING: usize = 256;
 
 /// A datagram to be sent, or a train of them; the payloads are in the caller's buffer, one after the other.
@@ -31,7 +31,8 @@ pub struct Transmit {
     pub len: usize,
     /// Payload of each datagram, bytes; the last may have less.
     pub segment: usize,
-    /// A path MTU probe, longer than the path is known to carry: an error in sending it concerns it alone.
+    /// Whether this is a path MTU probe, which is longer than the path is known to carry. An error
+    /// in sending a probe does not concern other datagrams.
     pub mtu_probe: bool,
 }
 
@@ -47,11 +48,12 @@ impl Connection {
         self.poll_train(now, writable, buffer, 1)
     }
 
-    /// Builds the next packets that some writable path can send now: at most `most` of one length, except for the
-    /// last, which may be shorter, as segmentation offload wants them. They are the packets that as many calls of
-    /// [`poll_transmit`](Self::poll_transmit) would give, but what they have in common is decided once. `buffer` must
-    /// hold one packet of [`TransportConfig::largest_datagram`](crate::config::TransportConfig::largest_datagram)
-    /// bytes; the train ends where the buffer does.
+    /// Builds the next packets that some writable path can send now: at most `most` packets of one
+    /// length, of which the last may be shorter, as segmentation offload requires. They are the
+    /// packets that as many calls of [`poll_transmit`](Self::poll_transmit) would give, but their
+    /// common properties are decided once. `buffer` must hold one packet of
+    /// [`TransportConfig::largest_datagram`](crate::config::TransportConfig::largest_datagram)
+    /// bytes; the train ends at the end of the buffer.
     pub fn poll_train(
         &mut self,
         now: Time,
@@ -81,7 +83,8 @@ impl Connection {
                     return Some(transmit);
                 }
             }
-            // After a change, ask all again: a path that was asked later may have given work to an earlier one.
+            // After a change, all paths are asked again, since a later path may have given work to
+            // an earlier one.
             if self.attention.changes() == changes {
                 break;
             }
@@ -91,7 +94,8 @@ impl Connection {
         None
     }
 
-    /// Lets the credit of the peer grow with what the application reads within the longest round trip.
+    /// Lets the peer's credit grow with the amount that the application reads within the longest
+    /// round trip.
     #[inline]
     fn grow_credit(&mut self, now: Time) {
         if self.memory.is_scarce() || !self.streams.is_measurement_due(now) {
@@ -107,9 +111,10 @@ impl Connection {
         }
     }
 
-    /// Control frames that streams and the decoder want sent.
+    /// Collects the control frames that streams and the decoder want to send.
     fn collect_control(&mut self) {
-        // Leave further frames to the streams while many wait: their values are then taken when they can leave.
+        // While many frames wait, further ones stay in the streams, so that their values are
+        // current when they can leave.
         while self.control.len() < MOST_WAITING
             && let Some(frame) = self.streams.poll_control()
         {
@@ -121,8 +126,8 @@ impl Connection {
                 self.control.push_back(ControlFrame::MaxSymbols { space, limit });
             }
         }
-        // Without credit no symbol can carry the new floor, and without that floor the peer grants
-        // no credit. An ABANDON tells the floor instead.
+        // Without credit, no symbol can carry the new floor, and without the floor, the peer grants
+        // no credit. An ABANDON frame then carries the floor.
         for space in self.send.names() {
             let floor = self.send[space].oldest_needed();
             if self.credit[space as usize].is_news(floor)
@@ -160,7 +165,8 @@ impl Connection {
         let reason = self.closing.reason()?.clone();
         let buffer = self.earned(slot, buffer)?;
         let mut packet = self.begin(now, slot, buffer);
-        // Acknowledge with the CLOSE: no later packet tells the peer what arrived.
+        // The packet with CLOSE also acknowledges, since no later packet tells the peer what has
+        // arrived.
         self.write_acks(u16::MAX, &mut packet);
         let application = reason.code >= CloseCode::FIRST_APPLICATION;
         let frame =
@@ -180,8 +186,8 @@ impl Connection {
         packet
     }
 
-    /// The part of the buffer that may leave now: an unproven address gets no more bytes than it
-    /// has earned. `None` if not even a challenge and its answer fit.
+    /// The part of the buffer that may be sent now: an unproven address gets no more bytes than its
+    /// packets allow (amplification limit). `None` if not even a challenge and its answer fit.
     fn earned<'a>(&self, slot: PathIndex, buffer: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let room = self.paths[slot].amplification_room().saturating_sub(UDP_OVERHEAD);
         let room = usize::try_from(room).map_or(buffer.len(), |room| room.min(buffer.len()));

@@ -17,7 +17,8 @@ use crate::path::sent::{Carried, Fate, Probe, SentPacket};
 use crate::path::{Path, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 
-/// Lost packets are remembered for this many timeouts, so that a late acknowledgement of one is recognised.
+/// Lost packets are remembered for this many timeouts, so that their late acknowledgements are
+/// recognised.
 const REMEMBER_LOST: u32 = 3;
 
 /// Effect of one acknowledgement on one path.
@@ -35,15 +36,16 @@ pub(super) struct AckOutcome {
     pub prior_in_flight: u64,
     /// The newest packet acknowledged for the first time.
     pub newest: Option<u64>,
-    /// The largest number that the acknowledgement names was not acknowledged before.
+    /// Whether the largest number in the acknowledgement was not acknowledged before.
     pub largest_is_news: bool,
     /// Ages of the packets acknowledged after one that was sent later.
     pub late: Ages,
-    /// A measurement of how fast the path moves packets, if one could be made.
+    /// A sample of the path's delivery rate, if there is one.
     pub rate: Option<RateSample>,
 }
 
-/// Consecutive packets of one block with the same fate, which the estimator has not been told of.
+/// Consecutive packets of one block with the same fate, which have not been reported to the
+/// estimator yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ResolvedRun {
     block: Option<BlockId>,
@@ -54,7 +56,7 @@ pub(super) struct ResolvedRun {
 }
 
 impl ResolvedRun {
-    /// Adds a packet, if it is of the run.
+    /// Adds a packet, if it belongs to the run.
     #[inline]
     fn add(&mut self, packet: &SentPacket, received: bool) -> bool {
         let block = packet.block();
@@ -67,7 +69,7 @@ impl ResolvedRun {
 }
 
 impl AckOutcome {
-    /// Nothing has happened yet.
+    /// An outcome to which nothing has been added yet.
     pub(super) fn of(path: &Path) -> Self {
         AckOutcome { prior_in_flight: path.sent.bytes_in_flight, ..AckOutcome::default() }
     }
@@ -104,7 +106,8 @@ impl Connection {
             self.look_for_bottlenecks(now, slot, outcome.largest_acked_sent);
             self.heard(now, slot, outcome.largest_acked_sent);
         }
-        // Late acknowledgements of packets that counted as lost can shorten the timeout, so that a probe is overdue.
+        // Late acknowledgements of packets that counted as lost can shorten the timeout, so a probe
+        // may be overdue.
         if self.paths[slot].timeout_at().is_some_and(|at| at <= now) {
             self.path_timeout(now, slot);
         }
@@ -112,7 +115,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Declares packets lost by the detector's judgement.
+    /// Declares packets lost as the detector decides.
     pub(super) fn detect_losses(&mut self, now: Time, slot: PathIndex, outcome: &mut AckOutcome) {
         let path = &mut self.paths[slot];
         path.loss_time = None;
@@ -134,7 +137,7 @@ impl Connection {
                 LossVerdict::Waiting => {}
             }
         }
-        // Oldest first: what is lost first is repaired first.
+        // The oldest packets come first, so that the first losses are repaired first.
         for number in lost.iter().rev() {
             self.declare_lost(now, slot, *number, outcome);
         }
@@ -176,14 +179,16 @@ impl Connection {
         }
     }
 
-    /// Treats the control frames of a packet that is no longer waited for as lost.
+    /// Treats the control frames of a packet as lost, because its acknowledgement is no longer
+    /// expected.
     pub(super) fn control_written_off(&mut self, slot: PathIndex, number: u64) {
         while let Some(frame) = self.paths[slot].control.take(number) {
             self.control_lost(frame);
         }
     }
 
-    /// Sends a lost control frame, or its replacement, again; a side that misses an answer asks again.
+    /// Sends a lost control frame again, or its replacement. Lost answers are not sent again, since
+    /// the other side asks again.
     fn control_lost(&mut self, frame: ControlFrame) {
         match frame {
             ControlFrame::NewConnectionId { path, .. } if self.paths.is_over(path) => {}
@@ -234,7 +239,7 @@ impl Connection {
         }
     }
 
-    /// The estimator hears of the packets of the path whose fates became known.
+    /// Reports the packets of the path whose fates became known to the estimator.
     pub(super) fn tell_estimator(&mut self, now: Time, slot: PathIndex) {
         let run = core::mem::take(&mut self.scratch.resolved);
         let ResolvedRun { block, received, count, sent } = run;
@@ -264,7 +269,7 @@ impl Connection {
         Resolved { now, path: path.id, block, acked, lost, queue, srtt: rtt.smoothed }
     }
 
-    /// The fate of the symbols beyond a packet's first is known.
+    /// Processes the fate of a packet's symbols except the first.
     #[cold]
     fn others_resolved(
         &mut self,
@@ -280,7 +285,8 @@ impl Connection {
         }
     }
 
-    /// The fate of a symbol's packet has become known; `packet` is the record from before.
+    /// Processes the fate of a symbol's packet; `packet` is its record from before the fate was
+    /// known.
     #[inline(always)] // once for each packet
     fn symbol_resolved(
         &mut self,
@@ -294,7 +300,7 @@ impl Connection {
             self.send[carried.space()].on_fate(carried, slot.0, received);
         }
         if packet.fate != Fate::InFlight {
-            // The symbol counts as missing already; only its arrival changes anything.
+            // The symbol already counts as missing, so only its arrival changes anything.
             if received {
                 self.send[carried.space()].on_late(carried);
             }
@@ -352,9 +358,9 @@ impl Connection {
         }
     }
 
-    /// Losses were found on a path; the newest of the lost packets left at `sent`.
+    /// Notes losses on a path; the newest of the lost packets left at `sent`.
     fn note_losses(&mut self, now: Time, slot: PathIndex, sent: Time) {
-        // Data lost on a slower path arrives sooner if it waits for room on a faster path.
+        // Data lost on a slower path arrives sooner if it waits for room on a faster one.
         let resends_here = self.resends() && !self.has_faster(slot);
         let path = &mut self.paths[slot];
         path.inter_loss.on_lost(now, sent);
@@ -369,7 +375,7 @@ impl Connection {
         self.paths.iter().any(|path| path.is_usable() && path.rtt.view().smoothed < own)
     }
 
-    /// Does what must wait until the whole frame has been processed.
+    /// Performs the steps that must wait until the whole frame has been processed.
     pub(super) fn settle(&mut self, now: Time, slot: PathIndex, outcome: &AckOutcome) {
         let path = &mut self.paths[slot];
         path.sent.prune(now - path.base_timeout().base * REMEMBER_LOST);
@@ -418,7 +424,8 @@ impl Connection {
         self.retire(now);
     }
 
-    /// Notes that a block may need more, because something became known of a symbol of it.
+    /// Notes that a block may need more symbols because the state of one of its symbols has
+    /// changed.
     pub(super) fn touch(&mut self, block: BlockId) {
         let touched = &mut self.scratch.touched;
         if touched.last() != Some(&block) && !touched.contains(&block) {
@@ -426,8 +433,8 @@ impl Connection {
         }
     }
 
-    /// Asks what the touched blocks still need: at once if acknowledgements tell what the receiver
-    /// lacks, else once its reports in the same packet have been read too.
+    /// Asks the policy what the touched blocks still need: at once if acknowledgements show what
+    /// the receiver lacks, else after the receiver's reports in the same packet have been read.
     pub(super) fn provision_all(&mut self, now: Time) {
         let mut at = 0;
         while let Some(block) = self.scratch.touched.get(at).copied() {
@@ -441,7 +448,7 @@ impl Connection {
         self.scratch.touched.clear();
     }
 
-    /// Asks what is needed by the blocks that had to wait for the receiver's reports.
+    /// Asks the policy what the blocks need that had to wait for the receiver's reports.
     pub(super) fn provision_rest(&mut self, now: Time) {
         let mut blocks = core::mem::take(&mut self.unprovisioned);
         self.send.iter_mut().for_each(|send| send.match_repairs(|block| blocks.push(block)));

@@ -1,4 +1,5 @@
-//! Identifiers of paths. None is ever used again, because it is part of the nonce (`docs/spec/wire-0.md`).
+//! Identifiers of paths. An identifier is never reused, because it is part of the nonce
+//! (`docs/spec/wire-0.md`).
 
 use std::collections::BTreeSet;
 
@@ -7,15 +8,16 @@ use anabranch_types::PathId;
 /// Which identifiers have been used up.
 #[derive(Debug, Default)]
 pub(super) struct Identifiers {
-    /// The next to assign: one above the highest seen.
+    /// The next identifier to assign: one above the highest seen.
     next: u32,
-    /// Everything below is open, closed, or will never be opened.
+    /// All identifiers below are open, closed, or will never be opened.
     floor: u32,
-    /// Closed ones from the floor on.
+    /// Closed identifiers from the floor on.
     closed: BTreeSet<u32>,
 }
 
-/// Most closed identifiers kept individually; beyond, the gaps below them count as closed too.
+/// Most closed identifiers kept individually. If there are more, the gaps below the lowest ones
+/// count as closed too.
 const MOST_CLOSED: usize = 64;
 
 impl Identifiers {
@@ -29,17 +31,18 @@ impl Identifiers {
         PathId(self.next)
     }
 
-    /// A path with this identifier exists.
+    /// Notes that a path with this identifier exists.
     pub(super) fn seen(&mut self, path: PathId) {
         self.next = self.next.max(path.0.saturating_add(1));
     }
 
-    /// Whether a path of this identifier, which is not open, was closed, or given up before a packet of it arrived.
+    /// Whether the path with this identifier, which is not open, was closed, or was given up before
+    /// any of its packets arrived.
     pub(super) fn is_closed(&self, path: PathId) -> bool {
         path.0 < self.floor || self.closed.contains(&path.0)
     }
 
-    /// A path with this identifier exists no more.
+    /// Notes that the path with this identifier is closed.
     pub(super) fn close(&mut self, path: PathId) {
         self.seen(path);
         if path.0 >= self.floor {

@@ -6,10 +6,10 @@ use crate::coding::receive::SymbolSink;
 use crate::coding::spaces::ReceiveSpaces;
 use crate::stream::{HeldSymbols, Streams, Violation};
 
-/// Gives the streams what the blocks receive.
+/// Gives the streams the symbols that the blocks receive.
 pub(super) struct Inflow<'a> {
     pub(super) streams: &'a mut Streams,
-    /// The first rule of streams that the peer broke. After it nothing is applied.
+    /// The first stream rule that the peer broke. Later symbols are not applied.
     pub(super) verdict: Result<(), Violation>,
 }
 
@@ -19,7 +19,8 @@ impl SymbolSink for Inflow<'_> {
         if self.verdict.is_err() {
             return 0;
         }
-        // Assign only on error; overwriting the Ok would stall on the stores just made.
+        // The verdict is assigned only on error; overwriting the `Ok` would stall on the preceding
+        // stores.
         match self.streams.on_held_symbol(id, payload) {
             Ok(pieces) => pieces,
             Err(violation) => {

@@ -23,7 +23,7 @@ struct Opened {
     number: u64,
     /// Where the packet's payload ends.
     end: usize,
-    /// The packet came before, from another address.
+    /// Whether the packet arrived before, from another address.
     again: bool,
 }
 
@@ -59,7 +59,8 @@ impl From<Violation> for Broken {
 }
 
 impl Connection {
-    /// A data packet that names this connection arrived. Whatever does not authenticate is dropped.
+    /// Processes a data packet for this connection. Packets that cannot be authenticated are
+    /// dropped.
     pub fn handle_packet(&mut self, now: Time, address: PathAddress, ecn: Ecn, packet: &mut [u8]) {
         let Some(Opened { path, number, end, again }) = self.open(address, packet) else {
             self.dropped.unopened += 1;
@@ -68,7 +69,8 @@ impl Connection {
         self.memory.on_moved(packet.len());
         if self.is_closed() {
             if let Some(slot) = self.paths.open(path) {
-                // The packet's bytes also earn an unproven address the room for a CLOSE.
+                // The packet's bytes also count towards what may be sent to an unproven address,
+                // such as a CLOSE.
                 self.note_source(slot, address, packet.len() as u64, number);
                 self.remind(slot);
             }
@@ -106,13 +108,13 @@ impl Connection {
         self.schedule_ack(slot, event);
         if self.paths[slot].sent.is_clogged() {
             self.lose_flight(now, slot);
-            // Keep none of these packets for late acknowledgements: they are what filled the memory.
+            // These packets filled the memory, so none is kept for late acknowledgements.
             self.paths[slot].sent.prune(now);
         }
         self.note_drained();
     }
 
-    /// Authenticates and decrypts what came from an address.
+    /// Authenticates and decrypts a packet from an address.
     fn open(&mut self, from: PathAddress, packet: &mut [u8]) -> Option<Opened> {
         let header = self.keys.unmask(packet)?;
         let known = self.paths.named(header.connection).map(|slot| &self.paths[slot]);
@@ -125,7 +127,7 @@ impl Connection {
         }
         let number = expand_number(header.number, known.map_or(0, |path| path.received.expected()));
         let again = known.is_some_and(|path| path.received.is_replay(number));
-        // If a packet came from two addresses, either may be that of a copy: ask both.
+        // If a packet arrived from two addresses, either may be that of a copy, so both are probed.
         let is_trace = known.is_some_and(|path| path.address != from && path.is_news(number));
         if again && !is_trace {
             return None;
@@ -137,13 +139,13 @@ impl Connection {
         Some(Opened { path, number, end, again })
     }
 
-    /// The path that an authenticated packet came on; new paths are taken up here.
+    /// The path on which an authenticated packet arrived; new paths are opened here.
     fn admit(&mut self, now: Time, path: PathId, address: PathAddress) -> Option<PathIndex> {
         let slot = match self.paths.open(path) {
             Some(slot) => slot,
             None => {
-                // First packets of several paths overtake one another, so path ids appear in any order. The peer has
-                // connection ids only for paths that it may open.
+                // The first packets of several paths overtake one another, so path ids appear in
+                // any order. The peer has connection ids only for paths that it may open.
                 let room = self.paths.count_open() < usize::from(self.config.max_paths);
                 if self.identity.role == Role::Initiator || !room {
                     return None;
@@ -191,7 +193,8 @@ impl Connection {
         Ok(eliciting)
     }
 
-    /// Takes a symbol in; the streams get all that it completes.
+    /// Passes a symbol to the blocks by `take`; the streams get all symbols that can then be
+    /// delivered.
     fn receive(
         &mut self,
         floor: SymbolId,
@@ -269,7 +272,7 @@ impl Connection {
         }
     }
 
-    /// The report about `slot` is due.
+    /// Sends the report about `slot`, which is due.
     #[inline(always)] // once for each packet
     pub(super) fn report(&mut self, now: Time, slot: PathIndex) {
         if self.paths[slot].acks.route(now) {
@@ -293,8 +296,8 @@ impl Connection {
                 alive |= on == slot || silence <= self.config.max_ack_delay;
             }
         }
-        // A path on which nothing comes in may be dead the other way too, and a side that only
-        // acknowledges would not notice: this path has just carried something.
+        // A path on which no packets arrive may have failed in the other direction too, and a side
+        // that only acknowledges would not notice that. This path has just carried a packet.
         if !alive {
             self.paths[slot].acks.carry(reported);
         }
@@ -302,8 +305,8 @@ impl Connection {
         self.refresh_rtt(now, slot);
     }
 
-    /// The paths, as bits, that an acknowledgement reports on when the report about `slot` is due: with the policy that
-    /// reports every path, those on which anything has arrived.
+    /// The paths, as bits, on which an acknowledgement reports when the report about `slot` is due.
+    /// If the policy reports every path, these are all paths on which a packet has arrived.
     fn reported_with(&self, slot: PathIndex) -> u16 {
         if !self.policies.ack.reports_every_path() {
             return slot.bit();
@@ -312,7 +315,8 @@ impl Connection {
         heard.fold(slot.bit(), |bits, other| bits | other.bit())
     }
 
-    /// Asks for an answer now and then: a side that only acknowledges gets no round-trip samples otherwise.
+    /// Occasionally asks for an answer, because a side that only acknowledges would otherwise get
+    /// no round-trip samples.
     fn refresh_rtt(&mut self, now: Time, slot: PathIndex) {
         let path = &mut self.paths[slot];
         if path.liveness.wants_rtt(now) && path.may_amplify(1500) {

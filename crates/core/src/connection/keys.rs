@@ -1,9 +1,10 @@
-//! The keys of a connection: every packet is sealed and opened here, and the keys are renewed.
+//! The keys of a connection. This module seals and opens every packet, and renews the keys.
 //!
-//! Keys are numbered by *epochs*: the handshake's are epoch 0, and each exchange (`docs/spec/wire-0.md`, Keys) makes
-//! those of the next. The initiator seals under new keys once it has the responder's answer, the responder once a
-//! packet under them has arrived. Each side opens packets of the previous epoch for a while, so that nothing ever waits
-//! for keys.
+//! Keys are numbered by *epochs*: the handshake's keys are epoch 0, and each exchange
+//! (`docs/spec/wire-0.md`, Keys) makes the keys of the next epoch. The initiator seals under new
+//! keys once it has the responder's answer; the responder does so once a packet under the new keys
+//! has arrived. Each side opens packets of the previous epoch for a while, so that no packet ever
+//! waits for keys.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
@@ -14,13 +15,13 @@ use crate::crypto::{
 use crate::wire::header;
 use crate::wire::{ConnectionId, ControlFrame, DataHeader, HEADER_LEN, Role, Writer};
 
-/// Headers masked together: as many as the cipher's instructions keep under way.
+/// How many headers are masked together: as many as the cipher's instructions process in parallel.
 const MASKED_AT_ONCE: usize = 8;
 /// Age at which keys that are in use are renewed, as in WireGuard.
 const RENEW_AFTER: Duration = Duration::from_secs(120);
 /// Least time from one exchange to the next: an exchange takes four Diffie–Hellman operations of the responder.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Packets, within a key's limit, that are reserved for closing the connection.
+/// How many of the packets within a key's limit are reserved for closing the connection.
 const RESERVE: u64 = 64;
 
 /// The keys of both directions.
@@ -36,15 +37,15 @@ pub(super) struct Keys {
     opening: u64,
     /// Opens packets of the epoch before `opening`.
     previous: Option<Box<dyn Opener>>,
-    /// When `previous` is forgotten.
+    /// When `previous` is dropped.
     previous_until: Option<Time>,
-    /// Keys of the epoch after `opening`, under which no packet has arrived.
+    /// Keys of the epoch after `opening`, under which no packet has arrived yet.
     next: Option<Next>,
-    /// The initiator has asked for the next keys and waits for the answer.
+    /// Whether the initiator has asked for the next keys and waits for the answer.
     asked: bool,
     /// When the newest keys were made.
     since: Time,
-    /// A packet has arrived since the epoch before was forgotten.
+    /// Whether a packet has arrived since the previous epoch was dropped.
     in_use: bool,
 }
 
@@ -52,11 +53,12 @@ pub(super) struct Keys {
 #[derive(Debug)]
 struct Next {
     opener: Box<dyn Opener>,
-    /// Seals under these keys, at a responder that has not seen yet that the initiator has them.
+    /// Seals under these keys; set at a responder that does not know yet whether the initiator has
+    /// them.
     sealer: Option<Box<dyn Sealer>>,
 }
 
-/// The peer broke the rules of an exchange, or is not who it was.
+/// The peer broke the rules of an exchange, or has another identity than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadExchange;
 
@@ -85,25 +87,25 @@ impl Keys {
         }
     }
 
-    /// Exchanges that have renewed the keys.
+    /// How many exchanges have renewed the keys.
     pub(super) fn renewals(&self) -> u64 {
         self.sealing
     }
 
-    /// Packets that the present key may still seal.
+    /// How many packets the current key may still seal.
     pub(super) fn remaining(&self) -> u64 {
         self.sealer.remaining()
     }
 
-    /// Whether the present key may only seal what closes the connection: the peer has long not answered a request for
-    /// new keys.
+    /// Whether the current key may only seal packets that close the connection, because the peer
+    /// has not answered requests for new keys.
     pub(super) fn are_spent(&self) -> bool {
         self.remaining() <= RESERVE
     }
 
-    /// Puts headers before the frames of the packets in `train`, which have `segment` bytes each except for the
-    /// last, and numbers from `first` on; seals them, with the tag in the last bytes, and masks the headers.
-    /// There must be no more of them than [`remaining`](Self::remaining).
+    /// Writes the headers of the packets in `train`, each of `segment` bytes except for the last,
+    /// with numbers from `first` on. Then seals the packets, with the tag in their last bytes, and
+    /// masks the headers. There must be no more packets than [`remaining`](Self::remaining).
     #[expect(clippy::too_many_arguments, reason = "a train, and what its headers say")]
     pub(super) fn seal_train(
         &mut self,
@@ -121,7 +123,8 @@ impl Keys {
             let _ = header.encode(&mut Writer::new(packet));
             sealer.seal(path, number, packet, HEADER_LEN);
         }
-        // Mask several headers at once: a core overlaps several blocks of the mask's cipher.
+        // Several headers are masked at once, since a processor core overlaps several blocks of the
+        // mask's cipher.
         for packets in train.chunks_mut(segment.max(1) * MASKED_AT_ONCE) {
             let mut samples = [[0; TAG_LEN]; MASKED_AT_ONCE];
             let mut count = 0;
@@ -137,7 +140,7 @@ impl Keys {
         }
     }
 
-    /// Takes the mask off the header, and reads it. Nothing in it can be trusted yet.
+    /// Unmasks the header and decodes it. The header is not authenticated yet.
     pub(super) fn unmask(&self, packet: &mut [u8]) -> Option<DataHeader> {
         let sample = *header::sample(packet)?;
         header::unprotect(packet, self.opener.mask(&sample));
@@ -168,7 +171,7 @@ impl Keys {
         Some((end, ahead == 1))
     }
 
-    /// Moves on to the next keys, which the peer has proven to have.
+    /// Switches to the next keys, which the peer has proven to have.
     fn enter_next(&mut self) {
         let Some(Next { opener, sealer }) = self.next.take() else { return };
         self.previous = Some(core::mem::replace(&mut self.opener, opener));
@@ -179,12 +182,12 @@ impl Keys {
         }
     }
 
-    /// Packets of the epoch before are opened until this time.
+    /// Sets until when packets of the previous epoch are opened.
     pub(super) fn keep_previous(&mut self, until: Time) {
         self.previous_until = Some(until);
     }
 
-    /// Forgets the epoch before when its time has come.
+    /// Drops the keys of the previous epoch when their time has passed.
     pub(super) fn forget_previous(&mut self, now: Time) {
         if self.previous_until.take_if(|until| *until <= now).is_some() {
             self.previous = None;
@@ -192,7 +195,7 @@ impl Keys {
         }
     }
 
-    /// Whether no exchange is under way and the keys before the present ones are forgotten.
+    /// Whether no exchange is in progress and the previous keys have been dropped.
     fn is_settled(&self) -> bool {
         !self.asked && self.next.is_none() && self.previous.is_none()
     }
@@ -214,19 +217,20 @@ impl Keys {
         is_waiting.then(|| self.since + RENEW_AFTER)
     }
 
-    /// When keys are to be forgotten or renewed.
+    /// When keys are to be dropped or renewed.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         self.previous_until.or_else(|| self.renew_at())
     }
 
-    /// Begins an exchange: what is to be sent to the responder.
+    /// Begins an exchange; returns the frame for the responder.
     pub(super) fn ask(&mut self) -> Result<ControlFrame, BadExchange> {
         let message = self.rekey.ask()?;
         self.asked = true;
         Ok(ControlFrame::Rekey { epoch: self.sealing + 1, message })
     }
 
-    /// A message of the exchange that makes the keys of `epoch` arrived; returns what is to be sent in return.
+    /// Processes a message of the exchange that makes the keys of `epoch`; returns the frame to
+    /// send in return.
     pub(super) fn on_message(
         &mut self,
         now: Time,
@@ -235,7 +239,7 @@ impl Keys {
     ) -> Result<Option<ControlFrame>, BadExchange> {
         let newest = self.opening + u64::from(self.next.is_some());
         if epoch <= newest {
-            // The peer sent the message again although it had arrived.
+            // The peer sent the message again although it had already arrived.
             return Ok(None);
         }
         let is_expected = match self.role {
@@ -252,7 +256,7 @@ impl Keys {
                 self.sealing = epoch;
                 self.next = Some(Next { opener, sealer: None });
                 self.asked = false;
-                // Whatever the responder answers to this, it seals under the new keys.
+                // The responder seals its answer to this under the new keys.
                 ControlFrame::Ping
             }
             Role::Responder => {
@@ -274,7 +278,7 @@ mod tests {
 
     const PATH: PathId = PathId(0);
 
-    /// An initiator's keys and a responder's, made at the start.
+    /// The keys of an initiator and of a responder, as made by the handshake.
     fn pair() -> [Keys; 2] {
         let [mut client, mut server] = [1, 2].map(|seed| NullCrypto::new([seed; 32]));
         let (mut first, mut second) = (Vec::new(), Vec::new());
@@ -325,7 +329,7 @@ mod tests {
             let (epoch, question) = message(client.ask().unwrap());
             assert_eq!(epoch, round);
             assert!(!client.are_due(now), "one exchange at a time");
-            // Either side goes on under the old keys until the other has the new ones.
+            // Each side continues with the old keys until the other has the new ones.
             assert!(opens(&mut server, number + 1, &sealed(&mut client, number + 1)));
             let reply = server.on_message(now, epoch, &question).unwrap().unwrap();
             let (_, answer) = message(reply);

@@ -1,4 +1,4 @@
-//! Paths that come, move and go.
+//! Adding, changing and closing paths.
 
 use anabranch_policy::congestion::CongestionController;
 use anabranch_policy::recovery::RecoveryEvent;
@@ -20,8 +20,8 @@ impl Connection {
     /// responder learns of them from the packets that arrive.
     ///
     /// # Errors
-    /// On the responder, when as many paths are open as both sides allow, and while either side has no connection id
-    /// for the path yet.
+    /// On the responder, if as many paths are open as both sides allow, or while either side has no
+    /// connection id for the path yet.
     pub fn add_path(&mut self, now: Time, address: PathAddress) -> Result<PathId, AddPathError> {
         if self.identity.role != Role::Initiator {
             return Err(AddPathError::NotInitiator);
@@ -41,8 +41,8 @@ impl Connection {
         Ok(id)
     }
 
-    /// Sets whether a path is used only when the others cannot carry the load. The peer does the
-    /// same with what it sends.
+    /// Sets whether a path is a backup, which is used only if no other path is usable. The peer
+    /// treats the path in the same way.
     pub fn set_backup(&mut self, path: PathId, backup: bool) {
         let Some(slot) = self.paths.open(path) else { return };
         if !self.use_as_backup(path, backup) {
@@ -50,7 +50,7 @@ impl Connection {
         }
         let status = if backup { PathUse::Backup } else { PathUse::Available };
         let sequence = self.paths.next_status();
-        // On the path itself, since the peer may not know the path yet.
+        // The frame is sent on the path itself, since the peer may not know the path yet.
         self.paths[slot].control_queue.push_back(ControlFrame::PathStatus {
             path,
             sequence,
@@ -58,11 +58,11 @@ impl Connection {
         });
     }
 
-    /// Controls congestion on a path by `policy` from now on, whatever the profile says, for what
-    /// this side sends. The congestion window starts over. Unknown paths are ignored.
+    /// Replaces the congestion controller of a path, for packets that this side sends, by `policy`
+    /// instead of the profile's. The congestion window starts again. Unknown paths are ignored.
     ///
     /// # Errors
-    /// When there is no such policy, or an option of it is wrong.
+    /// If there is no such policy, or an option of it is wrong.
     pub fn set_congestion(
         &mut self,
         now: Time,
@@ -95,7 +95,8 @@ impl Connection {
         }
     }
 
-    /// Version of [`set_backup`](Self::set_backup) that does not tell the peer; returns whether it is a change.
+    /// Like [`set_backup`](Self::set_backup), but does not tell the peer. Returns whether this is a
+    /// change.
     pub(super) fn use_as_backup(&mut self, path: PathId, backup: bool) -> bool {
         let Some(slot) = self.paths.open(path) else { return false };
         let change = self.paths[slot].backup != backup;
@@ -106,10 +107,10 @@ impl Connection {
         change
     }
 
-    /// Takes a path out of use for good: its interface is gone, or it is no longer wanted. What it carried goes over
-    /// the other paths; the peer is told over one of them. Unknown paths are ignored.
+    /// Closes a path whose interface is gone or that is no longer wanted. Its data goes over the
+    /// other paths, and the peer is told over one of them. Unknown paths are ignored.
     ///
-    /// Without any path left the connection waits for another one until its idle timeout.
+    /// If no path is left, the connection waits for another one until its idle timeout.
     pub fn remove_path(&mut self, now: Time, path: PathId, reason: u64) {
         if let Some(slot) = self.paths.open(path) {
             self.close_path(now, slot, "removed here");
@@ -117,8 +118,8 @@ impl Connection {
         }
     }
 
-    /// Asks for `count` signs of life on a path, each by a packet of its own that leaves at once,
-    /// whatever the congestion window says. Unknown paths are ignored.
+    /// Sends `count` probes on a path, each in its own packet, at once and regardless of the
+    /// congestion window. Unknown paths are ignored.
     pub fn ping(&mut self, path: PathId, count: u8) {
         if let Some(slot) = self.paths.open(path) {
             self.paths[slot].liveness.add_probes(count);
@@ -148,7 +149,7 @@ impl Connection {
         Ok(slot)
     }
 
-    /// Closes a path: nothing is sent on it or about it any more.
+    /// Closes a path: no packets are sent on it or acknowledged any more.
     pub(super) fn close_path(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
         let path = self.paths[slot].id;
         self.paths[slot].suspect();
@@ -171,7 +172,7 @@ impl Connection {
         self.tend_ids(now);
     }
 
-    /// The peer takes a path out of use; this side may never have heard of it.
+    /// The peer closes a path, of which this side may never have received a packet.
     pub(super) fn on_path_abandon(&mut self, now: Time, path: PathId) -> Result<(), Broken> {
         if let Some(slot) = self.paths.open(path) {
             self.close_path(now, slot, "the peer removed it");
@@ -190,7 +191,7 @@ impl Connection {
         Ok(())
     }
 
-    /// When a path has to be kept alive: nothing was sent on it for the keep-alive interval.
+    /// When a keep-alive is due on a path, if nothing is sent on it for the keep-alive interval.
     pub(super) fn keepalive_at(&self, slot: PathIndex) -> Option<Time> {
         let path = &self.paths[slot];
         let idle = path.sent.packets_in_flight == 0 && self.established;
@@ -206,7 +207,7 @@ pub enum AddPathError {
     NotInitiator,
     /// One side's limit is reached.
     TooMany,
-    /// One side has no connection id for another path yet, because many paths were closed a moment ago.
+    /// One side has no connection id for another path yet, because many paths were closed recently.
     NoConnectionId,
 }
 

@@ -1,4 +1,5 @@
-//! How much memory a connection holds. Its endpoint adds up what all of them hold, and limits it.
+//! How much memory a connection holds. The endpoint adds up the memory of its connections and
+//! limits it.
 
 use anabranch_types::Time;
 use core::mem::size_of;
@@ -9,24 +10,25 @@ use crate::coding::send::SendBlocks;
 use crate::path::sent::SentPacket;
 use crate::wire::CloseCode;
 
-/// After so many bytes have been received, written and read, the memory is measured again.
+/// The memory is measured again after this many bytes have been received, written and read.
 const MEASURE_AFTER: u64 = 256 << 10;
-/// The endpoint is told of changes of at least so many bytes.
+/// The endpoint is told of changes of at least this many bytes.
 const STEP: u64 = 256 << 10;
 
-/// When the memory is measured next, what the endpoint knows of it, and what it answered.
+/// State of the memory measurement: when it is next due, and what the endpoint was told and
+/// answered.
 #[derive(Debug, Default)]
 pub(super) struct MemoryAccount {
     /// Bytes received, written and read since the last measurement.
     moved: u64,
     /// Bytes of memory that the endpoint was told of last.
     told: u64,
-    /// The endpoint has little memory left: the peer's credit does not grow.
+    /// Whether the endpoint has little memory left, so that the peer's credit does not grow.
     scarce: bool,
 }
 
 impl MemoryAccount {
-    /// Bytes were received, written or read.
+    /// Notes that bytes were received, written or read.
     #[inline]
     pub(super) fn on_moved(&mut self, bytes: usize) {
         self.moved += bytes as u64;
@@ -38,8 +40,9 @@ impl MemoryAccount {
 }
 
 impl Connection {
-    /// Bytes of memory that the connection holds now: buffers of symbols and streams, and records of packets. Tables of
-    /// fixed size, and what decoders keep beside symbols, are not counted: 0.4 to 1.1 MB in `tests/memory.rs`.
+    /// Bytes of memory that the connection holds now: buffers of symbols and streams, and records
+    /// of packets. Tables of fixed size and the decoders' own state are not counted; they take 0.4
+    /// to 1.1 MB in `tests/memory.rs`.
     pub fn memory(&self) -> u64 {
         let packets: usize = self.paths.iter().map(|path| path.sent.room()).sum();
         let packets = (packets * size_of::<SentPacket>()) as u64;
@@ -55,9 +58,9 @@ impl Connection {
         [self.send.iter().map(SendBlocks::held).sum(), received]
     }
 
-    /// The [`memory`](Self::memory) held, if it has changed by a quarter of a megabyte since the last news. Drivers
-    /// call this after packets and timers, and pass the result to [`Router::weigh`](crate::endpoint::Router::weigh).
-    /// Endpoints do so by themselves.
+    /// The [`memory`](Self::memory) held, if it has changed by at least 256 KiB since it was last
+    /// returned. Drivers call this after packets and timers, and pass the result to
+    /// [`Router::weigh`](crate::endpoint::Router::weigh). Endpoints do so by themselves.
     #[inline]
     pub fn memory_news(&mut self) -> Option<u64> {
         if self.memory.moved < MEASURE_AFTER { None } else { self.measure_memory() }
@@ -73,20 +76,20 @@ impl Connection {
         })
     }
 
-    /// Sets whether little memory is left for connections with this peer. While that is so, the peer's credit does not
-    /// grow.
+    /// Sets whether little memory is left for connections with this peer. If so, the peer's credit
+    /// does not grow.
     pub(crate) fn set_memory_scarce(&mut self, scarce: bool) {
         self.memory.scarce = scarce;
     }
 
-    /// Whether the connection was closed to free its memory, so that nothing is left of what it held.
+    /// Whether the connection was closed to free its memory, and its data dropped.
     pub(super) fn is_released(&self) -> bool {
         let reason = self.closing.reason();
         reason.is_some_and(|reason| !reason.by_peer && reason.code == CloseCode::MEMORY)
     }
 
-    /// Closes the connection because those with this peer hold too much memory. All that it holds is dropped, also what
-    /// has arrived and was not read.
+    /// Closes the connection because the connections with this peer hold too much memory. All data
+    /// of the connection is dropped, including data that has arrived and was not read.
     pub fn close_for_memory(&mut self, now: Time) {
         if self.is_closed() {
             return;

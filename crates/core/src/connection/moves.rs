@@ -1,8 +1,9 @@
-//! Addresses of paths: how they are proven, and how a path moves from one to another.
+//! Addresses of paths: how they are proven, and how a path moves from one address to another.
 //!
-//! A path uses a proven address until the peer has proven the next (RFC 9000 §9). A packet from another address may be
-//! a copy by an observer, so it only makes this side challenge that address. What was learnt about the way to the
-//! previous address is kept, for when the peer comes back to it or the new one falls silent.
+//! A path uses a proven address until the peer has proven the next one (RFC 9000 §9). A packet from
+//! another address may be a copy by an observer, so this side only challenges that address.
+//! Measurements of the route to the previous address are kept in case the peer returns to it or the
+//! new address falls silent.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
@@ -17,32 +18,34 @@ use crate::path::received::Ecn;
 use crate::path::{PathAddress, UDP_OVERHEAD};
 use crate::wire::{ControlFrame, HEADER_LEN, Role};
 
-/// Longest wait before an unanswered challenge is repeated; the path carries nothing until it is answered.
+/// Longest wait before an unanswered challenge is repeated; the path carries no data until it is
+/// answered.
 const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
-/// A packet to an address that is asked: a challenge and a response.
+/// Length of a packet to an address that is probed: a challenge and a response.
 const INQUIRY_LEN: usize = HEADER_LEN + 2 * 9 + TAG_LEN;
 /// [`INQUIRY_LEN`] with IP and UDP headers.
 const INQUIRY_WIRE: u64 = INQUIRY_LEN as u64 + UDP_OVERHEAD;
-/// Most answers to challenges in flight on a path; the peer repeats the challenges beyond that.
+/// Most answers to challenges in flight on a path; the peer repeats challenges that are not
+/// answered.
 const MOST_RESPONSES: usize = 64;
-/// Timeouts in a row after which a path's previous address is asked whether the peer is there again.
+/// After this many timeouts in a row, a path's previous address is probed for the peer.
 const SILENT: u32 = 2;
 
 impl Connection {
-    /// The path leaves through another socket or goes to another address from now on: its interface came
-    /// back with a new address, or the socket had to be replaced. Its identifier, and the peer's
-    /// knowledge of it, stay; the peer proves the new address. Unknown paths are ignored.
+    /// Moves a path to another socket or address, for example because its interface has a new
+    /// address or the socket had to be replaced. The path keeps its identifier and its state at the
+    /// peer; the peer proves the new address. Unknown paths are ignored.
     ///
-    /// An initiator follows a responder only to addresses that it knows of:
+    /// An initiator follows a responder only to announced addresses:
     /// [`announce_address`](Self::announce_address).
     pub fn move_path(&mut self, now: Time, path: PathId, address: PathAddress) {
         let Some(slot) = self.paths.open(path) else { return };
         let path = &self.paths[slot];
         let (before, was_usable) = (path.address, path.is_usable());
-        // The way may be another even if the addresses are the same.
+        // The route may be another one even if the addresses are the same.
         self.lead_to(now, slot, address, true);
         if self.identity.role == Role::Responder && before.remote == address.remote {
-            // The peer has not moved; the challenge shows whether it hears this side.
+            // The peer has not moved; the challenge shows whether it receives this side's packets.
             self.challenge(now, slot);
             return;
         }
@@ -56,8 +59,9 @@ impl Connection {
         }
     }
 
-    /// Counts a packet with this number and this many bytes of payload for the address it came from. Where that is not
-    /// the path's, and the number is above all that came from there, the peer may have moved.
+    /// Counts a packet with this number and this many bytes of payload for its source address. If
+    /// this is not the path's address, and the number is higher than all from the path's address,
+    /// the peer may have moved.
     pub(super) fn note_source(
         &mut self,
         slot: PathIndex,
@@ -77,8 +81,8 @@ impl Connection {
         }
     }
 
-    /// Whether the peer may move a path to an address: an initiator sends where it chose to, or where the
-    /// responder has said that it is.
+    /// Whether the peer may move a path to an address: an initiator sends only to addresses that it
+    /// chose or that the responder announced.
     fn follows(&self, to: PathAddress) -> bool {
         self.identity.role == Role::Responder || self.addresses.has(to.remote)
     }
@@ -99,19 +103,20 @@ impl Connection {
         now + self.paths[slot].base_timeout().base.min(LONGEST_CHALLENGE_WAIT)
     }
 
-    /// The peer asks whether this side receives at `from`, which is answered there.
+    /// Processes a challenge from the peer, which is answered to `from`.
     pub(super) fn on_challenge(&mut self, slot: PathIndex, from: PathAddress, data: [u8; 8]) {
         let path = &mut self.paths[slot];
         if path.address != from && path.candidates.on_challenge(from, data) {
             return;
         }
-        // A flood of challenges fills neither the queue nor, if the answers are not acknowledged, the memory.
+        // A flood of challenges must not fill the queue or, if the answers are not acknowledged,
+        // the memory.
         if path.control_queue.len() < 8 && path.control.responses() < MOST_RESPONSES {
             path.control_queue.push_back(ControlFrame::PathResponse { data });
         }
     }
 
-    /// An answer arrived from an address.
+    /// Processes an answer to a challenge, which arrived from an address.
     pub(super) fn on_response(
         &mut self,
         now: Time,
@@ -123,25 +128,27 @@ impl Connection {
         if path.validation.is_answer(data) {
             self.validated(now, slot);
         } else if path.address != from || !path.is_proven() {
-            // A peer that still sends from the address in use has not moved: somebody relayed the question.
+            // A peer that still sends from the path's address has not moved: somebody relayed the
+            // challenge.
             if let Some(address) = path.candidates.proven_by(data) {
                 self.peer_moved(now, slot, address);
             }
         }
     }
 
-    /// The peer receives at the path's address.
+    /// Notes that the peer has proven that it receives at the path's address.
     pub(super) fn validated(&mut self, now: Time, slot: PathIndex) {
         if self.paths[slot].on_proven() {
             self.path_is_up(now, slot, "its address is proven");
         }
     }
 
-    /// The peer has proven that it receives at another address.
+    /// Handles the peer's proof that it receives at another address.
     fn peer_moved(&mut self, now: Time, slot: PathIndex, address: PathAddress) {
         let path = &self.paths[slot];
         let (before, was_usable) = (path.address, path.is_usable());
-        // A change of the port alone is a translator's doing: the way is the same.
+        // A change of the port alone is caused by an address translator, and the route stays the
+        // same.
         let rerouted = !same_host(before, address);
         self.lead_to(now, slot, address, rerouted);
         if was_usable && rerouted {
@@ -153,8 +160,8 @@ impl Connection {
         }
     }
 
-    /// Moves the path to another address. If that reroutes it, nothing learnt about the old way
-    /// holds for the new one (RFC 9000 §9.4). What is in flight is reinjected.
+    /// Moves the path to another address. If it is rerouted, the measurements of the old route do
+    /// not apply to the new one (RFC 9000 §9.4), and the packets in flight are reinjected.
     fn lead_to(&mut self, now: Time, slot: PathIndex, address: PathAddress, rerouted: bool) {
         let path = &mut self.paths[slot];
         let keep = path.is_proven() && !same_host(path.address, address);
@@ -185,7 +192,8 @@ impl Connection {
         Some(Learnt::new(address, congestion, mtu))
     }
 
-    /// The path is silent: perhaps the peer is where it was before, or where it said that it can be reached.
+    /// Looks for the peer of a silent path at the path's previous address and at the announced
+    /// addresses.
     pub(super) fn look_elsewhere(&mut self, slot: PathIndex) {
         let path = &mut self.paths[slot];
         if path.liveness.timeouts() < SILENT {
@@ -199,8 +207,9 @@ impl Connection {
         }
     }
 
-    /// A packet for an address that is asked or answered, if any is. It counts neither as in flight
-    /// nor as lost: its fate says nothing about the way to the address in use.
+    /// A packet for an address that is to be probed or answered, if there is one. It counts neither
+    /// as in flight nor as lost, since its fate shows nothing about the route to the path's
+    /// address.
     pub(super) fn write_inquiry(
         &mut self,
         now: Time,
@@ -238,7 +247,7 @@ impl Connection {
     }
 }
 
-/// Whether two addresses differ in nothing but the peer's port, so that the way to them is the same.
+/// Whether two addresses differ at most in the peer's port, so that the route is the same.
 fn same_host(one: PathAddress, other: PathAddress) -> bool {
     (one.socket, one.remote.ip()) == (other.socket, other.remote.ip())
 }

@@ -1,8 +1,9 @@
-//! Packets as large as each path carries, and symbols as large as all paths in use carry.
+//! Packets are as large as their path carries, and symbols as large as all paths in use carry.
 //!
-//! A symbol never changes, even when paths become too narrow for it. A path that is too narrow for symbols still needed
-//! carries none until they are no longer needed. When every path is too narrow, these symbols' blocks are released,
-//! their bytes are cut into new symbols, and the peer is told not to wait for the old ones.
+//! A symbol never changes, even if its packets exceed a path's MTU. A path whose MTU is too small
+//! for symbols that are still needed carries no symbols until those are no longer needed. If no
+//! path carries them, these symbols' blocks are released, their bytes are cut into new symbols, and
+//! the peer is told not to wait for the old ones.
 
 use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_types::Time;
@@ -45,7 +46,7 @@ pub(super) fn datagram_limit(config: &TransportConfig, peer: &TransportParameter
 }
 
 impl Connection {
-    /// MTU state of a path to `address` that nothing was sent on.
+    /// MTU state of a path to `address` on which nothing was sent yet.
     pub(super) fn initial_mtu(&self, address: &PathAddress) -> PathMtu {
         let most = self.peer_parameters.max_udp_payload;
         let base = self.config.max_datagram.min(most);
@@ -58,12 +59,12 @@ impl Connection {
         self.send.widest() <= room_of(&self.paths[slot])
     }
 
-    /// Most payload of a new symbol: all usable paths carry it.
+    /// Most payload of a new symbol, such that all usable paths carry it.
     pub(super) fn symbol_capacity(&self) -> u16 {
         let usable = self.paths.iter().filter(|path| path.is_usable());
         let narrowest = usable.map(|path| path.mtu.size()).min();
         let base = self.config.max_datagram.min(self.peer_parameters.max_udp_payload);
-        // Overheads are reckoned for ids below 2^30; larger ones take four bytes more, twice.
+        // Overheads are computed for ids below 2^30; each of two larger ids takes four bytes more.
         let ordinals = self.send.iter().map(|send| send.next_symbol().ordinal());
         let next = ordinals.max().unwrap_or_default();
         let larger = if next >= (1 << 30) - (1 << 16) { 8 } else { 0 };
@@ -103,7 +104,8 @@ impl Connection {
         self.changed();
     }
 
-    /// A probe of the path's MTU, if one is due, alone in its packet: nothing is lost with it.
+    /// A probe of the path's MTU, if one is due. The probe is alone in its packet, so no data is
+    /// lost with it.
     pub(super) fn write_mtu_probe(
         &mut self,
         now: Time,
@@ -126,8 +128,8 @@ impl Connection {
         Some(self.seal(packet))
     }
 
-    /// The size of the probe that a path waits to send. Sides that send no data need no large packets, and
-    /// data is not kept waiting where a probe would fill the window.
+    /// The size of the probe that a path waits to send. Sides that send no data need no large
+    /// packets, and data does not wait for a probe that would fill the window.
     pub(super) fn mtu_probe_due(&self, now: Time, slot: PathIndex) -> Option<u16> {
         let path = &self.paths[slot];
         let size = path.mtu.probe_due(now)?;
@@ -144,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// The probe in flight counts as lost if it has waited for too long.
+    /// Treats the probe in flight as lost if it has been in flight for too long.
     pub(super) fn mtu_timer(&mut self, now: Time, slot: PathIndex) {
         let path = &mut self.paths[slot];
         if path.mtu.deadline().is_none_or(|deadline| deadline > now) {
@@ -159,7 +161,8 @@ impl Connection {
         self.changed();
     }
 
-    /// The path no longer carries full packets: they become smaller, or the path is given up.
+    /// Handles a path that no longer carries full packets: the packets become smaller, or the path
+    /// is given up.
     pub(super) fn on_mtu_decreased(&mut self, now: Time, slot: PathIndex, narrowing: Narrowing) {
         match narrowing {
             Narrowing::Shrunk => {

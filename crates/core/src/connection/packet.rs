@@ -14,35 +14,36 @@ use crate::wire::codec::NoSpace;
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
 use crate::wire::{ControlFrame, HEADER_LEN, Writer};
 
-/// A packet that is being filled with frames, and what has to be remembered of it.
+/// A packet that is being filled with frames, and the state to be recorded when it is sent.
 #[derive(Debug)]
 pub(super) struct PacketBuilder<'a> {
     /// When the packet leaves.
     pub(super) now: Time,
     /// The path on which the packet leaves.
     pub(super) slot: PathIndex,
-    /// The packet asks for an acknowledgement.
+    /// Whether the packet asks for an acknowledgement.
     pub(super) ack_eliciting: bool,
-    /// The packet has control frames, which the path keeps under its number.
+    /// Whether the packet has control frames, which the path keeps under the packet's number.
     pub(super) has_control: bool,
-    /// Kind of probe, if the packet is nothing but a probe.
+    /// Kind of probe, if the packet is only a probe.
     pub(super) probe: Option<Probe>,
-    /// Every symbol in the packet leaves early.
+    /// Whether every symbol in the packet is an early copy.
     pub(super) early: bool,
     /// The first symbol in the packet; the path keeps the others under the packet's number.
     pub(super) carried: Option<Carried>,
-    /// Symbols that may still join.
+    /// How many symbols may still be added.
     pub(super) symbols_left: u16,
-    /// The packet belongs to a train: what the scheduler gives this path goes into it, without the path's queue.
+    /// Whether the packet belongs to a train. The scheduler's picks for this path then go directly
+    /// into the packet, not into the path's queue.
     pub(super) in_train: bool,
     buffer: &'a mut [u8],
-    /// Frames that may still join, and how many of them may be source symbols and repairs.
+    /// How many frames may still be added, and how many of them may be source symbols and repairs.
     frames_left: u16,
     sources_left: u16,
     repairs_left: u16,
     /// Where the frames written so far end, counted from the start of the header.
     end: usize,
-    /// Where the frames of the longest packet end.
+    /// Where the frames of a packet of the greatest length end.
     limit: usize,
 }
 
@@ -82,8 +83,8 @@ impl<'a> PacketBuilder<'a> {
         self.append_up_to(self.limit, write)
     }
 
-    /// Version of [`append`](Self::append) for reports and control frames: these stay within the packet
-    /// length that every path carries.
+    /// Like [`append`](Self::append), but for reports and control frames, which must fit into the
+    /// packet length that every path carries.
     #[inline]
     pub(super) fn append_small<T>(
         &mut self,
@@ -92,7 +93,7 @@ impl<'a> PacketBuilder<'a> {
         self.append_up_to(self.small_limit(), write)
     }
 
-    /// Counts a symbol that joins. False if it may not.
+    /// Counts a symbol that is to be added. Returns false if it may not be added.
     pub(super) fn takes(&mut self, symbol: Carried) -> bool {
         let left = match symbol {
             Carried::Source(..) => &mut self.sources_left,
@@ -144,7 +145,7 @@ impl<'a> PacketBuilder<'a> {
         Ok(written)
     }
 
-    /// Appends a frame that asks for an acknowledgement and for nothing else, if there is room.
+    /// Appends a frame that only asks for an acknowledgement, if there is room.
     pub(super) fn ping(&mut self) {
         if self.append(|writer| ControlFrame::Ping.encode(writer)).is_ok() {
             self.ack_eliciting = true;
@@ -178,7 +179,7 @@ impl Connection {
         Transmit { socket, remote, ecn, len, segment: len, mtu_probe }
     }
 
-    /// Records a packet as sent on its path. It is sealed afterwards.
+    /// Records a packet as sent on its path. The packet is sealed afterwards.
     #[inline]
     pub(super) fn record(&mut self, packet: &PacketBuilder<'_>) -> Departed {
         let &PacketBuilder { now, slot, end, ack_eliciting, probe, early, carried, .. } = packet;

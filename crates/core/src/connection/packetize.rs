@@ -57,7 +57,8 @@ impl Connection {
                 }
                 return Some(taken);
             }
-            // A datagram that no symbol holds any more was dropped, and what follows it is next.
+            // A datagram that does not fit into a symbol any more was dropped, and the data after
+            // it is next.
             let after = self.pending();
             if (after.class, after.bytes) == (before.class, before.bytes) {
                 return None;
@@ -66,14 +67,14 @@ impl Connection {
     }
 
     /// Whether the symbol just made is marked as its block's last although the block is not full,
-    /// since no other can follow soon.
+    /// since no other symbol can follow soon.
     fn is_known_last(&self, space: SymbolSpace) -> bool {
         self.peer_parameters.whole_blocks
             && !self.send[space].slides()
             && (!self.is_waiting(space) || self.symbol_credit(space) == 0)
     }
 
-    /// Whether data waits that goes into a space.
+    /// Whether data for a space is waiting.
     #[inline]
     pub(super) fn is_waiting(&self, space: SymbolSpace) -> bool {
         self.send.classes(space).any(|class| self.streams.is_waiting(class))
@@ -92,8 +93,9 @@ impl Connection {
         let space = self.send.of_class(class);
         let capacity = self.symbol_capacity();
         let least = self.streams.least_symbol(class).min(capacity);
-        // A block holds data of one class: more urgent data closes a less urgent block of the same space. So does a
-        // path that is too narrow for the symbols planned, and a datagram that is too long for them.
+        // A block holds data of one class, so more urgent data closes a less urgent block of the
+        // same space. A path with too small an MTU for the planned symbols closes the block too,
+        // and so does a datagram that is too long for them.
         let unfit = |size: u16| size > capacity || size < least;
         let send = &self.send[space];
         if send.open_symbol_size().is_some_and(unfit)
@@ -108,7 +110,8 @@ impl Connection {
         }
     }
 
-    /// A symbol joined the open block of a code that slides: repairs may follow it at once.
+    /// Makes the repairs that follow at once when a symbol has joined the open block of a code that
+    /// slides.
     fn slide(&mut self, now: Time, space: SymbolSpace) {
         let Some(&block) = self.send[space].open_block() else { return };
         let (repairs, coverage) = self.ask_redundancy(now, block.class, |policy, view| {
@@ -125,8 +128,8 @@ impl Connection {
         self.changed();
     }
 
-    /// Closes the open block although it is not full. It is provisioned immediately: if none of its packets
-    /// is in flight any more, no acknowledgement or loss will trigger that later.
+    /// Closes the open block although it is not full. The block is provisioned immediately, since
+    /// no acknowledgement or loss will trigger this later if none of its packets is in flight.
     fn close_early(&mut self, now: Time, space: SymbolSpace) {
         let id = self.send[space].open_block().map(|view| view.id);
         self.close_block(now, space);
@@ -150,8 +153,8 @@ impl Connection {
         self.observe(now, Observation::BlockClosed { first, sources, repairs, loss_permille });
     }
 
-    /// Closes each space's unfilled block if no more data waits, or none may be sent, unless its policy wants it to
-    /// stay open for a while.
+    /// Closes each space's unfilled block if no more data waits or may be sent, unless the policy
+    /// keeps the block open for a while.
     #[inline]
     pub(super) fn flush_blocks(&mut self, now: Time) {
         for space in self.send.names() {
@@ -164,8 +167,8 @@ impl Connection {
         }
     }
 
-    /// Until when the open block stays open, though nothing waits; `None` if there is none, or no use in waiting. The
-    /// policy is asked once after each symbol.
+    /// Until when the open block stays open although no data waits. `None` if there is no open
+    /// block, or if waiting is of no use. The policy is asked once after each symbol.
     fn lingers_until(&mut self, now: Time, space: SymbolSpace) -> Option<Time> {
         let send = &self.send[space];
         let block = *send.open_block()?;

@@ -10,8 +10,8 @@ use super::mtu::room_of;
 use crate::path::Path;
 use crate::wire::ConnectionId;
 
-/// The place of a path in everything that is kept per path. It is used again once the path is closed; the
-/// identifier never is, because it is part of the nonce (`docs/spec/wire-0.md`).
+/// The index of a path in all per-path tables. Unlike the identifier, which is part of the nonce
+/// (`docs/spec/wire-0.md`), the index is reused once the path is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PathIndex(pub(super) u8);
 
@@ -28,34 +28,35 @@ impl From<PathIndex> for usize {
     }
 }
 
-/// A path; it may be closed as long as its place is not reused.
+/// A place in the table with its path, which stays there after it is closed until another path gets
+/// the place.
 #[derive(Debug)]
 struct Place {
     path: Path,
-    /// The path may have changed since its snapshot was made.
+    /// Whether the path may have changed since its snapshot was made.
     stale: bool,
 }
 
 /// All paths, including closed ones whose place has not been reused.
 ///
-/// Borrowing a path to change it makes its snapshot stale, so that policies are shown a new one.
+/// Borrowing a path mutably makes its snapshot stale, so that policies get a new one.
 #[derive(Debug, Default)]
 pub(super) struct PathTable {
     places: Vec<Place>,
-    /// Aligned with `places` once they have been brought up to date.
+    /// The snapshots of `places`, in the same order, as of the last refresh.
     views: Vec<PathView>,
     /// When the snapshots were made, and for which length of the longest symbol.
     made: (Time, u16),
     /// Which identifiers have been used up.
     pub(super) identifiers: Identifiers,
-    /// Sequence number of the newest path status told to the peer, and of the newest it told.
+    /// Sequence numbers of the newest path status sent to the peer, and of the newest received.
     statuses: (u64, u64),
-    /// Whose turn it is to send.
+    /// The index of the path whose turn it is to send.
     turn: u8,
 }
 
 impl PathTable {
-    /// Every path with its place.
+    /// Every path with its index.
     pub(super) fn indexed(&self) -> impl Iterator<Item = (PathIndex, &Path)> {
         self.iter().enumerate().map(|(at, path)| (PathIndex(at as u8), path))
     }
@@ -70,12 +71,12 @@ impl PathTable {
         self.places.iter_mut().map(Place::change)
     }
 
-    /// Every place, in order.
+    /// Every index, in order.
     pub(super) fn indices(&self) -> impl DoubleEndedIterator<Item = PathIndex> + Clone + use<> {
         (0..self.count()).map(PathIndex)
     }
 
-    /// Paths, closed ones included.
+    /// The number of paths, including closed ones.
     pub(super) fn count(&self) -> u8 {
         self.places.len() as u8
     }
@@ -93,7 +94,7 @@ impl PathTable {
         news
     }
 
-    /// The path that comes `step` places after the one whose turn it is to send.
+    /// The path that is `step` places after the one whose turn it is to send.
     pub(super) fn at_turn(&self, step: u8) -> PathIndex {
         PathIndex((self.turn + step).checked_rem(self.count()).unwrap_or(0))
     }
@@ -121,12 +122,12 @@ impl PathTable {
         self.find(|path| path.names.local == local && path.state() != PathState::Closed)
     }
 
-    /// Whether a path is closed, or will never be opened.
+    /// Whether a path is closed or will never be opened.
     pub(super) fn is_over(&self, id: PathId) -> bool {
         self.identifiers.is_closed(id) && self.open(id).is_none()
     }
 
-    /// Paths that are not closed.
+    /// The number of paths that are not closed.
     pub(super) fn count_open(&self) -> usize {
         self.iter().filter(|path| path.state() != PathState::Closed).count()
     }
@@ -148,7 +149,7 @@ impl PathTable {
         &self.views
     }
 
-    /// A path to change, and the snapshots of all as they are.
+    /// A path, mutably, and the current snapshots of all paths.
     pub(super) fn with_views(&mut self, index: PathIndex) -> (&mut Path, &[PathView]) {
         (self.places[usize::from(index)].change(), &self.views)
     }

@@ -9,9 +9,9 @@ use crate::coding::send::OutgoingSymbol;
 use crate::path::queue::QueuedSymbol;
 
 impl Connection {
-    /// Takes the next symbol of `work` for the path in `slot`; new symbols are cut now, so that they are sent in the
-    /// order of their assignment. If `room` is given and the symbol's length is known beforehand, a longer symbol is
-    /// not taken.
+    /// Takes the next symbol of `work` for the path in `slot`; new symbols are cut now, so that
+    /// they are sent in the order of their assignment. If `room` is given and the symbol's length
+    /// is known in advance, a symbol longer than `room` is not taken.
     pub(super) fn take_for(
         &mut self,
         now: Time,
@@ -33,7 +33,8 @@ impl Connection {
         }
     }
 
-    /// Puts the picked work into its path's queue, as far as there is any. Returns whether there was.
+    /// Puts the picked work into its path's queue, as far as it exists. Returns whether there was
+    /// any.
     pub(super) fn assign(&mut self, now: Time, pick: Pick, reason: &'static str) -> bool {
         let Some(slot) = self.paths.open(pick.path).filter(|slot| self.may_carry_data(*slot))
         else {
@@ -56,7 +57,7 @@ impl Connection {
         assigned
     }
 
-    /// Cuts up to `count` new symbols, which are due at once. Returns whether there were any.
+    /// Cuts up to `count` new symbols, which become due at once. Returns whether there were any.
     fn cut_ahead(&mut self, now: Time, count: u16) -> bool {
         let mut any = false;
         for _ in 0..count {
@@ -70,7 +71,7 @@ impl Connection {
         any
     }
 
-    /// Puts a symbol that found no room in a packet first in the path's queue.
+    /// Puts a symbol that did not fit into a packet at the front of the path's queue.
     pub(super) fn put_first(&mut self, slot: PathIndex, assigned: QueuedSymbol) {
         let carried = assigned.symbol.carried;
         self.send[carried.space()].enqueue(carried, slot.0);
@@ -90,7 +91,7 @@ impl Connection {
         None
     }
 
-    /// Takes back what waits in the path's queue beyond its first `keep` symbols.
+    /// Takes back all symbols in the path's queue except the first `keep`.
     pub(super) fn take_back(&mut self, slot: PathIndex, keep: usize) {
         while self.paths[slot].queue.len() > keep {
             let Some(assigned) = self.paths[slot].queue.pop_back() else { break };

@@ -1,4 +1,5 @@
-//! Losses, timeouts and dead paths: the recovery policy decides, and this file carries out its decisions.
+//! Losses, timeouts and dead paths: the recovery policy decides, and this module carries out its
+//! decisions.
 
 use anabranch_policy::congestion::TimeoutEvent;
 use anabranch_policy::recovery::{RecoveryAction, RecoveryEvent};
@@ -13,7 +14,7 @@ use crate::observe::Observation;
 use crate::path::sent::{Carried, Fate};
 
 impl Connection {
-    /// A symbol's packet was declared lost.
+    /// Handles the loss of a symbol's packet.
     pub(super) fn symbol_lost(&mut self, now: Time, slot: PathIndex, carried: Carried) {
         let block = carried.block();
         let open = self.send[carried.space()].open_block().is_some_and(|view| view.id == block);
@@ -61,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// Makes due once more the symbols of the oldest packet in flight that carries any.
+    /// Makes the symbols of the oldest packet in flight that carries any due again.
     fn copy_oldest(&mut self, slot: PathIndex) {
         let sent = &self.paths[slot].sent;
         let Some((number, packet)) = sent.oldest_with_symbols() else { return };
@@ -72,14 +73,16 @@ impl Connection {
         }
     }
 
-    /// Takes back from a path's queue what does not fit into `cwnd` bytes beside what is in flight.
+    /// Takes back symbols from a path's queue that do not fit into `cwnd` bytes together with the
+    /// bytes in flight.
     fn unqueue(&mut self, slot: PathIndex, cwnd: u64) {
         let path = &self.paths[slot];
         let free = cwnd.saturating_sub(path.sent.bytes_in_flight) / path.packet_size.max(1);
         self.take_back(slot, usize::try_from(free).unwrap_or(usize::MAX));
     }
 
-    /// A path's window admits only `cwnd` bytes now, after a timeout (`silent`) or by feedback.
+    /// Handles the reduction of a path's window to `cwnd` bytes, after a timeout (`silent`) or
+    /// because of feedback.
     pub(super) fn on_cwnd_reduced(&mut self, now: Time, slot: PathIndex, cwnd: u64, silent: bool) {
         let path = self.paths[slot].id;
         let event = RecoveryEvent::CwndReduced { path, cwnd, silent };
@@ -88,7 +91,7 @@ impl Connection {
         self.tell_scheduler(now, [SchedulerEvent::CwndReduced(path, cwnd)]);
     }
 
-    /// A timeout has passed without feedback about the path.
+    /// Handles a timeout without feedback about the path.
     pub(super) fn path_timeout(&mut self, now: Time, slot: PathIndex) {
         let alternatives = self.has_alternative(slot);
         let path = &mut self.paths[slot];
@@ -102,7 +105,8 @@ impl Connection {
         let bytes_in_flight = path.sent.bytes_in_flight;
         // A probe timeout alone says nothing about congestion (RFC 9002 §7.5); a retransmission timeout does.
         let serious = if is_congestion { consecutive } else { consecutive - 1 };
-        // Before the path's first round-trip sample, only a timeout that loses the flight does (RFC 9002 §7.6.2).
+        // Before the path's first round-trip sample, only a timeout that declares the flight lost
+        // counts (RFC 9002 §7.6.2).
         let known = path.rtt.view().samples > 0;
         if serious > 0 && (known || loses_flight) {
             let consecutive = serious;
@@ -131,13 +135,14 @@ impl Connection {
         self.tell_scheduler(now, [SchedulerEvent::Timeout(id)]);
     }
 
-    /// Whether a path has timed out, and its silence is not to be explained by chance.
+    /// Whether a path has timed out and chance losses do not explain its silence.
     pub(super) fn seems_dead(&self, slot: PathIndex) -> bool {
         let path = &self.paths[slot];
         self.policies.recovery.avoids_silent_paths() && path.liveness.seems_dead(path.loss.mean)
     }
 
-    /// Sends the control frames in flight on a path again, whatever becomes of its data: the peer may wait for them.
+    /// Sends the control frames in flight on a path again, whatever happens to its data, since the
+    /// peer may wait for them.
     fn move_control(&mut self, slot: PathIndex) {
         let numbers = self.paths[slot].sent.open().filter(|(_, packet)| packet.has_control);
         for number in numbers.map(|(number, _)| number).collect::<Vec<_>>() {
@@ -158,13 +163,14 @@ impl Connection {
         self.settle(now, slot, &outcome);
     }
 
-    /// Makes everything that a path carries due on the others, without telling congestion control.
+    /// Makes all symbols that a path carries due on the other paths, without telling congestion
+    /// control.
     pub(super) fn reinject(&mut self, now: Time, slot: PathIndex) {
         self.write_off(now, slot, 0);
         self.take_back(slot, 0);
     }
 
-    /// Treats what is in flight on a path beyond its oldest `keep` bytes as missing.
+    /// Treats the packets in flight on a path beyond the oldest `keep` bytes as missing.
     fn write_off(&mut self, now: Time, slot: PathIndex, keep: u64) {
         let mut numbers = core::mem::take(&mut self.scratch.numbers);
         numbers.clear();
@@ -220,14 +226,14 @@ impl Connection {
         self.went_down(now, slot);
     }
 
-    /// A path is not usable any more: its queue is emptied and any hold of it ends.
+    /// Handles a path that is no longer usable: its queue is emptied, and any hold on it ends.
     pub(super) fn went_down(&mut self, now: Time, slot: PathIndex) {
         self.take_back(slot, 0);
         self.paths[slot].turn.release_all();
         self.tell_scheduler(now, [SchedulerEvent::PathDown(self.paths[slot].id)]);
     }
 
-    /// Packets of a path were acknowledged, the newest of which left at `sent`.
+    /// Notes that packets of a path were acknowledged, of which the newest left at `sent`.
     pub(super) fn heard(&mut self, now: Time, slot: PathIndex, sent: Time) {
         let before = self.paths[slot].state();
         self.paths[slot].on_feedback(now, sent);

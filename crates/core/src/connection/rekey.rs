@@ -9,7 +9,8 @@ use crate::crypto::RekeyMessage;
 use crate::wire::CloseCode;
 
 impl Connection {
-    /// Begins an exchange if it is time for one, and closes the connection whose key may seal no more.
+    /// Begins a key exchange if one is due, and closes the connection if its key may not seal more
+    /// packets.
     pub(super) fn renew_keys(&mut self, now: Time) {
         if self.is_closed() || !self.established {
             return;
@@ -20,7 +21,7 @@ impl Connection {
         } else if self.keys.are_due(now) {
             match self.keys.ask() {
                 Ok(question) => self.control.push_back(question),
-                // Without random numbers there is no exchange, and no new connection either.
+                // Without random numbers, no keys can be exchanged and no connection can be made.
                 Err(_) => {
                     let what = "no keys can be made";
                     self.start_close(now, CloseReason::local(CloseCode::INTERNAL, what));
@@ -42,7 +43,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer has new keys: what it sealed under the old ones is opened for three timeouts more.
+    /// Keeps the previous key after the peer has switched to new keys, so that its packets under
+    /// the old ones are opened for three more timeouts.
     pub(super) fn keep_previous_key(&mut self) {
         let longest = self.paths.iter().map(|path| path.base_timeout().base).max();
         self.keys.keep_previous(self.last_received + longest.unwrap_or(Duration::from_secs(1)) * 3);

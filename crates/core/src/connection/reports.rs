@@ -7,19 +7,19 @@ use super::packet::PacketBuilder;
 use super::paths::PathIndex;
 use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
 
-/// Bytes that reports leave for the frames after them: the longest CLOSE fits.
+/// Bytes that reports leave for the frames after them, so that the longest CLOSE fits.
 const ROOM_AFTER_ACKS: usize = 300;
-/// Most blocks of either kind, lacking or recovered, that a report names.
+/// Most incomplete blocks, and most recovered blocks, in a report.
 const MAX_RANKS: usize = 8;
-/// Most control frames on a path whose fate is open; further ones wait. For each, the peer has some thousands of
-/// bytes of credit or some streams, so that never this many are in flight if it acknowledges.
+/// Most control frames in flight on a path; further ones wait. Each grants some thousands of bytes
+/// of credit or some streams, so a peer that acknowledges never causes this many.
 const MOST_IN_FLIGHT: usize = 512;
 /// A new floor of packet numbers is announced once it is at least this far above the one announced last.
 const FLOOR_STEP: u64 = 64;
 
 impl Connection {
-    /// Reports about the paths whose bits are set in `about`, as long as there is room for them and for
-    /// what follows; returns the bits that are left.
+    /// Writes reports about the paths whose bits are set in `about`, as long as there is room for
+    /// them and for the frames that follow; returns the bits that are left.
     pub(super) fn write_acks(&mut self, about: u16, packet: &mut PacketBuilder<'_>) -> u16 {
         let mut left = about;
         for slot in self.paths.indices() {
@@ -49,8 +49,8 @@ impl Connection {
         left
     }
 
-    /// Whether no usable path is known to be quicker. Credit sent over a slow path comes too late
-    /// for a fast one; over a path that has timed out it may be lost.
+    /// Whether no usable path is known to be quicker. Credit sent over a slow path arrives too late
+    /// for a fast one, and over a path that has timed out it may be lost.
     fn is_quickest(&self, slot: PathIndex) -> bool {
         let delay = |slot: PathIndex| {
             let (rtt, timeouts) =
@@ -70,7 +70,8 @@ impl Connection {
         }
         let left = self.write_acks(due, packet);
         self.paths[slot].acks.carry(left);
-        // Write ranks only beside an acknowledgement: alone they would be sent repeatedly where none fits.
+        // Ranks are written only together with an acknowledgement. Otherwise they would be sent
+        // repeatedly while no acknowledgement fits.
         if left != due {
             self.write_ranks(packet);
         }
@@ -83,7 +84,7 @@ impl Connection {
         self.write_control(packet);
     }
 
-    /// Writes what the decoder lacks, and what it has recovered.
+    /// Writes how many symbols incomplete blocks lack, and which blocks are recovered.
     fn write_ranks(&mut self, packet: &mut PacketBuilder<'_>) {
         for blocks in self.receive.iter() {
             let deficits = blocks.deficits().take(MAX_RANKS);
@@ -95,7 +96,8 @@ impl Connection {
         }
     }
 
-    /// Writes control frames that wait for the packet's path, then those that may go on any path.
+    /// Writes control frames that wait for the packet's path, then those that may leave on any
+    /// path.
     fn write_control(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let usable = self.may_carry_data(slot) && self.is_quickest(slot);

@@ -1,4 +1,4 @@
-//! The parts that a connection is made from.
+//! The parts from which a connection is made.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ use crate::profiles::Profile;
 use crate::stream::Streams;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
-/// Keys, settings and ids that a new connection is made from.
+/// Keys, settings and ids from which a new connection is made.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub role: Role,
@@ -77,8 +77,8 @@ impl Policies {
     }
 }
 
-/// Both directions of coding: a side codes what the other decodes. Live data has a symbol space of
-/// its own if `separates_live` and the peer agrees.
+/// Both directions of coding: a side uses a code that the other decodes. Live data has its own
+/// symbol space if `separates_live` and the peer agrees.
 fn coding(
     config: &TransportConfig,
     profile: &Profile,

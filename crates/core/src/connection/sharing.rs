@@ -1,5 +1,5 @@
-//! Finds out which paths share a bottleneck: each path sends a little more or less at times, and acknowledgements show
-//! which paths that delays.
+//! Finds out which paths share a bottleneck: each path sometimes sends slightly more or less, and
+//! acknowledgements show which paths this delays.
 
 use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::view::PathState;
@@ -11,13 +11,14 @@ use crate::observe::Observation;
 use crate::path::Path;
 use crate::path::swing::Swing;
 
-/// Whether it matters which bottleneck the path has.
+/// Whether the path is included in the search for shared bottlenecks.
 fn takes_part(path: &Path) -> bool {
     path.state() != PathState::Closed && path.congestion.couples()
 }
 
 impl Connection {
-    /// `slot` acknowledged a packet that left at `sent`, and its snapshot shows the delay.
+    /// Processes the acknowledgement of a packet of the path in `slot` that left at `sent`; the
+    /// path's snapshot has the packet's delay.
     pub(super) fn look_for_bottlenecks(&mut self, now: Time, slot: PathIndex, sent: Time) {
         if !takes_part(&self.paths[slot]) {
             return;
@@ -35,7 +36,7 @@ impl Connection {
         }
     }
 
-    /// Applies the present swings to the paths, and updates which of them share a bottleneck.
+    /// Applies the current swings to the paths, and updates which of them share a bottleneck.
     fn take_swings(&mut self, now: Time) {
         for slot in self.paths.indices() {
             let Some(bottlenecks) = &self.bottlenecks else { return };
@@ -53,7 +54,8 @@ impl Connection {
         }
     }
 
-    /// Tells the observer what has `changed` between a path and those in slots before its own.
+    /// Tells the observer of changes between a path and the paths in lower slots; `changed` has a
+    /// bit for each changed slot.
     fn tell_of_sharing(&mut self, now: Time, slot: PathIndex, changed: u16) {
         let (path, shares) = (self.paths[slot].id, self.paths[slot].shares);
         for other in self.paths.indices().take_while(|other| *other < slot) {
@@ -64,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// Ends all swings and sharing, since a path that is alone shares nothing.
+    /// Ends all swings and sharing, since a single path shares no bottleneck.
     fn rest_swings(&mut self, now: Time) {
         if self.bottlenecks.take().is_some() {
             for path in self.paths.iter_mut() {

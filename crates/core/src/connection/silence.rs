@@ -1,9 +1,10 @@
 //! Detects that the peer is silent on all paths, and whether it has restarted.
 //!
-//! Recovery handles a single silent path; this handles a peer that is silent on every path. As soon as every path
-//! has timed out once, the side that opened the connection asks whether the peer still has the connection, by a
-//! handshake beside it (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer that. If
-//! nothing is heard for another timeout, the peer counts as silent, and the application is told.
+//! Recovery handles a single silent path; this module handles a peer that is silent on every path.
+//! As soon as every path has timed out once, the side that opened the connection asks whether the
+//! peer still has the connection, by a separate handshake (`docs/spec/wire-0.md`, Checks), which
+//! only the holder of the peer's key can answer. If no packet arrives for another timeout, the peer
+//! counts as silent, and the application is told.
 
 use anabranch_policy::view::PathState;
 use anabranch_types::Time;
@@ -14,24 +15,24 @@ use super::{Connection, Event};
 use crate::path::{Path, PathAddress};
 use crate::wire::CloseCode;
 
-/// Time after which a silent peer is asked once more, over the paths that there are by then.
+/// Time after which a silent peer is asked again, over the paths that exist then.
 pub(crate) const CHECK_AGAIN: Duration = Duration::from_secs(4);
-/// Least time between two checks, where the peer is heard in between.
+/// Least time between two checks if packets of the peer arrive in between.
 const LEAST_PAUSE: Duration = Duration::from_millis(500);
-/// Timeouts in a row after which no further sign of life is asked for on a path.
+/// After this many timeouts in a row, a path is no longer probed because of silence.
 const SILENT_TIMEOUTS: u32 = 2;
-/// A path counts as silent once another timeout has passed since its first, without back-off, or this time if that is
-/// shorter.
+/// A path counts as silent after another timeout without back-off has passed since its first
+/// timeout, or this time if that is shorter.
 const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
 
-/// State of the watch for a silent peer.
+/// State of the detection of a silent peer.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    /// When the last packet arrived, once every path has been asked without an answer.
+    /// When the last packet arrived; set once every path has been probed without an answer.
     since: Option<Time>,
     /// When the last check began.
     checked: Option<Time>,
-    /// Nothing heard for this long makes this side ask for a sign of life.
+    /// If no packet has arrived for this long, this side probes the peer.
     heartbeat: Option<Duration>,
 }
 
@@ -42,7 +43,8 @@ impl Silence {
 }
 
 impl Connection {
-    /// When the last packet of the peer arrived, if every path has been asked for a sign of life without an answer.
+    /// When the last packet of the peer arrived, if every path has been probed without an answer
+    /// since.
     pub fn silent_since(&self) -> Option<Time> {
         self.silence.since
     }
@@ -52,13 +54,14 @@ impl Connection {
         self.last_received
     }
 
-    /// Asks the peer for a sign of life whenever it was silent for this long, so that its end is noticed a few round
-    /// trips later; `None`: never, so that only packets sent for other reasons show its end.
+    /// Probes the peer whenever it has been silent for `interval`, so that its end is noticed a few
+    /// round trips later. With `None`, only packets sent for other reasons show its end.
     pub fn set_heartbeat(&mut self, interval: Option<Duration>) {
         self.silence.heartbeat = interval;
     }
 
-    /// Asks for a sign of life on every path at once; [`has_given_sign`](Self::has_given_sign) tells of the answer.
+    /// Probes every path at once; [`has_given_sign`](Self::has_given_sign) says whether the peer
+    /// has answered.
     pub fn ask_for_signs(&mut self, now: Time) {
         for path in self.paths.iter_mut().filter(|path| is_open(path)) {
             let next = path.sent.next_number();
@@ -66,15 +69,15 @@ impl Connection {
         }
     }
 
-    /// Repeats the last question on every path, in case it or its answer was lost.
+    /// Repeats the last probe on every path, in case the probe or its answer was lost.
     pub fn ask_again_for_signs(&mut self) {
         for path in self.paths.iter_mut().filter(|path| is_open(path)) {
             path.liveness.add_probes(1);
         }
     }
 
-    /// Whether the peer has answered since it was asked last: packets that it sent before do not count, however late
-    /// they are read.
+    /// Whether the peer has answered since [`ask_for_signs`](Self::ask_for_signs). Packets that it
+    /// sent before do not count, however late they are read.
     pub fn has_given_sign(&self) -> bool {
         let mut open = self.paths.iter().filter(|path| is_open(path));
         open.any(|path| {
@@ -88,10 +91,11 @@ impl Connection {
         open.map(|path| path.address).collect()
     }
 
-    /// The peer has answered whether it still has this connection.
+    /// Processes the peer's answer to a check: `known` says whether it still has this connection.
     pub fn on_check(&mut self, now: Time, known: bool) {
         if self.is_closed() || self.silence.checked.is_none_or(|asked| self.last_received > asked) {
-            // The peer has it: a packet of the connection arrived after the question was sent.
+            // A packet of the connection arrived after the check was sent, so the peer still has
+            // the connection.
             return;
         }
         if known {
@@ -102,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// A packet of the peer arrived.
+    /// Notes that a packet of the peer arrived.
     pub(super) fn on_heard(&mut self, now: Time) {
         self.last_received = now;
         if self.silence.since.take().is_some() {
@@ -110,15 +114,16 @@ impl Connection {
         }
     }
 
-    /// Called after a timeout of the path, and when its challenge was repeated. If no packet of the peer arrived
-    /// meanwhile, the other paths are probed as well. If all of them have timed out, the peer is asked whether it still
-    /// has the connection. If no path has an answer for long enough, the peer counts as silent.
+    /// Called after a timeout of the path, and when its challenge was repeated. If no packet of the
+    /// peer has arrived in the meantime, the other paths are probed too. If all of them have timed
+    /// out, the peer is asked whether it still has the connection. If no path has an answer for
+    /// long enough, the peer counts as silent.
     pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
         let base = self.paths[slot].base_timeout().base;
         if !self.config.notice_silence || now.since(self.last_received) < base {
             return;
         }
-        // Further timeouts of a path that has long been dead are not news.
+        // Further timeouts of a path that has long been silent do not matter.
         if self.paths[slot].liveness.timeouts() <= SILENT_TIMEOUTS {
             for path in self.paths.iter_mut().filter(|path| is_open(path) && !is_asked(path)) {
                 path.liveness.ask_for_sign(now);
@@ -132,13 +137,13 @@ impl Connection {
         }
     }
 
-    /// When the peer will count as silent if nothing is heard of it until then; `None` while a path has not timed out,
-    /// and once the peer counts as silent.
+    /// When the peer will count as silent if no packet of it arrives until then. `None` while a
+    /// path has not timed out, and once the peer counts as silent.
     pub(super) fn silent_at(&self) -> Option<Time> {
         if self.silence.since.is_none() { self.silent_from() } else { None }
     }
 
-    /// When the last of the paths is silent; `None` while one has not timed out.
+    /// When the last of the paths counts as silent; `None` while a path has not timed out.
     fn silent_from(&self) -> Option<Time> {
         if !self.config.notice_silence {
             return None;
@@ -150,11 +155,11 @@ impl Connection {
             latest = latest.max(first + patience);
             least = least.min(base + patience);
         }
-        // The peer's packets may arrive although none of this side's do.
+        // The peer's packets may arrive although no packets of this side do.
         (least < Duration::MAX).then(|| latest.max(self.last_received + least))
     }
 
-    /// Every path is silent.
+    /// Handles the silence of every path.
     pub(super) fn on_silent(&mut self, now: Time) {
         self.ask_for_check(now);
         if self.silence.since.replace(self.last_received).is_none() {
@@ -162,7 +167,8 @@ impl Connection {
         }
     }
 
-    /// No path has answered: asks the driver for a check, unless one is under way or began just now.
+    /// Asks the driver for a check because no path has answered, unless a check is in progress or
+    /// has just begun.
     fn ask_for_check(&mut self, now: Time) {
         let is_due = |asked| {
             let pause = if asked >= self.last_received { CHECK_AGAIN } else { LEAST_PAUSE };
@@ -174,7 +180,7 @@ impl Connection {
         }
     }
 
-    /// When to ask for a sign of life because nothing was heard for the heartbeat.
+    /// When to probe the peer because no packet has arrived for the heartbeat interval.
     pub(super) fn heartbeat_at(&self) -> Option<Time> {
         let interval = self.silence.heartbeat.filter(|_| self.established)?;
         let mut alive =
@@ -183,7 +189,7 @@ impl Connection {
         if alive.any(is_asked) { None } else { Some(self.last_received + interval) }
     }
 
-    /// Asks for a sign of life on the path that answers soonest.
+    /// Probes the peer on the path that answers soonest.
     pub(super) fn beat(&mut self, now: Time) {
         let alive = self.paths.indexed().filter(|(_, path)| is_open(path) && !has_gone_quiet(path));
         let best = alive
@@ -198,7 +204,8 @@ fn is_open(path: &Path) -> bool {
     path.state() != PathState::Closed
 }
 
-/// Whether an answer of the peer is awaited on the path, or a probe is about to be sent.
+/// Whether packets are in flight on the path, whose acknowledgement is expected, or a probe is
+/// about to be sent.
 fn is_asked(path: &Path) -> bool {
     path.sent.packets_in_flight > 0 || path.liveness.probes() > 0
 }

@@ -15,18 +15,19 @@ use crate::wire::StreamId;
 /// Packets that arrived and were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Did not authenticate, or were seen before.
+    /// Packets that could not be authenticated, or had arrived before.
     pub unopened: u64,
-    /// Authenticated, but on a path that this side does not allow.
+    /// Authenticated packets on a path that this side does not allow.
     pub refused: u64,
 }
 
 /// The fate of congestion marks on the way to the peer (RFC 9000 §13.4), in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnStats {
-    /// Packets are still marked: nothing has shown so far that the marks do not arrive.
+    /// Whether packets are still marked, because no evidence so far shows that the marks do not
+    /// arrive.
     pub capable: bool,
-    /// Sent with ECT(0).
+    /// Packets sent with ECT(0).
     pub sent: u64,
     /// Packets among `sent` that the peer received with ECT(0).
     pub arrived: u64,
@@ -41,37 +42,41 @@ pub struct PathStats {
     pub id: PathId,
     /// Local socket and remote address of the path.
     pub address: PathAddress,
-    /// State of the path: what it can be used for.
+    /// State of the path, which says how it can be used.
     pub state: PathState,
-    /// The path has been silent for longer than its loss rate explains. A path without an
-    /// alternative stays in use all the same.
+    /// Whether the path has been silent for longer than its loss rate explains. Without an
+    /// alternative, such a path stays in use.
     pub silent: bool,
-    /// The path is used only when the others cannot carry the load.
+    /// Whether the path is a backup, which is used only if no other path is usable.
     pub backup: bool,
     /// Counters since the path opened.
     pub counters: PathCounters,
-    /// Estimate of the packets that the peer has sent on it; the excess over the received ones was lost, or is
-    /// late. Derived from their numbers, less those that the peer has likely skipped, as it does at random.
+    /// Estimate of the packets that the peer has sent on the path. The difference to the received
+    /// packets is lost or late. The estimate comes from packet numbers, minus the expected count of
+    /// numbers that the peer skips at random.
     pub peer_sent_packets: u64,
     /// Congestion marks on the way to the peer.
     pub ecn: EcnStats,
-    /// The longest IP packet that this side sends on it, bytes: more as path MTU discovery proves more.
+    /// The longest IP packet that this side sends on the path, bytes. It grows as path MTU
+    /// discovery succeeds.
     pub mtu: u32,
-    /// The longest IP packet that both sides' settings allow, bytes; path MTU discovery tries no longer one.
+    /// The longest IP packet that both sides' settings allow, bytes; the limit of path MTU
+    /// discovery.
     pub mtu_limit: u32,
     /// Round-trip times.
     pub rtt: RttView,
     /// Loss estimate.
     pub loss: LossView,
-    /// Present congestion window, bytes, including its swing while shared bottlenecks are sought.
+    /// Current congestion window, bytes, including its swing during the search for shared
+    /// bottlenecks.
     pub cwnd: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
     /// Pacing rate.
     pub pacing_rate: Bitrate,
-    /// Controller state.
+    /// State of the congestion controller.
     pub phase: &'static str,
-    /// Paths that were found to share a bottleneck with it: bit i stands for the i-th of
+    /// Paths that were found to share a bottleneck with this one: bit i stands for the i-th of
     /// [`ConnectionStats::paths`].
     pub shares: u16,
 }
@@ -93,12 +98,12 @@ pub struct ConnectionStats {
     pub dropped: Dropped,
     /// When the connection began.
     pub started: Time,
-    /// Exchanges that have renewed its keys.
+    /// How many exchanges have renewed the keys.
     pub key_renewals: u64,
 }
 
 impl Connection {
-    /// Figures as of now.
+    /// The current statistics.
     pub fn stats(&self) -> ConnectionStats {
         let paths = self.paths.indexed().map(|(slot, path)| PathStats {
             silent: self.seems_dead(slot),
@@ -136,12 +141,13 @@ impl Connection {
         }
     }
 
-    /// A count of what was received, added up over all spaces.
+    /// A count of received symbols, added up over all spaces.
     fn received(&self, count: impl Fn(&ReceiveBlocks) -> u64) -> u64 {
         self.receive.iter().map(count).sum()
     }
 
-    /// How far a stream has come on this side; `None` if it does not exist, or no longer does.
+    /// The progress of a stream on this side; `None` if the stream does not exist or no longer
+    /// does.
     pub fn stream_progress(&self, stream: StreamId) -> Option<StreamProgress> {
         self.streams.progress(stream)
     }
@@ -157,23 +163,24 @@ impl Connection {
         self.send[SymbolSpace::Main].watch_blocks();
     }
 
-    /// The coding blocks that were recovered, and whose packets' fates have all become known since this was last
-    /// called. None unless blocks are [watched](Self::watch_blocks).
+    /// The coding blocks that were recovered and whose packets' fates have all become known since
+    /// the last call. Empty unless blocks are [watched](Self::watch_blocks).
     pub fn take_block_records(&mut self) -> Vec<BlockRecord> {
         self.send[SymbolSpace::Main].take_records()
     }
 
-    /// The source symbol that this side makes next, of the main space: those below have been sent, or are about to be.
+    /// The next source symbol that this side makes in the main space. Lower symbols have been sent
+    /// or are about to be.
     pub fn unsent_symbol(&self) -> SymbolId {
         self.send[SymbolSpace::Main].next_symbol()
     }
 
-    /// The symbol after the highest known source symbol of the peer, of the main space.
+    /// The symbol after the peer's highest known source symbol in the main space.
     pub fn reached_symbol(&self) -> SymbolId {
         self.receive.main().reached()
     }
 
-    /// Whether a source symbol of the peer's, of the main space, has arrived or been decoded.
+    /// Whether a source symbol of the peer in the main space has arrived or been decoded.
     pub fn holds_symbol(&self, symbol: SymbolId) -> bool {
         self.receive.main().holds(symbol)
     }

@@ -15,7 +15,7 @@ use crate::path::sent::{Carried, Probe};
 use crate::wire::codec::NoSpace;
 use crate::wire::{REPAIR_OVERHEAD, RepairFrame, SourceFrame};
 
-/// Most bytes of a symbol's frame besides its payload, when its length is written too.
+/// Most bytes of a symbol's frame in addition to its payload, including the length.
 const SYMBOL_HEAD: usize = REPAIR_OVERHEAD + 2;
 /// Least bytes free in a packet for a further symbol.
 const LEAST_ROOM: usize = SYMBOL_HEAD + 16;
@@ -27,12 +27,12 @@ enum Room {
     Packet,
     /// Into a packet of a train.
     Train,
-    /// Beside another symbol, with this many bytes for its payload.
+    /// Next to another symbol, with this many bytes for its payload.
     Beside(usize),
 }
 
 impl Room {
-    /// The bytes for a payload beside another symbol.
+    /// The bytes for the payload next to another symbol.
     fn beside(self) -> Option<usize> {
         match self {
             Room::Beside(room) => Some(room),
@@ -47,24 +47,26 @@ enum Picked {
     Now(QueuedSymbol),
     /// The picks wait in queues.
     Queued,
-    /// The picks named nothing that exists.
+    /// The picks named work that does not exist.
     Nothing,
 }
 
 impl Connection {
-    /// Writes a probe, which elicits feedback beyond the window. It carries the oldest symbol in flight if it can,
-    /// or what is due (RFC 9002 §6.2.4): bare probes would fill a window of one packet and hold data back.
+    /// Writes a probe, which elicits feedback beyond the window. It carries the oldest symbol in
+    /// flight if possible, or a due symbol (RFC 9002 §6.2.4), since bare probes would fill a window
+    /// of one packet and delay data.
     pub(super) fn write_probe(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let left = self.paths[slot].liveness.take_probe();
-        // The last of several is bare, since the path may have stopped carrying full packets. After many timeouts all
-        // are: data would hardly arrive.
+        // The last of several probes is bare, since the path may no longer carry full packets.
+        // After many timeouts all probes are bare, since data would hardly arrive.
         let path = &self.paths[slot];
         let bare = path.liveness.is_long_silent() || (path.mtu.adapts() && left == 0);
         if !bare && self.write_oldest(packet) {
             return;
         }
-        // If there is another path to use, what is due is better sent there than on this silent one.
+        // If there is another usable path, due symbols are better sent there than on this silent
+        // path.
         if self.may_carry_data(slot)
             && !bare
             && !self.has_alternative(slot)
@@ -74,14 +76,14 @@ impl Connection {
         }
         if !packet.ack_eliciting {
             packet.ping();
-            // Losses of a suspected path, which carries no data, do not count in its loss estimate.
+            // Losses of a suspect path, which carries no data, do not count in its loss estimate.
             let is_unused = self.paths[slot].state() == PathState::Suspect;
             packet.probe = is_unused.then_some(Probe::Life);
         }
     }
 
     /// Writes the source symbols of the oldest packet in flight that carries any symbols, as far as
-    /// they are still needed and fit. False if none is written.
+    /// they are still needed and fit. Returns false if none is written.
     fn write_oldest(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let slot = packet.slot;
         let oldest = self.paths[slot].sent.oldest_with_symbols();
@@ -101,7 +103,8 @@ impl Connection {
         written
     }
 
-    /// Writes the oldest symbol that is due, whatever the scheduler says. False if there is none, or no room.
+    /// Writes the oldest due symbol without asking the scheduler. Returns false if there is none or
+    /// no room.
     fn write_due(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let slot = packet.slot;
         let block = self.send.views().iter().find(|view| view.has_work());
@@ -116,7 +119,8 @@ impl Connection {
         written
     }
 
-    /// Writes data, if the scheduler wants any on this path: one symbol, or as many as may share the packet.
+    /// Writes data, if the scheduler assigns any to this path: one symbol, or as many as may share
+    /// the packet.
     pub(super) fn write_data(&mut self, packet: &mut PacketBuilder<'_>) {
         let room = if packet.in_train { Room::Train } else { Room::Packet };
         let Some(first) = self.next_symbol(packet.now, packet.slot, room) else { return };
@@ -129,20 +133,20 @@ impl Connection {
         }
     }
 
-    /// Writes what is next on this path. False if there is no room for it beside what is in the packet.
+    /// Writes the next symbol of this path. Returns false if it does not fit into the packet.
     #[inline(always)] // once for each packet
     fn write_next(&mut self, next: QueuedSymbol, packet: &mut PacketBuilder<'_>) -> bool {
         let written = self.write_symbol(&next.symbol, packet);
         if written {
             self.explain(packet.now, packet.slot, &next);
         } else {
-            // A symbol that does not fit opens the next packet.
+            // A symbol that does not fit comes first in the next packet.
             self.put_first(packet.slot, next);
         }
         written
     }
 
-    /// A further symbol for a packet that has one, if the next of this path fits.
+    /// A further symbol for a packet that already has one, if the path's next symbol fits.
     #[cold]
     fn next_beside(&mut self, packet: &PacketBuilder<'_>) -> Option<QueuedSymbol> {
         let (now, slot, room) = (packet.now, packet.slot, packet.room() - SYMBOL_HEAD);
@@ -151,17 +155,18 @@ impl Connection {
         if queue.front().is_some_and(|front| usize::from(front.symbol.length) > room) {
             return None;
         }
-        // The symbol just written may have been the last, so that its block's repairs are next.
+        // The symbol just written may have been the block's last, so that the block's repairs are
+        // next.
         self.flush_blocks(now);
         self.next_symbol(now, slot, Room::Beside(room))
     }
 
-    /// The symbol to send on this path now: from its queue, or else what the scheduler says.
+    /// The symbol to send on this path now: from its queue, or else as the scheduler decides.
     #[inline(always)] // once for each packet; `next_beside` calls it too
     fn next_symbol(&mut self, now: Time, slot: PathIndex, room: Room) -> Option<QueuedSymbol> {
         let idle = |connection: &mut Self| match room {
             Room::Packet | Room::Train => connection.idle(slot),
-            // The packet has to leave before it shows whether the path has room to spare.
+            // Only after the packet has left is it known whether the path has further room.
             Room::Beside(_) => None,
         };
         loop {
@@ -174,7 +179,7 @@ impl Connection {
             match self.pull(now, slot) {
                 Pull::Send(reason) => match self.take_picks(now, slot, reason, room) {
                     Picked::Now(assigned) => return Some(assigned),
-                    // Each round takes at least one symbol, so that the loop ends.
+                    // Each iteration takes at least one symbol, so the loop ends.
                     Picked::Queued => {}
                     Picked::Nothing => return idle(self),
                 },
@@ -189,19 +194,19 @@ impl Connection {
         }
     }
 
-    /// The scheduler has nothing for this path until something changes.
+    /// Notes that the scheduler has nothing for this path until something changes.
     fn idle(&mut self, slot: PathIndex) -> Option<QueuedSymbol> {
         let path = &mut self.paths[slot];
         path.turn.idle(self.attention.changes());
-        // The window has room and there is nothing to fill it with.
+        // The window has room, but there is no data to fill it.
         if path.cwnd_open() {
             path.rate.on_app_limited();
         }
         None
     }
 
-    /// Carries out the picks that the scheduler left. A single symbol for this path need not queue, nor need
-    /// those that leave in one train.
+    /// Carries out the scheduler's picks. A single symbol for this path need not be queued, and
+    /// neither need symbols that leave in one train.
     fn take_picks(&mut self, now: Time, slot: PathIndex, reason: Reason, room: Room) -> Picked {
         let picks = core::mem::take(&mut self.scratch.picks);
         let mut picked = Picked::Nothing;
@@ -243,7 +248,8 @@ impl Connection {
         self.observe(now, Observation::Scheduled { path, what, symbol, reason: sent.reason });
     }
 
-    /// Appends a symbol to the packet, which then counts as sent. False if it does not fit.
+    /// Appends a symbol to the packet; the symbol then counts as sent. Returns false if it does not
+    /// fit.
     pub(super) fn write_symbol(
         &mut self,
         symbol: &OutgoingSymbol,
@@ -253,7 +259,7 @@ impl Connection {
             return false;
         }
         let length = usize::from(symbol.length);
-        // Without its length, a symbol is the packet's last frame.
+        // A symbol without its length must be the packet's last frame.
         let least_room = SYMBOL_HEAD + length + LEAST_ROOM;
         let prefix = packet.symbols_left > 1 && packet.room() >= least_room;
         let space = symbol.carried.space();

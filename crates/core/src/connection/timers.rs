@@ -11,7 +11,7 @@ use super::paths::PathIndex;
 use crate::path::Path;
 use crate::wire::CloseCode;
 
-/// Time without anything in flight after which a sender without credit asks for a sign of life.
+/// Time with nothing in flight after which a sender without credit probes the peer.
 const BLOCKED_PROBE: Duration = Duration::from_secs(1);
 
 /// Purpose of a timer.
@@ -27,17 +27,17 @@ pub enum TimeoutReason {
     Probe,
     /// A path's address is still unproven.
     Challenge,
-    /// The scheduler wants to be asked, or held a path until now.
+    /// The scheduler wants to be asked, or has held a path until now.
     Scheduler,
     /// A block has waited for further data long enough.
     Block,
     /// A path has been idle for the keep-alive interval.
     KeepAlive,
-    /// Keys are to be renewed, or old ones forgotten.
+    /// Keys are to be renewed, or old keys dropped.
     Rekey,
     /// The connection id of a closed path becomes free.
     ConnectionIds,
-    /// Nothing was heard at all for the idle timeout.
+    /// No packet arrived for the idle timeout.
     Idle,
     /// A closed connection can be forgotten.
     Closed,
@@ -121,7 +121,7 @@ impl Connection {
         self.attention.wakes_at(self.policies.scheduler.wakeup())
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Performs all actions that are due by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.is_closed() {
             return;
@@ -159,8 +159,8 @@ impl Connection {
         self.note_drained();
     }
 
-    /// When to ask for a sign of life because the peer's credit is used up and nothing is in flight
-    /// that would bring news: credit may go to a former address of this side (compare RFC 9000 §4.1).
+    /// When to probe the peer because its credit is used up and nothing in flight would be
+    /// answered: new credit may have gone to a former address of this side (compare RFC 9000 §4.1).
     fn blocked_probe_at(&self) -> Option<Time> {
         let in_flight = self.paths.iter().any(|path| path.sent.packets_in_flight > 0);
         if in_flight || !self.is_blocked() {
@@ -210,7 +210,7 @@ impl Connection {
     }
 }
 
-/// Whether a question on the path can hope for an answer.
+/// Whether a probe on the path may be answered.
 fn may_answer(path: &Path) -> bool {
     !matches!(path.state(), PathState::Suspect | PathState::Closed)
 }

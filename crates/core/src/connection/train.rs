@@ -1,8 +1,9 @@
-//! Trains: packets of one length for one path, as segmentation offload wants them.
+//! Trains: packets of one length for one path, as segmentation offload requires.
 //!
-//! The first packet of a train is planned like any packet. It determines what all of them share: the path, the ECN
-//! mark, how many more the window and the pacer admit, and that no report or control frame is due, since sending makes
-//! none due. So each further packet only takes a symbol, and all are sealed at the end.
+//! The first packet of a train is planned like any packet. It determines what all packets share:
+//! the path, the ECN mark, how many more the window and the pacer admit, and that no report or
+//! control frame is due, since sending packets makes none due. So each further packet only takes a
+//! symbol, and all packets are sealed at the end.
 
 use anabranch_policy::scheduler::{Pick, Reason, Work};
 use anabranch_policy::view::SymbolSpace;
@@ -68,8 +69,9 @@ impl Connection {
         !self.streams.is_idle() && self.symbol_credit(self.next_space()) > 0
     }
 
-    /// Whether the picked symbols may be cut one by one later: all are of the main space's open block, and
-    /// neither fill it nor use up the waiting data or the credit, so that no policy is asked anything in between.
+    /// Whether the picked symbols may be cut one by one later. All must belong to the main space's
+    /// open block, and must not fill it or use up the waiting data or the credit, so that no policy
+    /// has to be asked in between.
     pub(super) fn can_grant(&self, pick: &Pick) -> bool {
         let send = &self.send[SymbolSpace::Main];
         let Some(block) = send.open_block() else { return false };
@@ -86,11 +88,13 @@ impl Connection {
             && size <= u64::from(self.symbol_capacity())
     }
 
-    /// The next symbol of what the scheduler gave the path for this train, and why it did.
+    /// The next symbol of the work that the scheduler gave the path for this train, with the
+    /// scheduler's reason.
     #[inline]
     fn next_granted(&mut self, slot: PathIndex) -> Option<(OutgoingSymbol, Reason)> {
         let reason = self.paths[slot].queue.take_granted()?;
-        // Symbols of a code that slides are never granted, so what is granted is of the main space.
+        // Symbols of a code that slides are never granted, so granted symbols belong to the main
+        // space.
         let send = &mut self.send[SymbolSpace::Main];
         let class = send.open_block().map(|block| block.class);
         let streams = &mut self.streams;
@@ -118,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Queues on the path, after its train has ended, what the scheduler gave it beyond the train.
+    /// After the train, queues on the path the remaining work that the scheduler gave it.
     fn assign_granted(&mut self, now: Time, slot: PathIndex) {
         while let Some((symbol, reason)) = self.next_granted(slot) {
             self.send[symbol.carried.space()].enqueue(symbol.carried, slot.0);

@@ -58,7 +58,7 @@ impl Connection {
         }
     }
 
-    /// Whether there is something to send and only the receiver's credit is missing.
+    /// Whether there is data to send and only the receiver's credit is missing.
     pub(super) fn is_blocked(&self) -> bool {
         self.fresh().blocked.is_some_and(Blocked::by_receiver)
     }
@@ -78,7 +78,7 @@ impl Connection {
         ask(policies.redundancy.as_mut(), &surroundings.at(now, class))
     }
 
-    /// Lets the scheduler look at the connection; the paths' snapshots must be up to date.
+    /// Calls the scheduler with a view of the connection; the paths' snapshots must be up to date.
     fn ask_scheduler<R>(
         &mut self,
         now: Time,
@@ -114,8 +114,8 @@ impl Connection {
         answer
     }
 
-    /// New data that there is. Tells the scheduler, once an episode, that a path has room and only credit is
-    /// missing.
+    /// The new data that could be sent. Tells the scheduler, once per episode, that a path has room
+    /// and only credit is missing.
     fn watch_credit(&mut self, now: Time) -> FreshView {
         let fresh = self.fresh();
         if !self.attention.lacks_credit(&fresh) {
@@ -125,7 +125,7 @@ impl Connection {
         self.fresh()
     }
 
-    /// Tells the scheduler of events, in order, and carries out what it answers.
+    /// Tells the scheduler of events, in order, and carries out its actions.
     pub(super) fn tell_scheduler(
         &mut self,
         now: Time,
@@ -170,12 +170,13 @@ impl Connection {
         }
     }
 
-    /// The least smoothed round-trip time of all paths: no answer to a repair comes sooner.
+    /// The least smoothed round-trip time of all paths; no answer to a repair arrives sooner.
     fn quickest_rtt(&self) -> Duration {
         self.paths.iter().map(|path| path.rtt.view().smoothed).min().unwrap_or_default()
     }
 
-    /// Asks the redundancy policy what a closed block still needs, and makes that much due.
+    /// Asks the redundancy policy how many symbols a closed block still needs, and makes as many
+    /// due.
     pub(super) fn provision(&mut self, now: Time, id: BlockId) {
         let views = self.send[id.space()].views();
         let Ok(index) = views.binary_search_by_key(&id, |view| view.id) else { return };
@@ -196,7 +197,7 @@ impl Connection {
     }
 }
 
-/// State of a connection that the redundancy policy is shown.
+/// State of a connection from which the redundancy policy's view is made.
 struct Surroundings<'a, 'b> {
     paths: &'a PathTable,
     send: &'b SendSpaces,

@@ -1,4 +1,4 @@
-//! Observations of single packets and of waiting, which cost nothing where nobody observes.
+//! Observations of single packets and of waiting, which cost nothing without an observer.
 
 use anabranch_policy::view::Blocked;
 use anabranch_types::Time;
@@ -10,15 +10,15 @@ use crate::observe::{FrameKinds, Observation, waits};
 use crate::path::UDP_OVERHEAD;
 use crate::path::sent::SentPacket;
 
-/// Shorter waits are not reported: a sender waits that long between any two packets.
+/// Shorter waits are not reported, since a sender may wait that long between any two packets.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
-/// Since when nothing could be sent, and why.
+/// Since when nothing could be sent, and why not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wait(Option<(Time, &'static str)>);
 
 impl Connection {
-    /// A packet has its number and is about to be encrypted.
+    /// Reports a packet that has its number and is about to be encrypted.
     #[cold]
     pub(super) fn watch_sent(
         &mut self,
@@ -31,7 +31,7 @@ impl Connection {
         self.observe(now, Observation::PacketSent { path, number, bytes, frames });
     }
 
-    /// A packet was decrypted and its frames have been processed.
+    /// Reports a packet that was decrypted and whose frames have been processed.
     #[cold]
     pub(super) fn watch_received(
         &mut self,
@@ -44,7 +44,7 @@ impl Connection {
         self.observe(now, Observation::PacketReceived { path, number, bytes, frames });
     }
 
-    /// Packets of a path are acknowledged for the first time.
+    /// Reports packets of a path that are acknowledged for the first time.
     pub(super) fn watch_acknowledged(
         &mut self,
         now: Time,
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// A packet was declared lost.
+    /// Reports a packet that was declared lost.
     pub(super) fn watch_lost(
         &mut self,
         now: Time,
@@ -74,7 +74,7 @@ impl Connection {
         self.observe(now, Observation::PacketLost { path, number, bytes });
     }
 
-    /// An acknowledgement was processed.
+    /// Reports the path's metrics after an acknowledgement was processed.
     pub(super) fn watch_metrics(&mut self, now: Time, slot: PathIndex) {
         if self.observer.is_none() {
             return;
@@ -85,7 +85,7 @@ impl Connection {
         self.observe(now, Observation::Metrics { path, latest, smoothed, min, in_flight });
     }
 
-    /// No path has anything to send now.
+    /// Notes what the sender waits for when no path has anything to send.
     pub(super) fn watch_wait(&mut self, now: Time) {
         if self.observer.is_none() {
             return;
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// A symbol leaves, or what is waited for has changed.
+    /// Reports the end of a wait: a symbol leaves, or the sender now waits for something else.
     pub(super) fn watch_work(&mut self, now: Time) {
         if let Some((since, what)) = self.wait.0.take()
             && now.since(since) >= SHORTEST_WAIT
@@ -106,8 +106,8 @@ impl Connection {
         }
     }
 
-    /// Condition for anything more to be sent. `None` where that is a matter of paths or of the
-    /// time: no path is usable, a pacer's turn has not come, the scheduler holds one back.
+    /// What the sender waits for. `None` if it waits only for paths or time: no path is usable, a
+    /// pacer admits no packet yet, or the scheduler holds a path back.
     fn waits_for(&self) -> Option<&'static str> {
         let usable = |slot: &PathIndex| self.may_carry_data(*slot);
         let mut usable = self.paths.indices().filter(usable).peekable();

@@ -1,5 +1,5 @@
-//! Cryptography without secrecy: messages and tags have their true lengths, a checksum stands for the
-//! authentication tag. For the simulator and for wasm, where packets cross no network.
+//! Cryptography without secrecy: messages and tags have their real lengths, but a checksum replaces
+//! the authentication tag. It is for the simulator and for wasm, where packets cross no network.
 
 use super::{
     Accepted, Crypto, CryptoError, InitiatorState, MASK_LEN, MacPurpose, Opener, PacketKeys,
@@ -21,7 +21,7 @@ pub struct NullCrypto {
 }
 
 impl NullCrypto {
-    /// The identity called `key`, which begins the seed of its random numbers.
+    /// The identity called `key`, whose first byte seeds its random numbers.
     pub fn new(key: [u8; 32]) -> Self {
         let seed = u64::from(key[0]);
         NullCrypto { key: PublicKey(key), handshakes: 0, key_limit: u64::MAX, rng: Rng::new(seed) }
@@ -38,8 +38,8 @@ impl NullCrypto {
     }
 }
 
-/// Hash over 8-byte words, each folded in by a 128-bit product so that a few flipped bits cannot
-/// cancel out. Detects corruption, not forgery.
+/// Hash over 8-byte words. Each word is folded in by a 128-bit product, so that a few flipped bits
+/// cannot cancel out. The hash detects corruption, not forgery.
 fn checksum(seed: u64, data: &[u8]) -> u64 {
     let mut hash = seed ^ 0x9e37_79b9_7f4a_7c15;
     let mut words = data.chunks_exact(8);
@@ -52,7 +52,7 @@ fn checksum(seed: u64, data: &[u8]) -> u64 {
     fold(hash, data.len() as u64)
 }
 
-/// Odd, with as many ones as zeros and no pattern.
+/// An odd number with as many one bits as zero bits and no pattern.
 const MULTIPLIER: u64 = 0x8bb8_4b93_962e_acc9;
 
 fn fold(hash: u64, value: u64) -> u64 {
@@ -198,7 +198,7 @@ fn session(secret: u64, initiator: bool, limit: u64) -> Session {
     Session { keys: rekey.packet_keys(), rekey: Box::new(rekey) }
 }
 
-/// Derives each secret from the one before and the messages of the exchange.
+/// Derives each secret from the previous one and the messages of the exchange.
 #[derive(Debug)]
 struct NullRekey {
     secret: u64,
@@ -226,7 +226,7 @@ impl NullRekey {
         message
     }
 
-    /// The keys that follow from an exchange of these two messages.
+    /// The keys that result from an exchange of these two messages.
     fn renew(&mut self, asked: &RekeyMessage, answer: &RekeyMessage) -> PacketKeys {
         self.secret = checksum(checksum(self.secret, asked), answer);
         self.packet_keys()
@@ -269,7 +269,8 @@ struct NullKey {
 
 impl NullKey {
     fn seed(&self, path: PathId, number: u64) -> u64 {
-        // Spread the bits, so that a damaged header does not cancel out against the path and number read from it.
+        // The bits are spread, so that damage to the header does not cancel out with the path and
+        // number read from it.
         let place = u64::from(path.0) << 8;
         self.secret
             ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -327,7 +328,8 @@ impl Opener for NullKey {
 mod tests {
     use super::*;
 
-    /// Multiplication alone would miss a flip of the highest bit of a word together with a bit of the next.
+    /// Multiplication alone would miss a flip of the highest bit of a word together with a bit of
+    /// the next word.
     #[test]
     fn no_pair_of_flipped_bits_in_adjacent_words_passes() {
         let data: Vec<u8> = (0..48).map(|n: u8| n.wrapping_mul(37)).collect();

@@ -9,7 +9,8 @@ use crate::handshake::{Arrival, Candidate, Outcome, Source};
 use crate::path::PathAddress;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
-/// Most handshake answers that wait for a writable socket; further ones are dropped, and peers ask again.
+/// Most handshake answers that wait for a writable socket; further ones are dropped, and peers send
+/// their messages again.
 const MAX_REPLIES: usize = 256;
 
 impl Router {
@@ -63,7 +64,7 @@ impl Router {
         self.events.push_back(RouterEvent::Incoming(incoming));
     }
 
-    /// Whether one more half-open connection may be made; one that has waited long may be given up for it.
+    /// Whether one more half-open connection may be made. An older one may be given up for it.
     fn make_room(&mut self, now: Time, asking: Asking) -> bool {
         let full = self.is_full() || self.half_open.len() >= self.config.max_half_open;
         let most = self.config.max_half_open_per_source;
@@ -77,7 +78,7 @@ impl Router {
         }
     }
 
-    /// Gives up half-open connections whose time is over.
+    /// Gives up half-open connections whose time has expired.
     pub(super) fn drop_half_open(&mut self, now: Time) {
         while let Some(id) = self.half_open.pop_expired(now) {
             self.give_up(now, id);

@@ -8,11 +8,11 @@ use core::time::Duration;
 use crate::crypto::PublicKey;
 use crate::handshake::Source;
 
-/// Longest time for which a half-open connection is safe from being given up for another: any
-/// honest peer on earth answers sooner, unless its packets are lost.
+/// Longest time for which a half-open connection is not given up for another. Any honest peer on
+/// earth answers sooner, unless packets are lost.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A half-open connection is given up after this time. Initiators give up as soon.
+/// A half-open connection is given up after this time. Initiators give up after the same time.
 pub(super) const LIFETIME: Duration = Duration::from_secs(30);
 
 /// Whether there is room for one more half-open connection.
@@ -30,8 +30,8 @@ pub(super) enum Room {
 #[derive(Debug)]
 pub(super) struct HalfOpen {
     entries: VecDeque<Entry>,
-    /// How long a connection is safe from being given up for one of another source and key. If its
-    /// own source or key has all that it may have, it is safe for [`GRACE`].
+    /// How long a connection is not given up for one of another source and key. For one of its own
+    /// source or key, this time is [`GRACE`].
     safe: Duration,
 }
 
@@ -46,24 +46,26 @@ struct Entry {
 /// A peer that wants a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asking {
-    /// Source that the peer asks from.
+    /// Source from which the peer asks.
     pub(super) source: Source,
     /// The peer's static key.
     pub(super) peer: PublicKey,
 }
 
 impl HalfOpen {
-    /// An empty list of at most `most` connections, which come at `rate` a second and `burst` at once.
+    /// An empty list of at most `most` connections, which arrive at `rate` per second and at most
+    /// `burst` at once.
     ///
-    /// Each is safe only for as long as there are places for all that come meanwhile, so that every newcomer is let
-    /// in. If they were safe for longer, a crowd that takes each place as it becomes free would lock others out.
+    /// Each connection is kept only for as long as there are places for all that arrive in the
+    /// meantime, so that every new one is admitted. If connections were kept longer, a flood that
+    /// takes each place as it becomes free would lock others out.
     pub(super) fn new(most: usize, rate: u64, burst: u64) -> Self {
         let room = (most as u64).saturating_sub(burst);
         let safe = Duration::from_millis(room.saturating_mul(1000) / rate.max(1)).min(GRACE);
         HalfOpen { entries: VecDeque::new(), safe }
     }
 
-    /// How many there are.
+    /// The number of half-open connections.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -96,19 +98,19 @@ impl HalfOpen {
         self.entries.push_back(Entry { id, since, source, peer });
     }
 
-    /// The connection is open, or gone.
+    /// Removes a connection that has been established or given up.
     pub(super) fn remove(&mut self, id: u32) {
         self.entries.retain(|entry| entry.id != id);
     }
 
-    /// Takes out the oldest if its time is over.
+    /// Removes the oldest connection if its time has expired, and returns its id.
     pub(super) fn pop_expired(&mut self, now: Time) -> Option<u32> {
         let oldest = self.entries.front()?;
         let expired = now.since(oldest.since) >= LIFETIME;
         if expired { self.entries.pop_front().map(|entry| entry.id) } else { None }
     }
 
-    /// When the oldest is given up.
+    /// When the oldest connection is given up.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         self.entries.front().map(|entry| entry.since + LIFETIME)
     }

@@ -21,18 +21,19 @@ const SCHEDULE: Schedule = Schedule {
 /// A question to a peer that is silent.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The connection that it is about, which was opened here.
+    /// The connection in question, which was opened by this side.
     pub about: Handle,
     /// The peer.
     pub peer: PublicKey,
     /// The peer's id of the connection.
     pub remote_id: ConnectionId,
-    /// Where to ask: the connection's paths.
+    /// The addresses of the connection's paths, where the peer is asked.
     pub paths: Vec<PathAddress>,
 }
 
 impl Check {
-    /// The question about `connection`, whose handle is `about`; `None` if the peer opened it: then the peer asks.
+    /// The question about `connection`, whose handle is `about`. `None` if the peer opened the
+    /// connection, since the peer then asks.
     pub fn of(about: Handle, connection: &Connection) -> Option<Self> {
         (connection.role() == Role::Initiator).then(|| Check {
             about,
@@ -44,8 +45,9 @@ impl Check {
 }
 
 impl Router {
-    /// Asks a peer whether it still has a connection. [`RouterEvent::Checked`] tells what it says, if it answers
-    /// within four seconds. A further question about the same connection takes the place of the one before.
+    /// Asks a peer whether it still has a connection. [`RouterEvent::Checked`] reports the answer,
+    /// if it arrives within four seconds. A further question about the same connection replaces the
+    /// previous one.
     pub fn check(&mut self, now: Time, check: Check) {
         let Check { about, peer, remote_id, paths } = check;
         self.attempts.retain(|_, attempt| attempt.about != Some(about));
@@ -64,16 +66,16 @@ impl Router {
         }
     }
 
-    /// A check was answered.
+    /// Processes the answer to a check.
     pub(super) fn on_check_answer(&mut self, about: Handle, established: &Established) {
         let answer = TransportParameters::decode(&established.parameters).ok();
-        // A peer that does not say does not know of checks: nothing is learnt.
+        // A peer whose answer lacks this parameter does not support checks, so nothing is known.
         if let Some(known) = answer.and_then(|parameters| parameters.check) {
             self.events.push_back(RouterEvent::Checked(about, known != 0));
         }
     }
 
-    /// A peer asks whether there is still a connection with it that this side accepted.
+    /// Answers a peer that asks whether this side still has a connection that it accepted.
     pub(super) fn answer_check(
         &mut self,
         now: Time,

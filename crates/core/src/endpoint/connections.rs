@@ -1,4 +1,4 @@
-//! The connections of an endpoint, found by any of their connection ids.
+//! The connections of an endpoint, which are found by any of their connection ids.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::IdChanges;
 use crate::connection::Connection;
 use crate::wire::ConnectionId;
 
-/// A table of connections, and the place in it that each connection id leads to. Places are used again.
+/// A table of connections, and the place in the table for each connection id. Places are reused.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     places: Vec<Option<Box<Connection>>>,
@@ -54,7 +54,7 @@ impl Connections {
         }
     }
 
-    /// The ids of the connection that receives under `id` have changed.
+    /// Applies changes to the ids of the connection that receives under `id`.
     pub(super) fn reroute(&mut self, id: ConnectionId, changes: IdChanges) {
         if let Some(place) = self.routes.get(&id).copied() {
             changes.removed.iter().for_each(|id| {
@@ -64,7 +64,8 @@ impl Connections {
         }
     }
 
-    /// Asks the connections in turn, starting after the one that answered last; returns the first answer.
+    /// Calls `ask` for the connections in turn, starting after the one that was served last;
+    /// returns the first result.
     pub(super) fn serve<T>(
         &mut self,
         mut ask: impl FnMut(&mut Connection) -> Option<T>,

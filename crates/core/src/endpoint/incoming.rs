@@ -16,19 +16,19 @@ use crate::profiles::Profile;
 use crate::wire::transport_parameters::MAX_PATHS;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
-/// Most further addresses that get the answer to a waiting message; a peer has no more paths.
+/// Most further addresses that get the answer to a waiting message, since a peer has no more paths.
 const MOST_COPIES: usize = MAX_PATHS as usize;
 
-/// A permitted peer that asks for a connection, and has no answer yet.
+/// A permitted peer that has asked for a connection and has no answer yet.
 ///
 /// The peer counts among the half-open connections: it is given up after 30 seconds, or earlier if many others ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// The handle of the connection, if there is to be one.
+    /// The handle of the connection, if the peer is accepted.
     pub handle: Handle,
     /// The peer's key. Anyone who overheard its message may have sent a copy, so it is not proven yet.
     pub peer: PublicKey,
-    /// Socket through which the peer asks, and the address it asks from.
+    /// Socket on which the peer's message arrived, and the address from which it came.
     pub address: PathAddress,
     /// Whether the peer has proven that it receives at that address.
     pub validated: bool,
@@ -37,19 +37,19 @@ pub struct Incoming {
 /// Settings of an accepted connection.
 #[derive(Clone, Debug)]
 pub struct AcceptConfig {
-    /// Policies.
+    /// Profile of the connection, which chooses its policies.
     pub profile: Profile,
-    /// Limits.
+    /// Limits and options of the connection.
     pub transport: TransportConfig,
 }
 
-/// Why a peer that asked could not be accepted.
+/// Why a peer could not be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// The peer asked too long ago, others took its place, or it has been decided on already.
+    /// The peer asked too long ago, others replaced it, or it was already accepted or refused.
     Gone,
-    /// The profile names something that does not exist.
+    /// The profile names a policy that does not exist.
     Policy(PolicyError),
     /// The peer's message cannot be answered.
     Handshake(handshake::AcceptError),
@@ -76,14 +76,15 @@ pub(super) type Waiting = BTreeMap<u32, Asked>;
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) incoming: Incoming,
-    /// Where copies of its message came from. They get the same answer, which validates these paths.
+    /// Addresses from which copies of the message came. They get the same answer, which validates
+    /// these paths.
     copies: Vec<PathAddress>,
     candidate: Candidate,
     parameters: TransportParameters,
 }
 
 impl Router {
-    /// Keeps what a peer asks for until it is decided on.
+    /// Keeps a peer's request until it is accepted or refused.
     pub(super) fn wait(
         &mut self,
         now: Time,
@@ -96,7 +97,7 @@ impl Router {
         self.waiting.insert(id, Asked { incoming, copies: Vec::new(), candidate, parameters });
     }
 
-    /// Another copy of a waiting message has come from `address`.
+    /// Notes that a copy of a waiting message came from `address`.
     pub(super) fn wait_there(&mut self, id: u32, address: PathAddress) {
         let Some(Asked { incoming, copies, .. }) = self.waiting.get_mut(&id) else { return };
         if address != incoming.address && !copies.contains(&address) && copies.len() < MOST_COPIES {
@@ -113,10 +114,10 @@ impl Router {
         self.waiting.remove(&id)
     }
 
-    /// Answers a peer that asked: [`RouterEvent::Begun`](super::RouterEvent::Begun) follows.
+    /// Accepts a peer; [`RouterEvent::Begun`](super::RouterEvent::Begun) follows.
     ///
     /// # Errors
-    /// If it does not wait any more, or cannot be answered; it is forgotten then.
+    /// If the peer no longer waits or cannot be answered; it is then dropped.
     pub fn accept(
         &mut self,
         now: Time,
@@ -162,7 +163,7 @@ impl Router {
         Ok(())
     }
 
-    /// Says nothing to a peer that asked, nor to the copies of its message.
+    /// Sends no answer to a peer or to the copies of its message.
     pub fn ignore(&mut self, now: Time, incoming: &Incoming) {
         if let Some(asked) = self.take_waiting(incoming) {
             self.responder.ignore(now, &asked.candidate);
@@ -170,8 +171,8 @@ impl Router {
         }
     }
 
-    /// Sends a peer that asked a cookie. If it returns the cookie, it asks again with its address validated. False if
-    /// it no longer waits, or is validated already.
+    /// Sends a cookie to a peer, which then asks again with the cookie and so validates its
+    /// address. Returns false if the peer no longer waits or is already validated.
     pub fn retry(&mut self, now: Time, incoming: &Incoming) -> bool {
         if incoming.validated {
             return false;
@@ -185,7 +186,7 @@ impl Router {
         true
     }
 
-    /// Forgets a waiting message; its next copy is read as if it were the first.
+    /// Drops a waiting message; its next copy is read as if it were the first.
     pub(super) fn stop_waiting(&mut self, now: Time, id: u32) {
         if let Some(asked) = self.waiting.remove(&id) {
             self.responder.reopen(now, &asked.candidate);

@@ -1,4 +1,4 @@
-//! Limits the memory that the connections with each peer hold together.
+//! Limits the memory that the connections with one peer together hold.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,17 @@ use crate::connection::Connection;
 use crate::crypto::PublicKey;
 use crate::wire::ConnectionId;
 
-/// Connections with a peer may always hold the budget divided by this, however much others hold.
+/// The connections with a peer may always hold the budget divided by this, however much others
+/// hold.
 const LEAST: u64 = 64;
 
-/// How much memory each connection holds, as it last told.
+/// How much memory each connection holds, as it last reported.
 ///
-/// The connections with one peer may hold together as much as is left of the budget: A. K. Choudhury and E. L. Hahne,
-/// "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998,
-/// with α = 1. A single peer can have half of the budget. If `n` peers take all they can, each has the budget divided
-/// by `n + 1`, and as much is left for the next.
+/// The connections with one peer may together hold as much as is left of the budget: A. K.
+/// Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
+/// IEEE/ACM Transactions on Networking 6(2), 1998, with α = 1. A single peer can have half of the
+/// budget. If `n` peers take all they can, each has the budget divided by `n + 1`, and as much is
+/// left for the next.
 #[derive(Debug, Default)]
 pub(super) struct MemoryLedger {
     entries: BTreeMap<u32, (PublicKey, u64)>,
@@ -24,9 +26,9 @@ pub(super) struct MemoryLedger {
 /// Consequences of a change in a connection's memory.
 #[derive(Debug, PartialEq, Eq)]
 struct Verdict {
-    /// Connections with the peer hold more than half of what they may.
+    /// Whether the connections with the peer hold more than half of their limit.
     scarce: bool,
-    /// The connection that has to close. It then frees its memory, so it is not counted any more.
+    /// The connection that has to close. It then frees its memory, so it no longer counts.
     close: Option<u32>,
 }
 
@@ -50,8 +52,9 @@ impl MemoryLedger {
 }
 
 impl Router {
-    /// Records how much memory a connection holds ([`Connection::memory_news`]). If connections with its peer hold more
-    /// than they may, returns the largest, which the caller closes at once: [`Connection::close_for_memory`].
+    /// Records how much memory a connection holds ([`Connection::memory_news`]). If the connections
+    /// with its peer exceed their limit, returns the largest, which the caller closes at once with
+    /// [`Connection::close_for_memory`].
     pub fn weigh(&mut self, connection: &mut Connection, bytes: u64) -> Option<Handle> {
         let (ConnectionId(id), peer) = (connection.local_id(), connection.peer());
         let verdict = self.memory.note(id, peer, bytes, self.config.memory);
@@ -70,7 +73,8 @@ mod tests {
         PublicKey([number; 32])
     }
 
-    /// Peers take a byte each in turn, until none gets any more; returns how many each has.
+    /// Lets peers take a byte each in turn until no peer gets more; returns how many bytes each
+    /// has.
     fn filled(peers: u8) -> Vec<u64> {
         let mut ledger = MemoryLedger::default();
         let mut taken = vec![0; usize::from(peers)];

@@ -1,4 +1,4 @@
-//! The connection ids in use, and the connection that each belongs to.
+//! The connection ids in use, and the connection to which each belongs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,8 @@ use crate::connection::Connection;
 use crate::wire::ConnectionId;
 use crate::wire::transport_parameters::MAX_PATHS;
 
-/// The ids of all connections and attempts. Each has an id for path 0, which names it, and others for further paths.
+/// The ids of all connections and attempts. Each has an id for path 0, which names the connection,
+/// and others for further paths.
 #[derive(Debug, Default)]
 pub(super) struct PathIds {
     /// The ids for further paths.
@@ -43,7 +44,7 @@ impl PathIds {
         }
     }
 
-    /// Forgets a connection.
+    /// Releases the ids of a connection.
     pub(super) fn release(&mut self, first: u32) {
         for id in self.of.remove(&first).unwrap_or_default() {
             self.taken.remove(&id);
@@ -61,7 +62,8 @@ pub struct IdChanges {
 }
 
 impl Router {
-    /// Reserves the ids of a connection for the path ids from 1 to `max_paths`, the most paths at a time.
+    /// Reserves the ids of a connection for the path ids from 1 to `max_paths`, the limit on open
+    /// paths.
     pub(super) fn reserve(&mut self, first: u32, max_paths: u8) -> Vec<ConnectionId> {
         self.path_ids.of.insert(first, Vec::new());
         for _ in 0..max_paths.clamp(1, MAX_PATHS) {
@@ -71,8 +73,8 @@ impl Router {
         self.path_ids.of(first)
     }
 
-    /// Answers [`Event::ConnectionIds`](crate::connection::Event::ConnectionIds): takes back the connection ids that
-    /// the connection does not need any more, and gives it those that it wants.
+    /// Handles [`Event::ConnectionIds`](crate::connection::Event::ConnectionIds): takes back the
+    /// connection ids that the connection no longer needs, and gives it further ones.
     pub fn exchange_ids(&mut self, connection: &mut Connection) -> IdChanges {
         let ConnectionId(first) = connection.local_id();
         let removed = connection.take_free_ids();
@@ -87,7 +89,8 @@ impl Router {
         IdChanges { added, removed }
     }
 
-    /// Notes the ids of an established connection as in use. They were released if it had been given up.
+    /// Marks the ids of an established connection as in use. They were released if the connection
+    /// had been given up.
     pub(super) fn keep_ids(&mut self, connection: &Connection) {
         let mut ids = connection.local_ids();
         if let Some(ConnectionId(first)) = ids.next() {

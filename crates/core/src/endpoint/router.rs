@@ -25,20 +25,20 @@ use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
 /// Progress and outcome of handshakes.
 #[derive(Debug)]
 pub enum RouterEvent {
-    /// A peer asks for a connection: [`Router::accept`] it, or [`ignore`](Router::ignore) it, or have it
-    /// [ask anew](Router::retry).
+    /// A peer asks for a connection. The caller [accepts](Router::accept) it,
+    /// [ignores](Router::ignore) it, or makes it [ask again](Router::retry) with a cookie.
     Incoming(Incoming),
-    /// A connection begins: its keys are made. One that a peer asked for is half open until the router
-    /// hears [`Router::on_established`].
+    /// A connection begins, whose keys are made. One that a peer asked for is half open until
+    /// [`Router::on_established`] is called.
     Begun(Handle, Box<Connection>),
-    /// A connection asked for here was never answered.
+    /// A connection that this side asked for was never answered.
     Failed(Handle),
-    /// A half-open connection, or a peer that asked for one, is given up, and its id is free again. If the connection
-    /// is established after all, [`Router::on_established`] takes it back.
+    /// A half-open connection, or a peer that asked for one, is given up, and its id is free again.
+    /// If the connection is established later, [`Router::on_established`] restores it.
     GivenUp(Handle),
     /// A check was answered: whether the peer still has this connection.
     Checked(Handle, bool),
-    /// A handshake that somebody began from this address got no answer, and why.
+    /// A handshake from this address got no answer, for this reason.
     Refused(SocketAddr, DropReason),
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Attempt {
     pub(super) initiator: Initiator,
     pub(super) config: ConnectConfig,
     pub(super) next_path: usize,
-    /// The connection that a check asks about; such an attempt opens no connection.
+    /// The connection about which a check asks; such an attempt opens no connection.
     pub(super) about: Option<Handle>,
 }
 
-/// One identity: begins connections, lets peers begin theirs, and knows which datagram belongs to which
-/// connection. Its caller owns the connections, so that each can have a task and a lock of its own.
+/// One identity, which begins connections, lets peers begin connections, and finds the connection
+/// of a datagram. Its caller owns the connections, so that each can have its own task and lock.
 #[derive(Debug)]
 pub struct Router {
     pub(super) config: EndpointConfig,
@@ -63,7 +63,8 @@ pub struct Router {
     /// This side's role in each connection, and the peer's key.
     pub(super) connections: BTreeMap<u32, (Role, PublicKey)>,
     pub(super) path_ids: PathIds,
-    /// Peers that wait for a decision, and accepted connections whose peers have not proven their keys.
+    /// Peers that wait for a decision, and accepted connections whose peers have not proven that
+    /// they have the keys.
     pub(super) half_open: HalfOpen,
     pub(super) waiting: Waiting,
     pub(super) memory: MemoryLedger,
@@ -105,12 +106,12 @@ impl Router {
         self.crypto.public_key()
     }
 
-    /// Replaces the list of who may connect.
+    /// Replaces the list of peers that may connect.
     pub fn set_permitted(&mut self, permitted: Permitted) {
         self.responder.set_permitted(permitted);
     }
 
-    /// Starts connecting. [`RouterEvent::Begun`] or `Failed` tells how it went.
+    /// Starts connecting. [`RouterEvent::Begun`] or `Failed` reports the result.
     pub fn connect(&mut self, now: Time, config: ConnectConfig) -> Result<Handle, ConnectError> {
         if config.paths.is_empty() {
             return Err(ConnectError::NoPath);
@@ -130,7 +131,7 @@ impl Router {
         Ok(Handle(id))
     }
 
-    /// Gives up connecting; no event tells of it.
+    /// Gives up connecting, without an event.
     pub fn abandon(&mut self, handle: Handle) {
         if self.attempts.remove(&handle.0).is_some() {
             self.path_ids.release(handle.0);
@@ -174,7 +175,8 @@ impl Router {
         self.responder.set_wall_clock(self.config.wall_clock);
     }
 
-    /// Nanoseconds since 1970, rising with every attempt: an equal one would count as a replay.
+    /// Nanoseconds since 1970, rising with every attempt, since an equal timestamp would count as a
+    /// replay.
     fn timestamp(&mut self, now: Time) -> u64 {
         let clock = self.config.wall_clock.saturating_add(now.as_nanos());
         self.last_timestamp = clock.max(self.last_timestamp + 1);
@@ -204,10 +206,10 @@ impl Router {
         }
     }
 
-    /// A datagram arrived from `address` that belongs to no connection by its header
-    /// ([`connection_of`](crate::wire::header::connection_of)): handshakes are dealt with, and all else is
-    /// dropped. Returns the connection whose handshake it answers once more, over another path, for
-    /// [`Connection::path_answered`].
+    /// Processes a datagram from `address` that belongs to no connection by its header
+    /// ([`connection_of`](crate::wire::header::connection_of)). Handshake messages are processed,
+    /// and all others are dropped. If the datagram is a copy of a handshake's response over another
+    /// path, returns the connection, for [`Connection::path_answered`].
     pub fn handle_datagram(
         &mut self,
         now: Time,
@@ -281,7 +283,7 @@ impl Router {
         };
         let mut connection = Connection::new(setup).ok()?;
         for path in attempt.config.paths {
-            // Paths beyond the peer's limit are left out.
+            // Paths beyond the peer's limit are not added.
             if connection.add_path(now, path).is_err() {
                 break;
             }
@@ -295,7 +297,7 @@ impl Router {
         let Some(index) = attempt.config.paths.iter().position(|path| *path == address) else {
             return;
         };
-        // A refused cookie changes nothing: the message is simply repeated on its timer.
+        // A refused cookie changes nothing; the message is repeated when its timer fires.
         let path = PathId(index as u32);
         let taken = attempt.initiator.on_cookie_reply(self.crypto.as_ref(), path, now, payload);
         self.cookies_taken += u64::from(taken.is_ok());
@@ -352,13 +354,13 @@ impl Router {
         earliest.get().map(|(time, _)| time)
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Performs all actions that are due by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.drop_attempts(now);
         self.drop_half_open(now);
     }
 
-    /// Gives up attempts that nobody has answered for long enough.
+    /// Gives up attempts that have not been answered in time.
     pub(super) fn drop_attempts(&mut self, now: Time) {
         let (events, path_ids) = (&mut self.events, &mut self.path_ids);
         self.attempts.retain(|id, attempt| {
@@ -373,7 +375,8 @@ impl Router {
         });
     }
 
-    /// A connection's peer has shown that it has the keys: it is not half open any more.
+    /// Notes that a connection's peer has shown that it has the keys, so the connection is no
+    /// longer half open.
     pub fn on_established(&mut self, connection: &Connection) {
         let ConnectionId(id) = connection.local_id();
         self.half_open.remove(id);
@@ -381,7 +384,7 @@ impl Router {
         self.keep_ids(connection);
     }
 
-    /// A connection is over: its ids are free again.
+    /// Removes a connection that is over; its ids are free again.
     pub fn forget(&mut self, handle: Handle) {
         self.path_ids.release(handle.0);
         self.attempts.retain(|_, attempt| attempt.about != Some(handle));
@@ -390,12 +393,13 @@ impl Router {
         self.connections.remove(&handle.0);
     }
 
-    /// How often a peer that is being connected to has asked for a cookie: it is there, and busy.
+    /// How often peers have sent a cookie to this side's attempts, which shows that they are
+    /// reachable and under load.
     pub fn cookies_taken(&self) -> u64 {
         self.cookies_taken
     }
 
-    /// The next piece of news, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<RouterEvent> {
         self.events.pop_front()
     }

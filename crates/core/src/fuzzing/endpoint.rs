@@ -1,4 +1,4 @@
-//! Two honest endpoints over a network that does what a list of operations says.
+//! Two honest endpoints over a network that follows a list of operations.
 
 use std::net::SocketAddr;
 
@@ -18,16 +18,17 @@ use crate::wire::fuzzing::with_mutants;
 const PATHS: u32 = 3;
 /// Bit of the first byte that makes symbols short, so that they share packets.
 const SHARED_PACKETS: u8 = 0x10;
-/// Datagrams that the network holds at most; further ones are lost.
+/// Most datagrams that the network holds; further ones are lost.
 const QUEUE: usize = 512;
 /// Bytes that the server reads at once.
 const READ: usize = 4096;
-/// Rounds in which a network that behaves delivers everything.
+/// Rounds in which a perfect network delivers everything.
 const PATIENCE: usize = 20_000;
 
 /// Holds datagrams until an operation decides their fate.
 struct Held {
-    /// Source addresses of both ends on each path: the client's as a translator on the way shows it.
+    /// Source addresses of both ends on each path; the client's as an address translator rewrites
+    /// it.
     sources: [[SocketAddr; PATHS as usize]; 2],
 }
 
@@ -96,7 +97,7 @@ impl Pair<Held> {
         self.read(1, READ);
     }
 
-    /// Both ends count the buffers that they hold.
+    /// Checks the count of buffers that both ends hold.
     fn audit(&mut self) {
         for side in 0..2 {
             if let Some(connection) = self.ends[side].connection() {
@@ -106,8 +107,8 @@ impl Pair<Held> {
         }
     }
 
-    /// The client gets another port or another host on a path, or the server another host, which it announces before it
-    /// sends from there.
+    /// Gives the client another port or another host on a path, or the server another host, which
+    /// the server announces before it sends from there.
     fn relocate(&mut self, argument: u8) {
         let (path, way) = (argument % PATHS as u8, argument / PATHS as u8 % 3);
         let [client, server] = &mut self.network.sources;
@@ -152,7 +153,8 @@ impl Pair<Held> {
         }
     }
 
-    /// Runs a perfect network for a while: everything that was written arrives, unless the connection ended in silence.
+    /// Runs a perfect network for a while. All written data arrives, unless the connection ended by
+    /// a timeout.
     fn settle(&mut self) {
         for _ in 0..PATIENCE {
             self.send();
@@ -173,8 +175,9 @@ impl Pair<Held> {
     }
 }
 
-/// Two endpoints over a network that delivers, loses, repeats, reorders and damages as `data` says: what
-/// is read is what was written, and once the network behaves, all of it arrives.
+/// Two endpoints over a network that delivers, loses, repeats, reorders and damages datagrams as
+/// `data` says. The data read equals the data written, and once the network is perfect, all of it
+/// arrives.
 pub fn endpoint(data: &[u8]) {
     let mut script = Reader::new(data);
     let Ok(choice) = script.u8() else { return };

@@ -1,4 +1,4 @@
-//! A peer with valid keys that sends what a list of operations says.
+//! A peer with valid keys that follows a list of operations.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ fn symbol(symbol: SymbolId, offset: u64, data: &[u8]) -> Vec<u8> {
     written(|writer| frame.encode_to_end(writer).expect("the symbol is short"))
 }
 
-/// A peer with valid keys sends arbitrary frames, among them true acknowledgements and symbols; the
-/// victim's application writes and reads. Nothing panics or runs away.
+/// A peer with valid keys sends arbitrary frames, including correct acknowledgements and symbols,
+/// while the victim's application writes and reads. Nothing panics or grows without bound.
 pub fn peer(data: &[u8]) {
     let mut script = Reader::new(data);
     let Ok(choice) = script.u8() else { return };
@@ -33,7 +33,7 @@ pub fn peer(data: &[u8]) {
     transport.streams.max_stream_data = 4096;
     transport.streams.max_data = 8192;
     let mut theirs = TransportConfig::default().parameters(profile);
-    // Some supply an id for one path only, and the victim waits for those of others.
+    // Some peers supply an id for one path only, and the victim waits for the ids of others.
     theirs.connection_ids = if choice < 128 { Vec::new() } else { vec![Rogue::id(1)] };
     let mut rogue = Rogue::connect(transport, profile, &theirs);
     let mut next_symbols = [0; SymbolSpace::ALL.len()];
@@ -59,7 +59,7 @@ fn play(
         0 | 1 => {
             let length = script.u8().ok()?;
             let frames = script.bytes(length.into()).or_else(|_| script.rest()).ok()?.to_vec();
-            // Most come from the path's own address, some from others.
+            // Most packets come from the path's own address, some from others.
             rogue.send_from(path, rogue_address(path + 4 * u32::from(operation >> 5)), &frames);
         }
         2 => rogue.advance(Duration::from_millis(u64::from(script.u8().ok()?) * 4)),
@@ -93,7 +93,8 @@ fn play(
     Some(())
 }
 
-/// Bytes in flight fit into the widest congestion window that the path has had: a shrinking window recalls nothing.
+/// Checks that the bytes in flight fit into the largest congestion window that the path has had,
+/// since a shrinking window recalls no packets.
 fn audit(rogue: &mut Rogue, widest: &mut BTreeMap<PathId, u64>) {
     let Some(connection) = rogue.connection() else { return };
     let stats = connection.stats();
@@ -116,11 +117,11 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
             seed.extend(frame);
         }
         seeds.push(seed);
-        // A transfer both ways with true acknowledgements.
+        // A transfer in both directions with correct acknowledgements.
         let round = [5 << 2, 3 << 2, 4 << 2, 2 << 2, 10, 4 << 2 | 1, 3 << 2, 6 << 2, 2 << 2, 30];
         seeds.push([&[profile][..], &round.repeat(8)].concat());
     }
-    // A path is opened before its connection id is told, and abandoned.
+    // A path is opened before its connection id is announced, and abandoned.
     let [a, b, c, d] = Rogue::id(2).0.to_be_bytes();
     let open = [128, 2, 1, 0x01, 3 << 2];
     let tell = [0, 6, 0x17, 2, a, b, c, d, 3 << 2, 2 << 2, 30];

@@ -1,4 +1,4 @@
-//! Cookies: proof that the sender of an Initiation receives at the address it claims.
+//! Cookies, which prove that the sender of an Initiation receives at its source address.
 
 use super::message::{CookieReply, Initiation, MAC_LEN};
 use super::same_mac;
@@ -7,13 +7,13 @@ use anabranch_types::Time;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-/// How long a secret makes cookies; it verifies them for as long again.
+/// How long a secret is used to make cookies. It verifies them for the same time again.
 const LIFETIME: Duration = Duration::from_secs(120);
 
 /// Recipient of a cookie.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CookieFor<'a> {
-    /// Where the recipient's message came from.
+    /// The address from which the recipient's message came.
     pub(super) remote: SocketAddr,
     /// The connection id under which its sender wants to receive.
     pub(super) receiver: u32,
@@ -46,7 +46,8 @@ impl CookieSecrets {
         message: &Initiation<'_>,
     ) -> bool {
         if message.macs.mac2 == [0; MAC_LEN] {
-            // The message has no cookie; a flood of these should cost as little as possible.
+            // The message has no cookie. A flood of such messages should cost as little as
+            // possible.
             return false;
         }
         self.rotate(now);
@@ -72,7 +73,8 @@ impl CookieSecrets {
         CookieReply { receiver: to.receiver, nonce, sealed }
     }
 
-    /// A nonce that never repeats. Computed from the secret, which costs less than to draw it.
+    /// A nonce that never repeats. It is computed from the secret, which costs less than drawing
+    /// random bytes.
     fn nonce(&mut self, crypto: &dyn Crypto, mac1: &[u8; MAC_LEN]) -> [u8; 24] {
         self.replies += 1;
         let mut input = [0; 8 + MAC_LEN];

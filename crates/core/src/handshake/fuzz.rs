@@ -30,7 +30,7 @@ pub fn fuzz_message(data: &[u8]) {
     let for_client = with_mac1(&client, &client.public_key(), data);
     let authentic = with_payload(&mut client, &server.public_key(), data);
     for bytes in [data, &for_server, &for_client, &authentic] {
-        // Results are of no interest: none may panic.
+        // The results do not matter, but no call may panic.
         let _ = Initiation::parse(bytes);
         let _ = Response::parse(bytes);
         let _ = CookieReply::parse(bytes);
@@ -62,7 +62,7 @@ fn with_mac1(crypto: &NullCrypto, receiver: &PublicKey, data: &[u8]) -> Vec<u8> 
     bytes
 }
 
-/// An Initiation that is authentic except for what its payload says.
+/// An authentic Initiation with an arbitrary payload.
 fn with_payload(client: &mut NullCrypto, server: &PublicKey, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Initiation::start(3, &mut bytes);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// When an unanswered Initiation is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Wait after the first copy on a path; each later wait is twice the one before.
+    /// Wait after the first copy on a path; each later wait is twice the previous one.
     pub first: Duration,
     /// Longest wait.
     pub longest: Duration,
@@ -20,8 +20,8 @@ pub struct Schedule {
 }
 
 impl Default for Schedule {
-    /// 200 ms doubling to 1 s, for 30 s: a message a second is no load, and with half of them lost
-    /// in each direction, only every fourth is answered.
+    /// 200 ms doubling to 1 s, for 30 s. A message per second is little load, and with half of the
+    /// messages lost in each direction, only every fourth is answered.
     fn default() -> Self {
         Schedule {
             first: Duration::from_millis(200),
@@ -55,7 +55,7 @@ pub struct Established {
     pub parameters: Vec<u8>,
 }
 
-/// An attempt to connect: one Initiation, sent on every path until one is answered.
+/// An attempt to connect: one Initiation, sent on every path until a copy is answered.
 #[derive(Debug)]
 pub struct Initiator {
     /// The message without its second MAC.
@@ -67,7 +67,7 @@ pub struct Initiator {
     paths: BTreeMap<PathId, PathState>,
     schedule: Schedule,
     deadline: Time,
-    /// Spreads repetitions in time; may be predictable.
+    /// Spreads repetitions in time. The numbers may be predictable.
     rng: Rng,
 }
 
@@ -77,7 +77,7 @@ struct PathState {
     wait: Duration,
     /// A cookie proves one address only, so every path has its own.
     cookie: Option<[u8; 16]>,
-    /// A copy was sent since the last cookie was accepted.
+    /// Whether a copy was sent since the last cookie was accepted.
     cookie_expected: bool,
 }
 
@@ -122,7 +122,7 @@ impl Initiator {
         self.peer
     }
 
-    /// Sends on `path` too, from `now` on. A path already known is left as it is.
+    /// Also sends on `path`, from `now` on. A path that is already known stays unchanged.
     pub fn add_path(&mut self, path: PathId, now: Time) {
         let wait = self.schedule.first;
         self.paths.entry(path).or_insert(PathState {
@@ -133,7 +133,7 @@ impl Initiator {
         });
     }
 
-    /// Sends no more on `path`.
+    /// Stops sending on `path`.
     pub fn remove_path(&mut self, path: PathId) {
         self.paths.remove(&path);
     }
@@ -168,13 +168,13 @@ impl Initiator {
         self.paths.values().map(|state| state.due).fold(self.deadline, Time::min)
     }
 
-    /// Whether the attempt has failed for want of an answer.
+    /// Whether the attempt has failed because no answer arrived.
     pub fn has_expired(&self, now: Time) -> bool {
         now >= self.deadline
     }
 
-    /// Reads a Response. A forged or damaged one is an error and changes nothing; after the first
-    /// success the attempt is over and should be dropped.
+    /// Reads a Response. A forged or damaged Response is an error and changes nothing. After the
+    /// first success, the attempt is over and should be dropped.
     pub fn on_response(
         &mut self,
         crypto: &dyn Crypto,
@@ -196,8 +196,9 @@ impl Initiator {
         Ok(Established { session, remote_id, parameters: parameters.to_vec() })
     }
 
-    /// Reads a Cookie reply that arrived on `path`, which then sends again at once. Each copy sent buys
-    /// at most one cookie, so that a forger cannot make us send faster than we answer.
+    /// Reads a Cookie reply that arrived on `path`, on which the message is then sent again at
+    /// once. At most one cookie is accepted for each copy sent, so that a forger cannot make us
+    /// send more often.
     pub fn on_cookie_reply(
         &mut self,
         crypto: &dyn Crypto,
@@ -227,7 +228,7 @@ impl Initiator {
     }
 }
 
-/// `wait` ±25 %, so that clients cut off together do not come back together.
+/// `wait` ±25 %, so that clients that were cut off together do not return together.
 fn jittered(wait: Duration, rng: &mut Rng) -> Duration {
     let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
     Duration::from_nanos((nanos - nanos / 4).saturating_add(rng.below(nanos / 2)))

@@ -1,6 +1,7 @@
 //! Layouts of the three handshake messages (`docs/spec/wire-0.md`, "Packets").
 //!
-//! Parsing only divides the bytes; MACs and ciphertexts are checked by the callers, who know the keys.
+//! Parsing only splits the bytes into fields; the callers, which know the keys, check MACs and
+//! ciphertexts.
 
 use crate::crypto::{Crypto, MacPurpose, PublicKey, TAG_LEN};
 use core::fmt;
@@ -21,7 +22,8 @@ pub const EPHEMERAL_LEN: usize = 32;
 pub const TIMESTAMP_LEN: usize = 8;
 /// Bytes of a Cookie reply.
 pub const COOKIE_REPLY_LEN: usize = 64;
-/// Longest handshake message, in bytes: what every path carries. Longer ones are neither sent nor read.
+/// Longest handshake message, bytes, which every path carries. Longer messages are neither sent nor
+/// read.
 pub const MAX_LEN: usize = 1200;
 
 const INITIATION_HEADER_LEN: usize = 8;
@@ -37,11 +39,11 @@ const RESPONSE_MIN_LEN: usize =
 /// Why bytes are not a handshake message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
-    /// The first byte is another packet's, or there is none.
+    /// The first byte is that of another kind of packet, or the datagram is empty.
     Kind,
-    /// The length, in bytes, is outside what the kind allows.
+    /// The length, in bytes, is not allowed for this kind of message.
     Length(usize),
-    /// The sender speaks a version we do not.
+    /// The sender uses a version that we do not support.
     Version(u8),
     /// A reserved byte is not zero.
     Reserved,
@@ -60,16 +62,16 @@ impl fmt::Display for MessageError {
 
 impl std::error::Error for MessageError {}
 
-/// The two MACs that end an Initiation or a Response, and what they cover.
+/// The two MACs at the end of an Initiation or a Response, and the bytes that they cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Macs<'a> {
     /// Everything before `mac1`.
     pub before_mac1: &'a [u8],
-    /// Everything before `mac2`, `mac1` included.
+    /// Everything before `mac2`, including `mac1`.
     pub before_mac2: &'a [u8],
-    /// Keyed by the receiver's public key.
+    /// The first MAC, keyed by the receiver's public key.
     pub mac1: [u8; MAC_LEN],
-    /// Keyed by a cookie; zero without one.
+    /// The second MAC, keyed by a cookie; zero without a cookie.
     pub mac2: [u8; MAC_LEN],
 }
 
@@ -81,7 +83,7 @@ impl<'a> Macs<'a> {
     }
 }
 
-/// A first message, divided but not authenticated.
+/// The fields of a first message, which is not authenticated yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Initiation<'a> {
     /// The bytes before the Noise message, which authenticates them.
@@ -90,14 +92,14 @@ pub struct Initiation<'a> {
     pub sender: u32,
     /// The Noise ephemeral key, by which copies are recognised.
     pub ephemeral: [u8; EPHEMERAL_LEN],
-    /// The whole first Noise message, ephemeral included.
+    /// The whole first Noise message, including the ephemeral key.
     pub noise: &'a [u8],
     /// The MACs.
     pub macs: Macs<'a>,
 }
 
 impl<'a> Initiation<'a> {
-    /// Divides `bytes`, which must be one whole datagram.
+    /// Splits `bytes`, which must be one whole datagram, into fields.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, MessageError> {
         check(bytes, INITIATION, INITIATION_MIN_LEN..=MAX_LEN)?;
         check_version(bytes)?;
@@ -115,7 +117,7 @@ impl<'a> Initiation<'a> {
     }
 }
 
-/// A second message, divided but not authenticated.
+/// The fields of a second message, which is not authenticated yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
     /// The initiator's connection id, repeated.
@@ -128,7 +130,7 @@ pub struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// Divides `bytes`, which must be one whole datagram.
+    /// Splits `bytes`, which must be one whole datagram, into fields.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, MessageError> {
         check(bytes, RESPONSE, RESPONSE_MIN_LEN..=MAX_LEN)?;
         check_version(bytes)?;
@@ -145,7 +147,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// A request to prove the source address, divided but not authenticated.
+/// The fields of a request to prove the source address, which is not authenticated yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieReply {
     /// The initiator's connection id, repeated.
@@ -157,7 +159,7 @@ pub struct CookieReply {
 }
 
 impl CookieReply {
-    /// Divides `bytes`, which must be one whole datagram.
+    /// Splits `bytes`, which must be one whole datagram, into fields.
     pub fn parse(bytes: &[u8]) -> Result<Self, MessageError> {
         check(bytes, COOKIE_REPLY, COOKIE_REPLY_LEN..=COOKIE_REPLY_LEN)?;
         let length = MessageError::Length(bytes.len());
@@ -211,7 +213,8 @@ fn check_version(bytes: &[u8]) -> Result<(), MessageError> {
     }
 }
 
-/// The big-endian id at `offset`; zero if `header` is too short, which callers' fixed sizes exclude.
+/// The big-endian id at `offset`; zero if `header` is too short, which the fixed sizes of callers'
+/// headers exclude.
 fn id_at(header: &[u8], offset: usize) -> u32 {
     header.get(offset..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }

@@ -5,33 +5,36 @@ use anabranch_types::Time;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-/// Cells of a row. Two sources share an allowance only if they meet in both rows.
+/// Cells of a row. Two sources share an allowance only if they share a cell in both rows.
 const CELLS: usize = 1024;
-/// Cells of a row that tells first-time sources from a crowd.
+/// Cells of a row of the limit that distinguishes first-time sources from all others.
 const CELLS_FOR_FIRST: usize = 16_384;
 
-/// Addresses that count as one source: a whole IPv4 address, or the first 56 bits of an IPv6 address,
-/// the least that is commonly given to one customer.
+/// Addresses that count as one source: an IPv4 address, or the first 56 bits of an IPv6 address,
+/// the longest prefix that is commonly assigned to one customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source(u64);
 
 impl Source {
-    /// The source that an address belongs to, whatever the port.
+    /// The source to which an address belongs, with any port.
     pub fn of(remote: SocketAddr) -> Self {
         match remote.ip().to_canonical() {
-            // The last byte keeps the families apart: it is zero in every IPv6 prefix.
+            // The last byte distinguishes the address families, since it is zero in every IPv6
+            // prefix.
             IpAddr::V4(ip) => Source((u64::from(ip.to_bits()) << 8) | 4),
             IpAddr::V6(ip) => Source((ip.to_bits() >> 64) as u64 & !0xff),
         }
     }
 }
 
-/// A rate for each source: a sketch of two rows, in each of which a source has a cell that it shares with a few
-/// others. A cell runs the generic cell rate algorithm: it holds the time at which the full burst is available again.
+/// A rate for each source: a sketch of two rows, in each of which a source has a cell that it
+/// shares with a few others. Each cell implements the generic cell rate algorithm: it holds the
+/// time at which the full burst is available again.
 ///
-/// A source is refused only when both its cells are exhausted, so one noisy source takes another's
-/// allowance with a probability of 10^-6. Many noisy sources together exhaust cells at random: the sketch
-/// then holds the crowd as a whole to the rate times the number of cells.
+/// A source is refused only when both its cells are exhausted, so one source that exceeds its rate
+/// uses up another's allowance with a probability of 10^-6. Many such sources together exhaust
+/// cells at random; the sketch then limits all of them together to the rate times the number of
+/// cells.
 pub(super) struct RateLimit {
     rows: [Row; 2],
     interval: Duration,
@@ -39,21 +42,22 @@ pub(super) struct RateLimit {
 }
 
 struct Row {
-    /// Secret; otherwise others could look for sources that share a cell.
+    /// Secret, so that others cannot look for sources that share a cell.
     seed: u64,
     rested: Box<[Time]>,
 }
 
 impl RateLimit {
-    /// Each source may do `burst` at once and `rate` a second in the long run, both at least 1.
+    /// A limit of `burst` actions at once and `rate` actions per second in the long run for each
+    /// source, both at least 1.
     pub(super) fn new(rate: u64, burst: u64, random: &mut dyn Randomness) -> Self {
         let interval = Duration::from_nanos(1_000_000_000 / rate.max(1));
         let burst = u32::try_from(burst.max(1)).unwrap_or(u32::MAX);
         Self::of(CELLS, interval, interval.saturating_mul(burst - 1), random)
     }
 
-    /// Each source may act once in `interval`. While a crowd of 1,000 acts whenever it may, one in
-    /// 250 sources that come for the first time is taken for one of the crowd.
+    /// A limit of one action in `interval` for each source. While 1,000 sources act as often as
+    /// they may, one in 250 sources that come for the first time is refused.
     pub(super) fn once(interval: Duration, random: &mut dyn Randomness) -> Self {
         Self::of(CELLS_FOR_FIRST, interval, Duration::ZERO, random)
     }

@@ -3,21 +3,23 @@
 use crate::crypto::PublicKey;
 use std::collections::BTreeMap;
 
-/// Timestamps further ahead of the responder's clock than this, in nanoseconds, are remembered apart, because one of
-/// the two clocks is wrong. If they were remembered with the others, one holder of a key could lock out another for
-/// years; if they were refused, a responder whose clock is behind after a start would serve nobody.
+/// Timestamps further ahead of the responder's clock than this, in nanoseconds, are remembered
+/// separately, because one of the two clocks is wrong. If they were remembered with the others, one
+/// holder of a key could lock out another for years. If they were refused, a responder whose clock
+/// is slow after a restart would serve no peer.
 const AHEAD: u64 = 300 * 1_000_000_000;
-/// Timestamps far ahead that are remembered for each peer: the ones accepted last.
+/// How many timestamps far ahead are remembered for each peer; the ones accepted last are kept.
 const REMEMBERED_AHEAD: usize = 8;
 
-/// Newest timestamps remembered of one peer. Connections that one key opens at nearly the same time
-/// over paths of different delay arrive out of order; up to this many may overtake one another.
+/// How many of the newest timestamps of each peer are remembered. Connections that one key opens at
+/// nearly the same time over paths of different delay arrive out of order; up to this many may
+/// overtake one another.
 const REMEMBERED: usize = 32;
 
 /// Accepted timestamps of the peers used most recently.
 ///
-/// Memory is bounded; what is forgotten is the peer used longest ago. A replay from a forgotten peer
-/// costs one half-open connection and nothing more, since its sender cannot make a data packet.
+/// Memory is bounded: the peer used least recently is dropped. A replay of a dropped peer's message
+/// costs only a half-open connection, since its sender cannot make a data packet.
 #[derive(Debug)]
 pub(super) struct Replays {
     peers: BTreeMap<PublicKey, Accepted>,
@@ -28,9 +30,9 @@ pub(super) struct Replays {
 
 #[derive(Debug, Default)]
 struct Accepted {
-    /// Ascending, the newest at the end; zeros where none was accepted.
+    /// Ascending, with the newest at the end; unused entries are zero.
     timestamps: [u64; REMEMBERED],
-    /// Timestamps that were far ahead of the clock when they came, the latest arrival at the end.
+    /// Timestamps that were far ahead of the clock on arrival, with the latest arrival at the end.
     ahead: [u64; REMEMBERED_AHEAD],
     used: u64,
 }
@@ -56,8 +58,8 @@ impl Accepted {
         self.timestamps.sort_unstable();
     }
 
-    /// Whether the largest timestamp remembered lies beyond the limit, because the clock was set back since: it may be
-    /// replaced.
+    /// Whether the largest remembered timestamp is beyond the limit because the clock was set back
+    /// since. It may then be replaced.
     fn has_room(&self, limit: u64) -> bool {
         self.timestamps[REMEMBERED - 1] > limit
     }
@@ -68,8 +70,9 @@ impl Replays {
         Replays { peers: BTreeMap::new(), by_use: BTreeMap::new(), uses: 0, capacity }
     }
 
-    /// Whether a message of `peer` with this timestamp may be accepted: it is none of those remembered, and
-    /// not older than all of them. `clock` is the responder's wall clock; both in nanoseconds since 1970.
+    /// Whether a message of `peer` with this timestamp may be accepted: the timestamp must not be a
+    /// remembered one or older than all of them. `clock` is the responder's wall clock. Both are in
+    /// nanoseconds since 1970.
     pub(super) fn is_fresh(&self, peer: &PublicKey, timestamp: u64, clock: u64) -> bool {
         let limit = clock.saturating_add(AHEAD);
         self.peers.get(peer).map_or(timestamp > 0, |accepted| accepted.is_fresh(timestamp, limit))
@@ -99,7 +102,7 @@ impl Replays {
 mod tests {
     use super::*;
 
-    /// Later than what the tests accept.
+    /// A clock later than the timestamps in the tests.
     const CLOCK: u64 = 1000;
 
     fn key(value: u64) -> PublicKey {
@@ -146,7 +149,8 @@ mod tests {
         assert!(replays.is_fresh(&key(2), 10, CLOCK));
     }
 
-    /// A snapshot was restored, or the clock was wrong: what is remembered is of years to come.
+    /// A snapshot was restored, or the clock was wrong, so the remembered timestamps are years in
+    /// the future.
     #[test]
     fn a_clock_that_is_set_back_locks_nobody_out() {
         let mut replays = Replays::new(4);
@@ -171,7 +175,7 @@ mod tests {
         }
         for year in 2..2 + REMEMBERED_AHEAD as u64 {
             assert!(!replays.is_fresh(&key(1), year * AHEAD, CLOCK));
-            // Nor is it fresh once the clock shows this much.
+            // The timestamp is not fresh either once the clock has reached it.
             assert!(!replays.is_fresh(&key(1), year * AHEAD, year * AHEAD));
         }
         assert!(replays.is_fresh(&key(1), 1, CLOCK));

@@ -13,19 +13,20 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
-/// Bytes that may be sent to an unproven address for each byte received from it.
+/// Bytes that may be sent to an unproven address per byte received from it.
 const AMPLIFICATION: usize = 3;
 
-/// A source that has shown no cookie for this time has precedence among those that show one.
+/// A source that shows a cookie and has shown none for this time takes precedence over others with
+/// a cookie.
 const NEWCOMER: Duration = Duration::from_secs(10);
 
 /// Peers that may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Permitted {
-    /// Nobody.
+    /// No peer.
     #[default]
     Nobody,
-    /// Anyone who knows our public key.
+    /// Every peer that knows our public key.
     Anyone,
     /// The holders of these static keys.
     Only(BTreeSet<PublicKey>),
@@ -47,29 +48,32 @@ impl Permitted {
 pub struct ResponderConfig {
     /// Peers that may connect.
     pub permitted: Permitted,
-    /// Initiations taken through Diffie–Hellman a second, in the long run. With a cookie, half of them are for
-    /// sources that have shown none for ten seconds: many sources that ask as often as allowed cannot take these.
+    /// Initiations per second for which Diffie–Hellman operations are done, in the long run. Of
+    /// those with a cookie, half are reserved for sources that have shown no cookie for ten
+    /// seconds, so that many sources that ask as often as allowed cannot use these up.
     pub rate: u64,
-    /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
+    /// Initiations for which Diffie–Hellman operations are done at once. When less than half of
+    /// this is left, senders must show a cookie.
     pub burst: u64,
-    /// Initiations without a cookie taken through Diffie–Hellman a second, and at once. Senders
-    /// with forged addresses cause no more work than this; further senders must show a cookie.
+    /// Initiations without a cookie for which Diffie–Hellman operations are done, per second and at
+    /// once. Senders with forged addresses cause no more work than this; further senders must show
+    /// a cookie.
     pub unproven_rate: u64,
-    /// Initiations of a single source without a cookie a second, in the long run, and as many again
-    /// with a cookie. Sources are IPv4 addresses and IPv6 prefixes of 56 bits.
+    /// Initiations of a single source without a cookie, per second in the long run, and as many
+    /// again with a cookie. Sources are IPv4 addresses and IPv6 prefixes of 56 bits.
     pub source_rate: u64,
     /// Initiations of a single source at once.
     pub source_burst: u64,
-    /// Cookies sent a second, and at once.
+    /// Cookies sent per second, and at once.
     pub cookies: u64,
-    /// Cookies sent to a single source a second, and at once.
+    /// Cookies sent to a single source per second, and at once.
     pub source_cookies: u64,
     /// Peers whose timestamps are remembered.
     pub peers: usize,
-    /// Responses kept for copies of the messages they answer.
+    /// Responses kept for copies of the messages that they answer.
     pub copies: usize,
-    /// How long a response is kept. Should reach the initiators' give-up time: a copy that arrives
-    /// after it, as after a long blackout, counts as a replay.
+    /// How long a response is kept. This should be at least the initiators' give-up time, since a
+    /// copy that arrives later, as after a long outage, counts as a replay.
     pub copy_lifetime: Duration,
 }
 
@@ -106,17 +110,17 @@ pub enum DropReason {
     Source,
     /// The message was answered more often than honest copies need.
     Copies,
-    /// The message is a copy of one that is ignored.
+    /// The message is a copy of a message that is ignored.
     Ignored,
-    /// The cryptography refused the message.
+    /// A cryptographic operation on the message failed.
     Crypto,
     /// The message's payload is too short for a timestamp.
     Payload,
     /// The message's sender is not permitted.
     NotPermitted,
-    /// The message's timestamp was accepted before, or is older than what is remembered.
+    /// The message's timestamp was accepted before, or is older than all remembered ones.
     Replay,
-    /// The answer would be longer than an unproven address may be sent.
+    /// The answer would exceed the amplification limit of an unproven address.
     Amplification,
 }
 
@@ -125,7 +129,7 @@ pub enum DropReason {
 pub enum Outcome {
     /// No action, for this reason.
     Drop(DropReason),
-    /// Send this to where the Initiation came from. No connection is made or changed.
+    /// Send this to the address from which the Initiation came. No connection is made or changed.
     Reply(Vec<u8>),
     /// The Initiation is a copy of the message that was held under this number, and gets the same answer.
     Copy(u32),
@@ -138,11 +142,12 @@ pub enum Outcome {
 pub struct Arrival<'a> {
     /// The current time.
     pub now: Time,
-    /// Address that the Initiation came from.
+    /// Address from which the Initiation came.
     pub remote: SocketAddr,
     /// The message.
     pub bytes: &'a [u8],
-    /// Whether so much else is waiting that only senders with a valid cookie get further.
+    /// Whether so much work is waiting that only messages with a valid cookie are processed
+    /// further.
     pub under_load: bool,
 }
 
@@ -155,7 +160,7 @@ pub struct Candidate {
     pub remote_id: u32,
     /// The peer's encoded transport parameters.
     pub parameters: Vec<u8>,
-    /// Whether the peer has shown by a cookie that it receives at the address that it sends from.
+    /// Whether the peer has shown by a cookie that it receives at its source address.
     pub validated: bool,
     timestamp: u64,
     ephemeral: [u8; EPHEMERAL_LEN],
@@ -167,8 +172,8 @@ pub struct Candidate {
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Accepting {
-    /// Message to send to where the Initiation came from. Copies on other paths are answered with the
-    /// same bytes, through [`Outcome::Reply`].
+    /// Message to send to the address from which the Initiation came. Copies on other paths are
+    /// answered with the same bytes, through [`Outcome::Reply`].
     pub response: Vec<u8>,
     /// The connection's keys. Nothing may be sealed before a packet of the peer has been opened.
     pub session: Session,
@@ -177,11 +182,12 @@ pub struct Accepting {
 /// Why a candidate could not be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptError {
-    /// The response would be longer than a message may be, or than an unproven address may be sent.
+    /// The response would exceed the longest message, or the amplification limit of an unproven
+    /// address.
     TooLong,
     /// The cryptography could not produce the response.
     Crypto,
-    /// The message's timestamp is older than what is remembered of its sender by now.
+    /// The message's timestamp is now older than all remembered ones of its sender.
     Replay,
 }
 
@@ -208,11 +214,13 @@ pub struct Responder {
     unproven: TokenBucket,
     cookie_replies: TokenBucket,
     /// Limits of each source: Initiations without and with a cookie, and cookies sent. Without a
-    /// cookie an address may be forged, and must not use up what its true holder needs.
+    /// cookie, an address may be forged, and such messages must not use up the allowance of the
+    /// address's true holder.
     source_unproven: RateLimit,
     source_proven: RateLimit,
     source_cookies: RateLimit,
-    /// Sources that show a cookie for the first time in a while, and the limit of all others that show one.
+    /// Sources that show a cookie for the first time in ten seconds, and the limit of all other
+    /// sources with a cookie.
     newcomers: RateLimit,
     regulars: TokenBucket,
     responses: ResponseCache,
@@ -222,7 +230,7 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Empty tables. `random` makes the secrets of cookies and tables.
+    /// A responder with empty tables. `random` makes the secrets of cookies and tables.
     pub fn new(config: ResponderConfig, now: Time, mut random: Box<dyn Randomness>) -> Self {
         let newcomers = RateLimit::once(NEWCOMER, random.as_mut());
         let mut limit = |rate, burst| RateLimit::new(rate, burst, random.as_mut());
@@ -244,19 +252,20 @@ impl Responder {
         }
     }
 
-    /// Sets the wall clock at [`Time::ZERO`], in nanoseconds since 1970; 0 if never set. It tells
-    /// which timestamps can be compared.
+    /// Sets the wall clock at [`Time::ZERO`], in nanoseconds since 1970; 0 if never set. It
+    /// determines which timestamps are far ahead.
     pub fn set_wall_clock(&mut self, nanos: u64) {
         self.wall_clock = nanos;
     }
 
-    /// Replaces the list of who may connect. Existing connections are not affected.
+    /// Replaces the list of peers that may connect. Existing connections are not affected.
     pub fn set_permitted(&mut self, permitted: Permitted) {
         self.permitted = permitted;
     }
 
-    /// Reads an Initiation. Under load, or when the bucket of Diffie–Hellman operations, the part of it for senders
-    /// without a cookie, or the source's allowance runs low, only senders with a valid cookie get further.
+    /// Reads an Initiation. Only messages with a valid cookie are processed further under load, and
+    /// when one of these runs low: the bucket of Diffie–Hellman operations, its part for senders
+    /// without a cookie, or the source's allowance.
     pub fn handle(&mut self, crypto: &mut dyn Crypto, arrival: Arrival<'_>) -> Outcome {
         self.judge(crypto, arrival).unwrap_or_else(Outcome::Drop)
     }
@@ -314,7 +323,8 @@ impl Responder {
         }
     }
 
-    /// The cookie by which a candidate can show, in a further copy of its message, that it receives at `remote`.
+    /// The cookie reply for a candidate. A further copy of its message with this cookie proves that
+    /// it receives at `remote`.
     pub fn cookie_for(
         &mut self,
         crypto: &dyn Crypto,
@@ -421,7 +431,7 @@ impl Responder {
     }
 }
 
-/// The outcome for a copy; `None` if it is to be read as if it were the first.
+/// The outcome for a copy; `None` if the copy is to be read as if it were the first message.
 fn repeat(
     answer: &mut Answer,
     message: &Initiation<'_>,

@@ -1,4 +1,5 @@
-//! Caches answers, so that a copy of an Initiation on another path makes no new connection.
+//! Caches answers, so that a copy of an Initiation on another path does not make another
+//! connection.
 
 use super::message::{EPHEMERAL_LEN, MAC_LEN};
 use anabranch_types::Time;
@@ -15,8 +16,8 @@ pub(super) struct ResponseCache {
     lifetime: Duration,
 }
 
-/// Most repetitions of one answer. An initiator sends its message on up to 16 paths, some eight
-/// times within an answer's life; more replays only serve to send the answers to a victim.
+/// Most repetitions of one answer. An initiator sends its message on up to 16 paths, about eight
+/// times within an answer's lifetime; more replays would only send answers to a victim.
 const MOST_REPEATS: u8 = 128;
 
 /// The fate of a message.
@@ -31,7 +32,7 @@ pub(super) struct Answer {
 /// Handling of the copies of a message.
 #[derive(Debug)]
 enum Copies {
-    /// Copies get this response; and how often it has been repeated.
+    /// Copies get this response, which has been repeated `repeats` times.
     Answered { response: Vec<u8>, repeats: u8 },
     /// The message waits for a decision under this number.
     Held(u32),
@@ -46,11 +47,11 @@ enum Copies {
 pub(super) enum Repeat<'a> {
     /// Response that the first message got.
     Response(&'a Vec<u8>),
-    /// Nothing: the response was repeated too often.
+    /// No answer, since the response was repeated too often.
     Worn,
-    /// Answer that the waiting message with this number gets.
+    /// The same answer as for the waiting message with this number.
     Held(u32),
-    /// Nothing: the message is ignored.
+    /// No answer, since the message is ignored.
     Nothing,
     /// No stored answer: the copy is processed as a new message.
     Read,
@@ -61,12 +62,13 @@ impl Answer {
         Answer { mac1, copies: Copies::Answered { response, repeats: 0 } }
     }
 
-    /// No answer yet.
+    /// The answer of a message that waits for a decision.
     pub(super) fn held(mac1: [u8; MAC_LEN], number: u32) -> Self {
         Answer { mac1, copies: Copies::Held(number) }
     }
 
-    /// Has the next copy of a waiting message read, or all of them dropped.
+    /// Decides on the copies of a waiting message: the next one is read if `read`, else all are
+    /// dropped.
     pub(super) fn decide(&mut self, read: bool) {
         if let Copies::Held(_) = self.copies {
             self.copies = if read { Copies::Read } else { Copies::Dropped };

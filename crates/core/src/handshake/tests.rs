@@ -97,7 +97,7 @@ fn address(last: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], last))
 }
 
-/// Another host for every number.
+/// A different host for every number.
 fn host(number: u16) -> SocketAddr {
     let [high, low] = number.to_be_bytes();
     SocketAddr::from(([10, 0, high, low], 1))
@@ -165,8 +165,8 @@ fn resends_double_with_jitter_until_the_attempt_fails() {
     assert!((26..40).contains(&sent.len()), "{}", sent.len());
 }
 
-/// Durations of four hundred attempts, shortest first, until they complete or fail, with this share
-/// of the messages lost in each direction.
+/// Durations of four hundred attempts until they complete or fail, in ascending order, with this
+/// share of the messages lost in each direction.
 fn durations(loss: f64, paths: &[PathId]) -> Vec<Duration> {
     let mut rng = Rng::substream(11, "loss");
     let mut taken = Vec::new();
@@ -350,7 +350,7 @@ fn under_load_a_cookie_proves_the_address_of_each_path() {
     assert_eq!(surplus, Err(HandshakeError::UnexpectedCookie));
     let proven = client.send(WIFI, Time::ZERO);
     assert_ne!(proven, initiation);
-    // Another address cannot use it, and the other path has none yet.
+    // Another address cannot use the cookie, and the other path has none yet.
     for (from, bytes) in [(address(2), &proven), (address(2), &client.send(LTE, Time::ZERO))] {
         let refused = server.receive(Time::ZERO, from, bytes, true).unwrap();
         CookieReply::parse(&refused).unwrap();

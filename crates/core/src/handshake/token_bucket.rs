@@ -2,7 +2,8 @@ use anabranch_types::Time;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// A token bucket in integer arithmetic: `rate` tokens a second, at most `burst` saved up.
+/// A token bucket in integer arithmetic: `rate` tokens per second, of which at most `burst`
+/// accumulate.
 ///
 /// Levels are kept in billionths of a token, so a rate of any size loses nothing to rounding.
 #[derive(Clone, Debug)]

@@ -2,14 +2,14 @@
 
 use anabranch_types::Time;
 
-/// Acknowledgements to come.
+/// When the report about a path is due, and which reports the path carries.
 #[derive(Debug, Default)]
 pub struct AckSchedule {
-    /// Reports about these paths (bit by index) leave on this path.
+    /// Bit mask of the paths (bit = index) whose reports will be sent on this path.
     about: u16,
     /// When the report about this path is due.
     due: Option<Time>,
-    /// The report was given to other paths, or to this one, at this time and has not left.
+    /// When the report was assigned to paths, if it has not been sent since.
     routed: Option<Time>,
 }
 
@@ -19,40 +19,40 @@ impl AckSchedule {
         self.due
     }
 
-    /// The report is due by `time` at the latest.
+    /// Makes the report due at `time` or earlier.
     pub fn due_by(&mut self, time: Time) {
         self.due = Some(self.due.map_or(time, |due| due.min(time)));
     }
 
-    /// The report is given to a path now. False if that happened already: packets that arrive in one batch
-    /// have one report, which is routed once.
+    /// Notes that the report is assigned to paths now. Returns false if it was already assigned at
+    /// this time: packets that arrive in one batch share one report, which is routed once.
     pub fn route(&mut self, now: Time) -> bool {
         self.due = None;
         self.routed.replace(now) != Some(now)
     }
 
-    /// The report has left.
+    /// Notes that the report was sent.
     pub fn on_reported(&mut self) {
         self.due = None;
         self.routed = None;
     }
 
-    /// Reports about the paths with these bits leave on this path.
+    /// Adds the paths with these bits to those whose reports will be sent on this path.
     pub fn carry(&mut self, about: u16) {
         self.about |= about;
     }
 
-    /// Takes the bits of the paths whose reports leave on this one.
+    /// Takes the bit mask of the paths whose reports will be sent on this path, and clears it.
     pub fn take(&mut self) -> u16 {
         core::mem::take(&mut self.about)
     }
 
-    /// No report about the paths with these bits leaves any more.
+    /// Cancels the reports about the paths with these bits.
     pub fn forget(&mut self, about: u16) {
         self.about &= !about;
     }
 
-    /// The path is closed.
+    /// Cancels all reports because the path is closed.
     pub fn close(&mut self) {
         self.about = 0;
         self.due = None;

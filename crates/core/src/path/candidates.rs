@@ -1,14 +1,15 @@
-//! Addresses that a path's packets came from, none of which is proven (RFC 9000 §9.3).
+//! Unproven addresses to which the peer may have moved (RFC 9000 §9.3).
 
 use anabranch_types::Time;
 
 use super::PathAddress;
 use super::validation::{AddressValidation, price};
 
-/// Most addresses asked at a time. Beyond that, the one with the fewest packets is replaced: copies
-/// of packets from many addresses do not crowd out the one that all others come from.
+/// Most candidates at a time. One more replaces the candidate with the fewest packets. Copies of
+/// packets that an attacker sends from many addresses thus cannot displace the peer's real address.
 const MOST: usize = 8;
-/// Questions without an answer after which an address is forgotten; further packets bring it back.
+/// Number of unanswered challenges after which an address is dropped. Further packets from the
+/// address bring it back.
 const MOST_ASKED: u8 = 3;
 
 /// An address to which the path may move.
@@ -19,19 +20,19 @@ pub struct Candidate {
     validation: AddressValidation,
     packets: u64,
     newest: u64,
-    /// The question is to be sent.
+    /// Whether the challenge has to be sent.
     asks: bool,
     asked: u8,
-    /// A question that came from there is to be answered there.
+    /// The data of a challenge from this address, which must be answered at this address.
     answer: Option<[u8; 8]>,
 }
 
 /// Contents of a packet to a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inquiry {
-    /// The question that the candidate must answer.
+    /// The challenge that the candidate must answer.
     pub challenge: Option<[u8; 8]>,
-    /// The answer to the candidate's own question.
+    /// The answer to the candidate's own challenge.
     pub response: Option<[u8; 8]>,
 }
 
@@ -40,7 +41,8 @@ pub struct Inquiry {
 pub struct Candidates(Vec<Candidate>);
 
 impl Candidates {
-    /// A packet with this number and this many bytes of payload came from an address: the peer may have moved there.
+    /// Processes a packet with this number and this many bytes of payload from an address to which
+    /// the peer may have moved.
     pub fn heard(&mut self, address: PathAddress, bytes: u64, number: u64) {
         let candidate = self.entry(address);
         candidate.newest = candidate.newest.max(number);
@@ -51,15 +53,17 @@ impl Candidates {
         }
     }
 
-    /// Asks an address that was proven before whether the peer is there again.
+    /// Challenges an address that was proven before, because the peer may be there again.
     pub fn ask_again(&mut self, address: PathAddress) {
         let candidate = self.entry(address);
         candidate.validation.trust();
         candidate.asks = true;
     }
 
-    /// Asks an address that only the peer has named, in packets of `wire` bytes on the wire. It may be a third
-    /// party's, so bytes of `heard`, received from the peer, are spent as if they had come from the address.
+    /// Challenges an address that the peer has announced but not used, in packets of `wire` bytes
+    /// on the wire. The address may be a third party's. The amplification limit is therefore
+    /// charged to `heard`, the bytes received from the peer: they count as if they had come from
+    /// the address.
     pub fn ask_announced(&mut self, address: PathAddress, wire: u64, heard: &mut u64) {
         let room = self.find(address).map_or(0, |candidate| candidate.validation.room());
         if room < wire {
@@ -71,7 +75,7 @@ impl Candidates {
         self.entry(address).asks = true;
     }
 
-    /// A question came in a packet from an address; returns whether the address is a candidate.
+    /// Processes a challenge from an address. Returns whether the address is a candidate.
     pub fn on_challenge(&mut self, address: PathAddress, data: [u8; 8]) -> bool {
         let candidate = self.find(address);
         candidate.map(|candidate| candidate.answer = Some(data)).is_some()
@@ -103,7 +107,8 @@ impl Candidates {
         &mut self.0[at]
     }
 
-    /// The place and the address of the first candidate that waits for a packet and may be sent `bytes` on the wire.
+    /// The index and the address of the first candidate that has a packet to send and whose
+    /// amplification limit allows `bytes` on the wire.
     pub fn next(&self, bytes: u64) -> Option<(usize, PathAddress)> {
         let ready = |candidate: &Candidate| {
             (candidate.asks || candidate.answer.is_some()) && candidate.validation.room() >= bytes
@@ -112,8 +117,8 @@ impl Candidates {
         Some((at, self.0[at].address))
     }
 
-    /// Contents of a packet of this many bytes on the wire to the candidate in this place; it is asked again at
-    /// `again`.
+    /// Takes the contents of a packet to the candidate at index `at`. The packet has `bytes` bytes
+    /// on the wire; the challenge is repeated at `again`.
     pub fn take(
         &mut self,
         at: usize,
@@ -130,7 +135,7 @@ impl Candidates {
         Inquiry { challenge, response: candidate.answer.take() }
     }
 
-    /// The address whose question `data` answers.
+    /// The address whose challenge `data` answers.
     pub fn proven_by(&self, data: [u8; 8]) -> Option<PathAddress> {
         let answered = |candidate: &&Candidate| candidate.validation.is_answer(data);
         self.0.iter().find(answered).map(|candidate| candidate.address)
@@ -143,7 +148,7 @@ impl Candidates {
         Some(self.0.remove(at).newest)
     }
 
-    /// When a question is repeated or given up.
+    /// When the next challenge is repeated or given up.
     pub fn due(&self) -> Option<Time> {
         self.0
             .iter()
@@ -152,7 +157,7 @@ impl Candidates {
             .min()
     }
 
-    /// Repeats questions whose time has come, and forgets addresses that never answer.
+    /// Repeats challenges that are due, and drops addresses that never answer.
     pub fn on_timer(&mut self, now: Time) {
         self.0.retain_mut(|candidate| {
             if candidate.asks || candidate.validation.due().is_none_or(|again| again > now) {
@@ -163,7 +168,7 @@ impl Candidates {
         });
     }
 
-    /// Forgets them all.
+    /// Removes all candidates.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -5,7 +5,8 @@
 pub struct PeerClock(u64);
 
 impl PeerClock {
-    /// The time in microseconds, in 64 bits: never 0, and equal to `micros` in the low 32.
+    /// Returns the time in microseconds as 64 bits. It is never 0, and its low 32 bits equal
+    /// `micros`.
     pub fn unwrap(&mut self, micros: u32) -> u64 {
         if self.0 == 0 {
             // High enough that a step back does not underflow.

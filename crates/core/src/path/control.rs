@@ -4,38 +4,38 @@ use std::collections::VecDeque;
 
 use crate::wire::ControlFrame;
 
-/// Frames by the number of the packet that carries them; in steady state nothing is allocated.
+/// Frames by the number of the packet that carries them. In steady state nothing is allocated.
 #[derive(Debug, Default)]
 pub struct ControlInFlight {
-    /// Numbers never fall.
+    /// In order of packet number.
     frames: VecDeque<(u64, ControlFrame)>,
-    /// How many of them answer challenges.
+    /// How many of the frames answer challenges.
     responses: usize,
 }
 
 impl ControlInFlight {
-    /// A frame leaves in packet `number`, which is not below any before.
+    /// Adds a frame sent in packet `number`, which is not below any earlier number.
     pub fn push(&mut self, number: u64, frame: ControlFrame) {
         self.responses += usize::from(is_response(&frame));
         self.frames.push_back((number, frame));
     }
 
-    /// Frames whose fate is open.
+    /// Number of frames neither acknowledged nor lost.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether no frame's fate is open.
+    /// Whether no frame is in flight.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Answers to challenges whose fate is open.
+    /// Number of answers to challenges in flight.
     pub fn responses(&self) -> usize {
         self.responses
     }
 
-    /// Takes the next frame of a packet whose fate is known; `None` when there is none left.
+    /// Takes the next frame of a packet that was acknowledged or lost; `None` if no frame is left.
     pub fn take(&mut self, number: u64) -> Option<ControlFrame> {
         let at = self.frames.partition_point(|(earlier, _)| *earlier < number);
         if self.frames.get(at)?.0 != number {

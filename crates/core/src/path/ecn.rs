@@ -1,9 +1,10 @@
-//! ECN validation (RFC 9000 §13.4.2): whether the marks of what is sent arrive.
+//! ECN validation (RFC 9000 §13.4.2): whether the ECN marks of sent packets reach the peer.
 
-/// Marked packets that have to be sent and acknowledged before marks are given up.
+/// Number of marked packets that must have been sent and acknowledged before marking may be given
+/// up.
 const SAMPLE: u64 = 10;
 
-/// The fate of the congestion marks on the way to the peer.
+/// Counts of marked packets, from which ECN validation decides.
 #[derive(Debug, Default)]
 pub struct EcnValidation {
     failed: bool,
@@ -11,44 +12,44 @@ pub struct EcnValidation {
     /// Largest totals that the peer reported.
     ect0: u64,
     ce: u64,
-    /// Packets from this number on took the present way.
+    /// Packets from this number on took the current route.
     first: u64,
-    /// How many of them were acknowledged.
+    /// How many packets on the current route were acknowledged.
     acked: u64,
-    /// Marked packets sent before them.
+    /// Marked packets sent on earlier routes.
     sent_before: u64,
-    /// Marks reported before any of them was acknowledged.
+    /// Marks reported before a packet on the current route was acknowledged.
     reported_before: u64,
 }
 
 impl EcnValidation {
-    /// Whether packets are marked: nothing has shown so far that marks do not arrive.
+    /// Whether packets are marked, which holds until validation fails.
     pub fn is_capable(&self) -> bool {
         !self.failed
     }
 
-    /// Packets sent with ECT(0).
+    /// Number of packets sent with ECT(0).
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Packets that the peer has reported: with ECT(0), and with CE.
+    /// Numbers of packets that the peer has reported with ECT(0) and with CE.
     pub fn reported(&self) -> (u64, u64) {
         (self.ect0, self.ce)
     }
 
-    /// A packet with ECT(0) left.
+    /// Counts a packet sent with ECT(0).
     pub fn on_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// An ack-eliciting packet was acknowledged.
+    /// Counts an acknowledged ack-eliciting packet.
     pub fn on_acked(&mut self, number: u64) {
         self.acked += u64::from(number >= self.first);
     }
 
-    /// Takes the totals of an acknowledgement, after its packets were counted; returns how many
-    /// packets have arrived with CE since the last.
+    /// Processes the totals of an acknowledgement after its packets were counted. Returns how many
+    /// more packets with CE it reports than the acknowledgements before it.
     pub fn on_report(&mut self, ect0: u64, ce: u64) -> u64 {
         let marks = ce.saturating_sub(self.ce);
         self.ect0 = self.ect0.max(ect0);
@@ -62,7 +63,8 @@ impl EcnValidation {
         marks
     }
 
-    /// Starts validation over: packets from number `next` on take another way. The peer's totals go on.
+    /// Restarts validation because packets from number `next` on take another route. The peer does
+    /// not reset its totals.
     pub fn start_over(&mut self, next: u64) {
         self.failed = false;
         self.first = next;

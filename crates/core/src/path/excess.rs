@@ -2,9 +2,10 @@
 
 use anabranch_types::Time;
 
-/// One packet for each recovery period: lost data is sent again at once, not only when enough has been acknowledged
-/// for it to fit into the window, which the loss has halved (RFC 9002 §7.3.2; RFC 6675 §5, step 4.3). With a window
-/// of two or three packets that would take most of a round trip.
+/// Permission to send one packet beyond the window in each recovery period, so that lost data is
+/// sent again at once (RFC 9002 §7.3.2; RFC 6675 §5, step 4.3). Without it, the sender would have
+/// to wait until enough is acknowledged to fit the halved window; with a window of two or three
+/// packets that takes most of a round trip.
 #[derive(Debug, Default)]
 pub struct Excess {
     allowed: bool,
@@ -13,20 +14,20 @@ pub struct Excess {
 }
 
 impl Excess {
-    /// Losses were found, and the newest of the lost packets left at `sent`. If it left after the recovery period
-    /// began, another begins.
+    /// Processes losses, the newest of which was sent at `sent`. If it was sent after the recovery
+    /// period began, a new period begins.
     pub fn on_lost(&mut self, now: Time, sent: Time) {
         if self.since.is_none_or(|since| sent > since) {
             *self = Excess { allowed: true, since: Some(now) };
         }
     }
 
-    /// Data left.
+    /// Notes that data was sent, which uses up the permission.
     pub fn on_sent(&mut self) {
         self.allowed = false;
     }
 
-    /// Whether a packet may leave although the window is full.
+    /// Whether a packet may be sent although the window is full.
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }
@@ -47,11 +48,11 @@ mod tests {
         excess.on_lost(at(100), at(0));
         assert!(excess.is_allowed());
         excess.on_sent();
-        // Packets in flight when the first loss was found, up to the same instant.
+        // These packets were in flight when the first loss was found, or sent at that instant.
         excess.on_lost(at(110), at(60));
         excess.on_lost(at(190), at(100));
         assert!(!excess.is_allowed());
-        // Data sent again is lost as well.
+        // The retransmitted data is lost as well.
         excess.on_lost(at(200), at(101));
         assert!(excess.is_allowed());
     }

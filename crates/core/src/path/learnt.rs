@@ -1,4 +1,4 @@
-//! State learnt about the way to an address, kept while the path uses another.
+//! State learnt about the route to an address, kept while the path uses another address.
 
 use core::mem::swap;
 
@@ -25,7 +25,7 @@ pub struct Learnt {
 }
 
 impl Learnt {
-    /// State of an address about which nothing is known yet.
+    /// Creates the state of an address about which nothing is known yet.
     pub fn new(
         address: PathAddress,
         congestion: Box<dyn CongestionController>,
@@ -44,7 +44,8 @@ impl Learnt {
 }
 
 impl Path {
-    /// Switches the path to `way`, which then holds what was learnt about the previous way. Packet numbers go on.
+    /// Switches the path to `way`, which then holds the state of the previous route. Packet numbers
+    /// continue.
     pub fn lead_to(&mut self, now: Time, way: &mut Learnt) {
         swap(&mut self.address, &mut way.address);
         swap(&mut self.congestion, &mut way.congestion);

@@ -6,27 +6,31 @@ use core::time::Duration;
 
 use super::Path;
 
-/// Longest probe interval of a path that does not answer: bounds how late its return is noticed.
+/// Longest probe interval of a path that does not answer. It bounds the delay until the path's
+/// return is noticed.
 const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest timeout, unless the least round-trip time is more than half of it: twenty probes leave within an idle
-/// timeout of 30 s, however long the estimate of the round-trip time has become.
+/// Longest timeout, unless twice the least round-trip time is longer. With this bound, twenty
+/// probes are sent within an idle timeout of 30 s even if the estimated round-trip time has grown
+/// very long.
 const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
-/// A silent path is asked again after its silence so far divided by this, but not sooner than the timeout before
-/// back-off. The end of an outage is thus noticed late by at most that part of the outage.
+/// A silent path is probed again after the length of its silence divided by this number, but not
+/// sooner than the timeout before back-off. The end of an outage is thus noticed after at most 1/16
+/// of the outage's length.
 const PROBE_DIVISOR: u32 = 16;
-/// A silent path is suspected when the silence would have less than this probability by loss alone.
+/// A silent path is suspected if random loss alone would cause the silence with less than this
+/// probability.
 const SILENCE_BY_CHANCE: f64 = 0.01;
-/// Least loss assumed: a path that carries few packets has a poor estimate of its own.
+/// Least loss assumed, because the loss estimate of a path with few packets is poor.
 const SUPPOSED_LOSS: f64 = 0.3;
-/// Timeouts in a row that no loss explains.
+/// Number of consecutive timeouts that no loss explains.
 const MOST_TIMEOUTS: u32 = 6;
-/// Age at which the round-trip time is measured anew on a side that only acknowledges.
+/// Age of the round-trip time at which a side that only acknowledges measures it again.
 const RTT_REFRESH: Duration = Duration::from_millis(500);
 
 /// A probe timeout as the loss detector sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeTimeout {
-    /// Before back-off.
+    /// The timeout before back-off.
     pub base: Duration,
     /// How often the timeout may double.
     pub doublings: u32,
@@ -37,8 +41,9 @@ pub struct ProbeTimeout {
 impl ProbeTimeout {
     /// A timeout of `estimate`, at most `MAX_TIMEOUT` or twice `least_rtt`, that may double `doublings` times.
     ///
-    /// A packet that arrives only with the next probe makes the estimate as long as the time between two probes, and
-    /// the probe after that later still. The bound ends this.
+    /// The bound stops a feedback loop: a packet that is acknowledged only with the next probe
+    /// makes the estimate as long as the probe interval, which delays the following probe even
+    /// more.
     pub fn new(estimate: Duration, doublings: u32, least_rtt: Duration) -> Self {
         let base = estimate.min(MAX_TIMEOUT.max(least_rtt * 2));
         ProbeTimeout { base, doublings, longest: MAX_PROBE_INTERVAL }
@@ -51,34 +56,34 @@ impl ProbeTimeout {
     }
 }
 
-/// When a path was last used and heard of, and the probes that it owes.
+/// When a path last sent and last received feedback, and the probes to be sent on it.
 #[derive(Debug)]
 pub struct Liveness {
-    /// Timeouts in a row, and when the first and the last of them were.
+    /// Number of consecutive timeouts, and the times of the first and the last of them.
     timeouts: u32,
     first_timeout: Time,
     last_timeout: Time,
-    /// Ack-eliciting packets sent since anything was heard.
+    /// Ack-eliciting packets sent since the last feedback.
     sent_in_silence: u32,
-    /// Packets that had waited for an answer for a whole timeout when the timer last fired.
+    /// Packets that had been unacknowledged for a whole timeout when the timer last fired.
     overdue: u32,
-    /// Packets that may be sent beyond the window.
+    /// Probes that may still be sent beyond the window.
     probes: u8,
-    /// A bare packet is to ask for an answer.
+    /// Whether a small probe packet without data has to be sent.
     asks: bool,
     last_feedback: Time,
-    /// From when the probe timer counts, for packets that were in flight at the last feedback.
+    /// Start of the probe timer for packets that were in flight at the last feedback.
     restarted: Time,
-    /// Last time that an ack-eliciting packet left, or that probes were called for.
+    /// Last time that an ack-eliciting packet was sent or a probe was requested.
     last_sent: Time,
-    /// Last time that the peer was asked for an answer only to measure the round trip.
+    /// Last time that a packet was made ack-eliciting only to measure the round-trip time.
     asked: Time,
-    /// Packets from this number on left after a sign of life was asked for.
+    /// Packets from this number on were sent after a probe was requested.
     asked_from: u64,
 }
 
 impl Liveness {
-    /// A path that opens now.
+    /// Creates the state of a path that opens now.
     pub fn new(now: Time) -> Self {
         Liveness {
             timeouts: 0,
@@ -96,42 +101,43 @@ impl Liveness {
         }
     }
 
-    /// Timeouts in a row.
+    /// Number of consecutive timeouts.
     pub fn timeouts(&self) -> u32 {
         self.timeouts
     }
 
-    /// When the first of the timeouts in a row was, if there are any.
+    /// Time of the first of the consecutive timeouts, if there are any.
     pub fn first_timeout(&self) -> Option<Time> {
         (self.timeouts > 0).then_some(self.first_timeout)
     }
 
-    /// Probes that are to be sent, whatever the window says.
+    /// Number of probes that must be sent even if the window is full.
     pub fn probes(&self) -> u8 {
         self.probes
     }
 
-    /// When an ack-eliciting packet last left.
+    /// When an ack-eliciting packet was last sent or a probe was last requested.
     pub fn last_sent(&self) -> Time {
         self.last_sent
     }
 
-    /// When the path was last used or heard of.
+    /// When the path last sent or received feedback.
     pub fn last_active(&self) -> Time {
         self.last_sent.max(self.last_feedback)
     }
 
-    /// An ack-eliciting packet leaves.
+    /// Notes that an ack-eliciting packet is sent.
     pub fn on_sent(&mut self, now: Time) {
         self.last_sent = now;
         self.sent_in_silence = self.sent_in_silence.saturating_add(1);
     }
 
-    /// Packets were acknowledged. The oldest packet in flight left `later` than the newest acknowledged one.
+    /// Processes an acknowledgement. The oldest packet in flight was sent `later` after the newest
+    /// acknowledged one.
     ///
-    /// The probe timer starts again (RFC 6298 §5.3). If the oldest left much later than what was acknowledged, that
-    /// would give it more time than it needs, so the timer counts from `later` before now, or from half of the timeout
-    /// before now if that is less.
+    /// The probe timer restarts (RFC 6298 §5.3). To start it now would give the oldest packet more
+    /// time than it needs. The timer therefore starts `later` before now, but at most half of the
+    /// timeout before now.
     pub fn on_feedback(&mut self, now: Time, later: Duration, base: ProbeTimeout) {
         self.hear(now, now - later.min(base.base / 2));
     }
@@ -145,8 +151,8 @@ impl Liveness {
         self.asks = false;
     }
 
-    /// Nothing was heard for a timeout, during which `overdue` packets waited for an answer.
-    /// `probes` probes are to be sent. Returns the number of timeouts in a row.
+    /// Processes a timeout without feedback, during which `overdue` packets stayed unacknowledged.
+    /// Requests `probes` probes. Returns the number of consecutive timeouts.
     pub fn on_timeout(&mut self, now: Time, overdue: u32, probes: u8) -> u32 {
         if self.timeouts == 0 {
             self.first_timeout = now;
@@ -159,55 +165,59 @@ impl Liveness {
         self.timeouts
     }
 
-    /// Asks for this many further probes.
+    /// Requests this many additional probes.
     pub fn add_probes(&mut self, count: u8) {
         self.probes = self.probes.saturating_add(count);
     }
 
-    /// Asks for a probe, unless there is one to come; counts as use of the path.
+    /// Requests a probe unless one is pending. The request counts as use of the path.
     pub fn ask_for_sign(&mut self, now: Time) {
         self.probes = self.probes.max(1);
         self.last_sent = now;
     }
 
-    /// Asks for a sign of life; only the acknowledgement of packet `next` or a later one is an answer.
+    /// Requests a probe. Only the acknowledgement of packet `next` or a later one is an answer to
+    /// it.
     pub fn ask_from(&mut self, now: Time, next: u64) {
         self.ask_for_sign(now);
         self.asked_from = next;
     }
 
-    /// Whether the acknowledgement of packet `acked` answers the latest question.
+    /// Whether the acknowledgement of packet `acked` answers the latest probe requested by
+    /// [`ask_from`](Self::ask_from).
     pub fn is_answer(&self, acked: u64) -> bool {
         acked >= self.asked_from
     }
 
-    /// Restarts the probe timer. Suspicion shortens the timeout, so that it could otherwise have expired already.
+    /// Restarts the probe timer. Suspicion shortens the timeout; without the restart, the shorter
+    /// timeout could have expired already.
     pub fn restart_timer(&mut self, now: Time) {
         (self.restarted, self.last_timeout) = (now, now);
     }
 
-    /// A probe is being sent; returns how many are left.
+    /// Takes one probe to be sent. Returns how many are left.
     pub fn take_probe(&mut self) -> u8 {
         self.probes = self.probes.saturating_sub(1);
         self.probes
     }
 
-    /// Whether the round-trip time is old enough to be measured anew.
+    /// Whether the round-trip time is old enough to be measured again.
     pub fn wants_rtt(&self, now: Time) -> bool {
         self.asked.max(self.last_feedback) + RTT_REFRESH <= now
     }
 
-    /// The peer is asked for an answer to measure the round trip.
+    /// Notes that a packet is made ack-eliciting to measure the round-trip time.
     pub fn on_asked(&mut self, now: Time) {
         self.asked = now;
     }
 
-    /// Whether the path has timed out so often in a row that loss does not explain it.
+    /// Whether the number of consecutive timeouts is too high to be explained by loss.
     pub fn is_long_silent(&self) -> bool {
         self.timeouts >= MOST_TIMEOUTS
     }
 
-    /// Whether the path has timed out, and loss of this probability does not explain its silence.
+    /// Whether the path has timed out and a loss probability of `loss` does not explain its
+    /// silence.
     pub fn seems_dead(&self, loss: f64) -> bool {
         let unanswered = self.sent_in_silence.max(self.overdue);
         let by_chance = math::pow(loss.max(SUPPOSED_LOSS), f64::from(unanswered));
@@ -221,8 +231,9 @@ impl Liveness {
         doubled.min(base.longest.max(base.base))
     }
 
-    /// When the probe timer fires. It starts when `oldest`, the oldest packet in flight, leaves, and again with
-    /// feedback or a timeout. Later packets do not restart it: a thin stream would postpone it until the window fills.
+    /// When the probe timer fires. The timer starts at `oldest`, when the oldest packet in flight
+    /// was sent, and restarts with feedback or a timeout. Later packets do not restart it, because
+    /// a stream with few packets would then postpone it until the window is full.
     pub fn timeout_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
         self.counts_from(oldest) + self.timeout(base)
     }
@@ -231,38 +242,39 @@ impl Liveness {
         oldest.max(if self.timeouts == 0 { self.restarted } else { self.last_timeout })
     }
 
-    /// When a suspected path is probed again: soon even if its round trips are long, so that its
-    /// return is not noticed late.
+    /// When a suspected path is probed again. The interval is short even if the round-trip time is
+    /// long, so that the path's return is noticed soon.
     pub fn probe_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
         self.counts_from(oldest) + self.timeout(base).min(MAX_PROBE_INTERVAL)
     }
 
-    /// When a path that has timed out is to be asked for an answer by a bare packet.
+    /// When a small probe packet is sent on a path that has timed out.
     ///
-    /// The time between timeouts, which send full packets, doubles. Bare packets in between cost little. They also end
-    /// a loss that lasts for a number of packets, however long these take.
+    /// A timeout sends full packets, and the interval between timeouts doubles. The small packets
+    /// in between cost little. They also help if the path loses a fixed number of packets in a row,
+    /// whatever time this takes.
     pub fn ask_at(&self, base: ProbeTimeout) -> Time {
         let last = self.last_active();
         let share = last.since(self.last_feedback) / PROBE_DIVISOR;
         last + base.base.max(share)
     }
 
-    /// A bare packet is to ask for an answer.
+    /// Requests a small probe packet.
     pub fn ask_in_silence(&mut self, now: Time) {
         (self.asks, self.last_sent) = (true, now);
     }
 
-    /// Whether a bare packet is to ask now; ends the request.
+    /// Whether a small probe packet is requested. Clears the request.
     pub fn take_question(&mut self) -> bool {
         core::mem::take(&mut self.asks)
     }
 
-    /// The way to the peer is another one now.
+    /// Resets the silence because the route to the peer has changed.
     pub fn start_over(&mut self, now: Time) {
         self.hear(now, now);
     }
 
-    /// The path is closed.
+    /// Cancels all probes because the path is closed.
     pub fn close(&mut self) {
         self.probes = 0;
         self.asks = false;
@@ -278,7 +290,8 @@ impl Path {
         self.detector.longest_timeout().map_or(timeout, |longest| timeout.doubled_to(longest))
     }
 
-    /// When the probe timer fires: no feedback for a timeout while something is in flight.
+    /// When the probe timer fires, which means a timeout without feedback while packets are in
+    /// flight.
     pub fn timeout_at(&self) -> Option<Time> {
         let base = self.base_timeout();
         let oldest = self.sent.oldest_open()?;
@@ -288,8 +301,8 @@ impl Path {
         })
     }
 
-    /// When a bare packet asks whether the path, which has timed out, carries packets again. Detectors that send no
-    /// probes have none of these either.
+    /// When a small packet probes whether a path that has timed out works again. `None` if the loss
+    /// detector sends no probes.
     pub fn ask_at(&self) -> Option<Time> {
         if self.liveness.timeouts() == 0 || !self.is_proven() || self.detector.probes() == 0 {
             return None;
@@ -322,7 +335,8 @@ mod tests {
     #[test]
     fn a_full_window_without_an_answer_is_no_chance() {
         let mut liveness = Liveness::new(Time::ZERO);
-        // The last acknowledgement let one packet leave; those before it have waited as long.
+        // The last acknowledgement let one packet leave. The packets sent before it are overdue as
+        // well.
         liveness.on_sent(Time::ZERO);
         let mut timed_out = |overdue| {
             liveness.start_over(Time::ZERO);
@@ -344,12 +358,12 @@ mod tests {
             liveness.on_feedback(at(feedback), oldest.since(at(answered)), base);
             liveness.timeout_at(oldest, base)
         };
-        assert_eq!(fires(0, 110, 10), at(260)); // a packet that left later was answered
+        assert_eq!(fires(0, 110, 10), at(260)); // a later packet was acknowledged
         assert_eq!(fires(10, 110, 10), at(260));
         assert_eq!(fires(30, 110, 10), at(240));
-        assert_eq!(fires(60, 110, 10), at(210)); // that of the packet itself
+        assert_eq!(fires(60, 110, 10), at(210)); // the packet's own timeout
         assert_eq!(fires(90, 110, 10), at(240));
-        assert_eq!(fires(200, 400, 10), at(475)); // not in the past
+        assert_eq!(fires(200, 400, 10), at(475)); // half of the timeout from now
         assert_eq!(fires(300, 110, 10), at(450));
     }
 
@@ -364,7 +378,7 @@ mod tests {
             liveness.timeout_at(oldest, base)
         };
         assert_eq!(fires(at(0)), at(300));
-        // Packets in flight at the timeout are not waited for any more.
+        // The timer no longer waits for packets that were in flight at the timeout.
         assert_eq!(fires(at(240)), at(440));
     }
 
@@ -385,7 +399,8 @@ mod tests {
             let [from, to] = [from, to].map(Time::from_millis);
             asked.iter().filter(|at| (from..to).contains(at)).count()
         };
-        // Every 40 ms while that is more than a sixteenth of the silence, then 11.4 times in each doubling of it.
+        // A probe every 40 ms while 40 ms is more than 1/16 of the silence, then 11.4 probes in
+        // each doubling of the silence.
         assert_eq!(within(0, 640), 14);
         for from in [1000, 2000, 4000] {
             assert!([11, 12].contains(&within(from, 2 * from)), "{asked:?}");

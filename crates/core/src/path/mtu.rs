@@ -1,8 +1,8 @@
 //! How large a path's packets may be: packetisation-layer path MTU discovery (RFC 8899, RFC 9000 §14.3).
 //!
-//! Sizes here are UDP payloads. An acknowledged probe proves a size. A size is given up when its losses are unlikely at
-//! the path's own loss rate, not after a fixed number of lost probes; otherwise a path that loses a third of its
-//! packets would look narrow.
+//! All sizes are UDP payloads in bytes. An acknowledged probe proves a size. A size is given up
+//! when its losses are unlikely at the path's own loss rate. With a fixed number of lost probes
+//! instead, the MTU of a path that loses a third of its packets would be underestimated.
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -10,44 +10,46 @@ use core::time::Duration;
 use super::{Path, UDP_OVERHEAD, ip_udp_headers};
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
 
-/// Time after which a path that was found narrow is tried again (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
+/// Time after which larger sizes are tried again (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
-/// A size is given up when its lost probes would have less than this probability by loss alone.
+/// A size is given up if random loss alone would lose its probes with less than this probability.
 const PROBES_BY_CHANCE: f64 = 0.02;
-/// A size in use is given up when its losses would have less than this probability by loss alone:
-/// the test is made with every run of losses, so it must be wrong far more rarely.
+/// A size in use is given up if random loss alone would cause its losses with less than this
+/// probability. The test is made with every run of losses, so its error rate must be far lower.
 const HOLE_BY_CHANCE: f64 = 1e-5;
-/// How long nothing of the least size may have arrived before the path is given up: a policer whose bucket is
-/// all but empty passes short packets alone for a moment.
+/// The path is given up if no packet of the least size arrives for this long. A shorter time would
+/// be wrong, because a policer with an almost empty token bucket passes only short packets for a
+/// moment.
 const UNUSABLE_AFTER: Duration = Duration::from_secs(2);
 /// Least loss assumed.
 const LEAST_LOSS: f64 = 0.1;
 /// Most loss assumed, so that the number of probes of a size stays bounded even if everything was lost for a while.
 const MOST_LOSS: f64 = 0.7;
-/// Packets, one of them lost, that the counts of a new path are assumed to include.
+/// Number of packets, one of them lost, that are added to the counts so that the estimate of a new
+/// path is stable.
 const SUPPOSED: u32 = 10;
-/// Newest packets that the loss is counted over, at most.
+/// Most packets over which the loss is counted; older packets count less.
 const MOST_COUNTED: u32 = 1000;
 
 /// State of path MTU discovery on one path.
 #[derive(Clone, Copy, Debug)]
 pub struct PathMtu {
-    /// Full packets have this size.
+    /// Size of full packets.
     size: u16,
     /// Size that is assumed to pass without proof.
     base: u16,
-    /// Most that is tried; `None`: all packets have the base size.
+    /// Largest size that is tried. `None` means that all packets have the base size.
     ceiling: Option<u16>,
-    /// Least size known or believed not to pass; above the ceiling when there is none.
+    /// Least size known or believed to fail; above the ceiling if there is no such size.
     fails: u16,
-    /// The search is over until then.
+    /// The search is over until this time.
     rests_until: Option<Time>,
     probe: Option<Probe>,
-    /// Probability that the lost probes of the size that is being tried were lost by chance.
+    /// Probability that random loss alone lost the probes of the size that is being tried.
     chance: f64,
     hole: Option<Hole>,
     fates: Fates,
-    /// When the newest packet that has arrived was sent.
+    /// Send time of the newest packet that has arrived.
     passed: Time,
 }
 
@@ -67,7 +69,7 @@ impl Fates {
         }
     }
 
-    /// Loss estimate, within the bounds assumed.
+    /// Loss estimate within `LEAST_LOSS..=MOST_LOSS`.
     fn loss(&self) -> f64 {
         let loss = f64::from(self.lost + 1) / f64::from(self.known + SUPPOSED);
         loss.clamp(LEAST_LOSS, MOST_LOSS)
@@ -78,15 +80,15 @@ impl Fates {
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     size: u16,
-    /// When the probe counts as lost at the latest.
+    /// Time at which the probe counts as lost if it was not acknowledged.
     deadline: Time,
 }
 
-/// Large packets that were lost, while no packet as long, sent after the first of them, has arrived.
+/// A run of lost large packets. No packet as long, sent after the first of them, has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
-    /// Sizes of the shortest and the longest of them: repairs are a little longer than the symbols
-    /// that they cover, so that a path may carry symbols but not repairs.
+    /// Sizes of the shortest and the longest of them. Repairs are a little longer than the symbols
+    /// that they cover, so a path may carry symbols but not repairs.
     shortest: u16,
     longest: u16,
     /// When the first of them was sent, and when it was declared lost.
@@ -94,20 +96,21 @@ struct Hole {
     declared: Time,
     /// When the last of them was sent.
     last: Time,
-    /// When the first packet after that which has arrived was sent.
+    /// Send time of the first packet that was sent after `last` and has arrived.
     next: Option<Time>,
-    /// The path's loss when the first was lost, and the counts it came from: later counts include the hole's losses.
+    /// The path's loss before the first loss, and the counts of that estimate. Later counts include
+    /// these losses.
     loss: f64,
     before: Fates,
-    /// Probability of all these losses, and of those of the longest alone, by chance.
+    /// Probability that random loss alone causes all these losses, or those of the longest size.
     chance: f64,
     chance_longest: f64,
 }
 
 impl Hole {
-    /// A packet of `size` bytes, sent at `sent`, was lost; the newest that has arrived was sent at
-    /// `passed`. Losses may come in runs, each of which counts as one loss. A packet that passes
-    /// between two losses shows that they are of different runs.
+    /// Processes the loss of a packet of `size` bytes sent at `sent`. The newest packet that has
+    /// arrived was sent at `passed`. Losses may come in runs, each of which counts as one loss. A
+    /// packet that passes between two losses shows that they belong to different runs.
     fn on_lost(&mut self, size: u16, sent: Time, passed: Time) {
         let is_apart = self.next.is_some_and(|next| next <= sent);
         let chance = if is_apart { self.loss } else { 1.0 };
@@ -123,7 +126,8 @@ impl Hole {
         }
     }
 
-    /// A packet of `size` bytes, sent at `sent`, arrived. False if the path carries all sizes that were lost.
+    /// Processes the arrival of a packet of `size` bytes sent at `sent`. Returns false if the path
+    /// carries all sizes that were lost.
     fn on_acked(&mut self, size: u16, sent: Time) -> bool {
         if sent > self.last {
             self.next = Some(self.next.map_or(sent, |next| next.min(sent)));
@@ -145,8 +149,8 @@ pub enum Narrowing {
 }
 
 impl PathMtu {
-    /// Packets of `base` bytes to begin with, of at most `ceiling` bytes once they are known to pass.
-    /// Without a ceiling, or with one below the base, the size stays what it is.
+    /// Starts with packets of `base` bytes. Larger packets of at most `ceiling` bytes are used once
+    /// they are known to pass. Without a ceiling, or with one below the base, the size is fixed.
     pub fn new(base: u16, ceiling: Option<u16>) -> Self {
         let ceiling = ceiling.filter(|ceiling| *ceiling >= base);
         PathMtu {
@@ -168,12 +172,12 @@ impl PathMtu {
         self.size
     }
 
-    /// Whether the size follows the path.
+    /// Whether the size adapts to the path.
     pub const fn adapts(&self) -> bool {
         self.ceiling.is_some()
     }
 
-    /// Forgets what was learnt: the path is another one.
+    /// Discards the learnt sizes because the route has changed.
     pub fn restart(&mut self) {
         *self = PathMtu::new(self.base, self.ceiling);
     }
@@ -183,7 +187,7 @@ impl PathMtu {
         let ceiling = self.ceiling?;
         let next = match self.rests_until {
             Some(until) if until > now => None,
-            // A size that failed once may pass by now.
+            // A size that failed before may pass now.
             Some(_) => Some(ceiling),
             // The ceiling usually passes. If not, bisect.
             None if self.fails > ceiling => Some(ceiling),
@@ -192,7 +196,8 @@ impl PathMtu {
         next.filter(|size| *size > self.size && self.probe.is_none())
     }
 
-    /// A probe of `size` bytes leaves; without an answer it counts as lost at `deadline`.
+    /// Notes that a probe of `size` bytes is sent. It counts as lost at `deadline` if it is not
+    /// acknowledged.
     pub fn on_probe_sent(&mut self, size: u16, deadline: Time) {
         if self.rests_until.take().is_some() {
             self.fails = self.ceiling.unwrap_or(self.base).saturating_add(1);
@@ -205,7 +210,8 @@ impl PathMtu {
         self.probe.map(|probe| probe.deadline)
     }
 
-    /// A probe arrived, perhaps after it was given up. True if full packets are larger from now on.
+    /// Processes a probe that arrived, perhaps after it was given up. Returns true if full packets
+    /// are larger from now on.
     pub fn on_probe_acked(&mut self, now: Time, size: u16) -> bool {
         if self.probe.is_some_and(|probe| probe.size == size) {
             self.probe = None;
@@ -223,7 +229,8 @@ impl PathMtu {
         grows
     }
 
-    /// A probe of this size was lost, or is to be counted so, on a path that loses `loss` of its packets.
+    /// Processes a probe of this size that was lost or counts as lost. The path loses the fraction
+    /// `loss` of its packets.
     pub fn on_probe_lost(&mut self, now: Time, size: u16, loss: f64) {
         if self.probe.is_none_or(|probe| probe.size != size) {
             return;
@@ -237,7 +244,7 @@ impl PathMtu {
         self.rest_if_done(now);
     }
 
-    /// The probe in flight has waited too long: counts it as lost.
+    /// Counts the probe in flight as lost if its deadline has passed.
     pub fn on_timer(&mut self, now: Time, loss: f64) {
         if let Some(probe) = self.probe.filter(|probe| probe.deadline <= now) {
             self.on_probe_lost(now, probe.size, loss);
@@ -251,7 +258,7 @@ impl PathMtu {
         }
     }
 
-    /// A packet of `size` bytes, sent at `sent`, arrived.
+    /// Processes the arrival of a packet of `size` bytes sent at `sent`.
     pub fn on_acked(&mut self, size: u16, sent: Time) {
         self.fates.count(false);
         self.passed = self.passed.max(sent);
@@ -263,15 +270,15 @@ impl PathMtu {
         }
     }
 
-    /// A packet of `size` bytes, sent at `sent`, was lost.
+    /// Processes the loss of a packet of `size` bytes sent at `sent`.
     ///
-    /// The path has become narrower when this many large packets can hardly have been lost by chance, while shorter
-    /// ones that left between them arrived. A blackout is no such case: what is sent after news of the first loss has
-    /// to be lost as well.
+    /// The path MTU is assumed to have shrunk if random loss is very unlikely to cause the losses
+    /// of large packets, while shorter packets sent between them arrived. A large packet sent after
+    /// the first loss was declared must be lost as well; otherwise a short blackout would count.
     pub fn on_lost(&mut self, now: Time, size: u16, sent: Time) -> Option<Narrowing> {
         let before = self.fates;
         self.fates.count(true);
-        // Longer ones were sent before the path was found to be narrower.
+        // Longer packets were sent before the size was reduced.
         if !self.adapts() || size <= self.below() || size > self.size {
             return None;
         }
@@ -308,7 +315,7 @@ impl PathMtu {
         }
     }
 
-    /// The least size that every path has to carry.
+    /// The least packet size that every path must carry.
     fn least(&self) -> u16 {
         self.base.min(MIN_UDP_PAYLOAD)
     }
@@ -325,18 +332,19 @@ impl PathMtu {
 }
 
 impl Path {
-    /// Applies the present size of full packets.
+    /// Applies the current size of full packets.
     pub fn take_packet_size(&mut self) {
         self.packet_size = u64::from(self.mtu.size()) + UDP_OVERHEAD;
         self.congestion.set_packet_size(self.packet_size);
     }
 
-    /// The longest IP packet that the path is supposed to carry, bytes.
+    /// The longest IP packet that the path is assumed to carry, bytes.
     pub fn ip_mtu(&self) -> u32 {
         self.ip_bytes(self.mtu.size())
     }
 
-    /// The longest IP packet that both sides' settings allow, bytes; discovery tries no longer one.
+    /// The longest IP packet that both sides' settings allow, bytes. Discovery tries no longer
+    /// packets.
     pub fn ip_mtu_limit(&self) -> u32 {
         self.ip_bytes(self.mtu.ceiling.unwrap_or(self.mtu.base))
     }

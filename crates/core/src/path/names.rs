@@ -15,7 +15,8 @@ pub struct PathNames {
 }
 
 impl Path {
-    /// Whether packets may leave on it: it is open, and the peer has supplied its id for it.
+    /// Whether packets may be sent on the path: the path is open, and the peer has supplied its id
+    /// for it.
     pub fn can_send(&self) -> bool {
         self.state != PathState::Closed && self.names.remote.is_some()
     }

@@ -1,27 +1,28 @@
-//! Pacing by credit: timers are coarse, so the packets that a late timer missed may leave in a
-//! short burst.
+//! Pacing by credit. Timers are coarse, so the packets that were due before a late timer fired may
+//! leave in a short burst.
 
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
-/// Credit that may build up, as time at the pacing rate: two ticks of a millisecond timer.
+/// Most credit that may accumulate, as time at the pacing rate: two ticks of a millisecond timer.
 const BURST_TIME: Duration = Duration::from_millis(2);
-/// Credit that may build up whatever the rate, in packets.
+/// Credit that may accumulate even at a low rate, in packets.
 const BURST_PACKETS: u64 = 2;
 
-/// A leaky bucket of sending credit.
+/// A token bucket of sending credit in bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
     rate: Option<Bitrate>,
     credit: u64,
-    /// Credit is accounted up to here.
+    /// Credit is accounted up to this time.
     updated: Time,
-    /// When credit was accounted at the present rate: at the same moment there is nothing to add.
+    /// When credit was last accounted at the current rate. At the same time there is nothing to
+    /// add.
     refilled: Option<Time>,
 }
 
 impl Pacer {
-    /// Sets the rate from now on; `None` lifts pacing.
+    /// Sets the rate from now on; `None` disables pacing.
     pub fn set_rate(&mut self, now: Time, rate: Option<Bitrate>, packet: u64) {
         if self.rate != rate {
             self.refill(now, packet);
@@ -46,17 +47,17 @@ impl Pacer {
             self.updated = now;
         } else if earned > 0 {
             self.credit += earned;
-            // Advance only by the time that the whole bytes took, so no fraction is lost.
+            // Advance only by the time of the whole bytes, so that no fraction is lost.
             self.updated = (self.updated + rate.time_to_send(earned)).min(now);
         }
     }
 
-    /// Bytes that may leave by the time of the last packet.
+    /// Credit in bytes at the time of the last packet; `u64::MAX` without pacing.
     pub fn credit(&self) -> u64 {
         if self.rate.is_some() { self.credit } else { u64::MAX }
     }
 
-    /// When a packet of `packet` bytes may leave.
+    /// When a packet of `packet` bytes may leave; `Time::ZERO` if at once.
     pub fn next_send(&self, packet: u64) -> Time {
         match self.rate {
             None => Time::ZERO,
@@ -65,7 +66,7 @@ impl Pacer {
         }
     }
 
-    /// A packet of `bytes` left.
+    /// Notes that `bytes` were sent. A full packet has `packet` bytes.
     pub fn on_sent(&mut self, now: Time, bytes: u64, packet: u64) {
         if self.refilled != Some(now) {
             self.refill(now, packet);

@@ -1,4 +1,4 @@
-//! Symbols assigned to a path that have not left yet.
+//! Symbols assigned to a path that have not been sent yet.
 
 use std::collections::VecDeque;
 
@@ -17,8 +17,8 @@ pub(crate) struct QueuedSymbol {
     pub(crate) reason: &'static str,
 }
 
-/// New symbols that the scheduler gave a path at once and that leave at once: they are cut one by one as the
-/// train is built, which spares them the queue.
+/// New symbols that the scheduler assigned to a path together and that may leave at once. They are
+/// cut one by one while the train is built, so they need no queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Granted {
     /// Symbols not cut yet.
@@ -32,13 +32,13 @@ pub(crate) struct PathQueue {
     ripe: VecDeque<QueuedSymbol>,
     /// Symbols that must not leave yet, by rising time.
     waiting: VecDeque<QueuedSymbol>,
-    /// New symbols that follow all ripe ones; `None` except while a train is built.
+    /// New symbols that follow all ripe ones. `Some` only while a train is built.
     granted: Option<Granted>,
     /// Bytes on the wire of all ripe and waiting symbols.
     bytes: u64,
 }
 
-/// Bytes on the wire of a symbol in a packet of its own.
+/// Bytes on the wire of a symbol in its own packet.
 fn wire_bytes(queued: &QueuedSymbol) -> u64 {
     let overhead = (DATA_OVERHEAD + REPAIR_OVERHEAD) as u64 + UDP_OVERHEAD;
     overhead + u64::from(queued.symbol.length)
@@ -49,7 +49,7 @@ impl PathQueue {
         self.ripe.len() + self.waiting.len()
     }
 
-    /// Bytes that what is queued takes on the wire, each symbol in a packet of its own.
+    /// Bytes on the wire of all queued symbols, each in its own packet.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -63,7 +63,7 @@ impl PathQueue {
         self.ripe.front()
     }
 
-    /// When the first symbol that waits may leave.
+    /// When the first waiting symbol may leave.
     pub(crate) fn next_ripening(&self) -> Option<Time> {
         self.waiting.front().map(|assigned| assigned.not_before)
     }
@@ -79,7 +79,8 @@ impl PathQueue {
         self.waiting.insert(place, assigned);
     }
 
-    /// Moves what may leave by `now` behind what may leave already; returns whether anything moved.
+    /// Moves the waiting symbols that may leave by `now` behind the ripe ones. Returns whether any
+    /// were moved.
     pub(crate) fn ripen(&mut self, now: Time) -> bool {
         let mut moved = false;
         while self.next_ripening().is_some_and(|time| time <= now) {
@@ -105,7 +106,7 @@ impl PathQueue {
         queued
     }
 
-    /// New symbols leave in this train, after all that is ripe.
+    /// Grants new symbols, which leave in this train after all ripe ones.
     pub(crate) fn grant(&mut self, granted: Granted) {
         self.granted = Some(granted).filter(|granted| granted.left > 0);
     }
@@ -122,7 +123,7 @@ impl PathQueue {
         Some(reason)
     }
 
-    /// No more symbols can be cut.
+    /// Ends the grant because no more symbols can be cut.
     pub(crate) fn end_grant(&mut self) {
         self.granted = None;
     }

@@ -1,9 +1,10 @@
-//! Rate samples that count lost packets as passed.
+//! Delivery-rate samples in which lost packets count as if they had crossed the bottleneck.
 //!
-//! Bytes sent between two acknowledged packets crossed the bottleneck between the two receptions, whether or not they
-//! were lost behind it. Those bytes over the time between the receptions, by the receiver's clock, give the
-//! bottleneck's rate even at 75 % loss and with acknowledgements on changing return paths. (Under a full drop-tail
-//! queue, packets lost *before* the bottleneck count too; controllers tell the cases apart by the standing queue.)
+//! Bytes sent between two acknowledged packets crossed the bottleneck between the receptions of
+//! these packets, even if they were lost after it. These bytes, divided by the time between the
+//! receptions on the receiver's clock, give the bottleneck's rate even at 75 % loss and with
+//! acknowledgements on changing return paths. (With a full drop-tail queue, packets lost *before*
+//! the bottleneck count too; controllers distinguish the cases by the standing queue.)
 
 use super::sent::{RateSnapshot, SentPacket};
 use anabranch_policy::congestion::RateSample;
@@ -17,7 +18,7 @@ pub struct RateSampler {
     sent: u64,
     /// Bytes acknowledged.
     pub delivered: u64,
-    /// The newest acknowledged packet: bytes sent before it, its reception, its departure.
+    /// The newest acknowledged packet: bytes sent up to it, its receive time and its send time.
     acked_offset: u64,
     acked_at: u64,
     first_sent: Time,
@@ -25,11 +26,12 @@ pub struct RateSampler {
 }
 
 impl RateSampler {
-    /// A packet of `bytes` leaves now; returns what to remember with it.
+    /// Notes that a packet of `bytes` is sent now. Returns the snapshot to keep with the packet.
     pub fn on_sent(&mut self, now: Time, bytes: u64, idle: bool) -> RateSnapshot {
         if idle && self.is_app_limited() {
-            // Nothing was in flight, for want of data: the gap before this packet measures the application, not the
-            // path. A window that was acknowledged all at once leaves nothing in flight either, but is not app-limited.
+            // Nothing was in flight because the application had no data, so the gap before this
+            // packet says nothing about the path. If a whole window is acknowledged at once,
+            // nothing is in flight either, but the sender is not app-limited.
             self.first_sent = now;
             self.acked_at = 0;
         }
@@ -45,8 +47,8 @@ impl RateSampler {
         snapshot
     }
 
-    /// There is nothing to send although the window has room: samples are lower bounds until what
-    /// is in flight now has been acknowledged.
+    /// Notes that there is nothing to send although the window has room. Samples are lower bounds
+    /// until all bytes now in flight are acknowledged.
     pub fn on_app_limited(&mut self) {
         self.app_limited_until = Some(self.sent);
     }
@@ -56,13 +58,14 @@ impl RateSampler {
         self.app_limited_until.is_some()
     }
 
-    /// Bytes acknowledged, counted once per packet.
+    /// Counts acknowledged bytes, once per packet.
     pub fn on_delivered(&mut self, bytes: u64) {
         self.delivered += bytes;
     }
 
-    /// The newest packet acknowledged by an ACK frame was received at `received_at` (unwrapped
-    /// microseconds of the peer's clock): a sample, if there is an earlier reception to measure from.
+    /// Processes the newest packet acknowledged by an ACK frame, which the peer received at
+    /// `received_at` (unwrapped microseconds of its clock). Returns a sample if there is an earlier
+    /// reception to measure from.
     pub fn sample(&mut self, packet: &SentPacket, received_at: u64) -> Option<RateSample> {
         let snapshot = packet.snapshot;
         if self.app_limited_until.is_some_and(|until| snapshot.offset >= until) {

@@ -1,4 +1,4 @@
-//! The receiving half of a packet-number space: replay window, ranges to acknowledge, ECN counts.
+//! The receive side of a packet-number space: replay window, ranges to acknowledge, ECN counts.
 
 use core::ops::RangeInclusive;
 
@@ -7,14 +7,16 @@ use anabranch_types::Time;
 
 use crate::wire::reports::MAX_ACK_RANGES;
 
-/// Packets below the largest that the replay window remembers.
+/// Length of the replay window, in packet numbers up to the largest received one.
 pub const REPLAY_WINDOW: u64 = 8192;
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
-/// Ranges kept for acknowledgement: at 300 Mb/s a delay that varies by 20 ms out of order leaves several hundred.
+/// Most ranges kept for acknowledgement. At 300 Mb/s, reordering by up to 20 ms creates several
+/// hundred.
 const MAX_RANGES: usize = 1024;
-/// Ranges that a report holds.
+/// Most ranges in a report.
 const REPORTED: usize = MAX_ACK_RANGES;
-/// How many of the newest ranges every report names, and at most how many older ones that a packet has just joined.
+/// Every report holds the `NEWEST` newest ranges, and at most `FILLED` older ranges that have just
+/// changed.
 const NEWEST: usize = REPORTED / 2;
 const FILLED: usize = REPORTED - NEWEST;
 
@@ -22,16 +24,16 @@ const FILLED: usize = REPORTED - NEWEST;
 #[derive(Debug)]
 pub struct Received {
     seen: Box<[u64; WORDS]>,
-    /// Largest number opened, if any.
+    /// Largest packet number received, if any.
     pub largest: Option<u64>,
     /// When the packet with the largest number arrived.
     pub largest_at: Time,
-    /// Received runs, newest first, each (low, high).
+    /// Ranges of received numbers as (low, high), newest first.
     ranges: Vec<(u64, u64)>,
-    /// The last packets that did not join one of the newest ranges, a ring.
+    /// Ring of the last packet numbers that did not fall into one of the newest ranges.
     filled: [u64; FILLED],
     filled_next: usize,
-    /// Below this the sender wants no reports.
+    /// The sender wants no reports about numbers below this one.
     floor: u64,
     /// Packets received with ECT(0).
     pub ect0: u64,
@@ -62,7 +64,7 @@ impl Default for Received {
 }
 
 impl Received {
-    /// The number expected next; the header's truncated number is expanded around it.
+    /// The packet number expected next. The header's truncated number is expanded relative to it.
     pub fn expected(&self) -> u64 {
         self.largest.map_or(0, |largest| largest + 1)
     }
@@ -71,7 +73,7 @@ impl Received {
         (((number % REPLAY_WINDOW) / 64) as usize, 1 << (number % 64))
     }
 
-    /// Whether the number was seen already, or is too old to tell.
+    /// Whether the number was received before or is below the replay window.
     pub fn is_replay(&self, number: u64) -> bool {
         let Some(largest) = self.largest else { return false };
         if number > largest {
@@ -84,7 +86,7 @@ impl Received {
         self.seen[word] & bit != 0
     }
 
-    /// Records an authenticated packet. True if it left or filled a hole.
+    /// Records an authenticated packet. Returns true if it created or filled a gap.
     pub fn on_packet(&mut self, now: Time, number: u64, ecn: Ecn) -> bool {
         match ecn {
             Ecn::NotEct => {}
@@ -101,7 +103,7 @@ impl Received {
         !in_order
     }
 
-    /// Fast path for the packet expected next, if the newest range ends right before it.
+    /// Fast path for a packet whose number directly follows the newest range.
     #[inline]
     fn continue_newest(&mut self, now: Time, number: u64) -> bool {
         let Some((_, newest)) = self.ranges.first_mut() else { return false };
@@ -119,7 +121,7 @@ impl Received {
     fn mark_seen(&mut self, now: Time, number: u64) {
         let expected = self.expected();
         if number >= expected {
-            // Clear what the window slides over.
+            // Clear the entries that the window slides over.
             if number - expected >= REPLAY_WINDOW {
                 self.seen.fill(0);
             } else {
@@ -166,7 +168,7 @@ impl Received {
         !self.ranges.is_empty()
     }
 
-    /// The sender wants no reports below `floor`.
+    /// Drops the ranges below `floor`, about which the sender wants no reports.
     pub fn raise_floor(&mut self, floor: u64) {
         self.floor = self.floor.max(floor);
         while self.ranges.last().is_some_and(|&(_, high)| high < self.floor) {
@@ -174,8 +176,9 @@ impl Received {
         }
     }
 
-    /// Ranges to report, newest first: all, or if one report cannot hold them the newest, and the older ones that
-    /// the last late packets have joined. Each of these is in many reports, since reports are lost too.
+    /// Ranges to report, newest first. If one report cannot hold all of them, it holds the newest
+    /// and the older ranges that the last late packets have joined. These older ranges are repeated
+    /// in many reports, since reports can be lost too.
     pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
         let mut joined = [usize::MAX; FILLED];
         let mut count = 0;
@@ -229,7 +232,7 @@ mod tests {
             assert!(holds(&received, late) && holds(&received, 998), "{late}");
             assert!(received.ranges().count() <= MAX_ACK_RANGES);
         }
-        // In the reports about the packets that follow too.
+        // The reports about the following packets hold the range too.
         assert!(holds(&received, 899) && !holds(&received, 50));
     }
 

@@ -1,14 +1,16 @@
-//! Round-trip times and the forward queue (RFC 9002 §5; forward trend from receive times).
+//! Round-trip times (RFC 9002 §5), and the forward queueing delay, measured from receive times.
 
 use anabranch_policy::view::RttView;
 use anabranch_types::Time;
 use core::time::Duration;
 
-/// How long a minimum is trusted. It is forgotten in halves, so that a route change shows within this time.
+/// Window of the minima. A minimum expires after half to all of this time, so that a route change
+/// shows.
 const MIN_WINDOW: Duration = Duration::from_secs(60);
-/// Guess before the first sample.
+/// Assumed round-trip time before the first sample.
 const INITIAL: Duration = Duration::from_millis(200);
-/// Queue samples kept: more than the number of later acknowledgements after which a packet counts as lost.
+/// Number of queue samples kept, which exceeds the number of later acknowledgements after which a
+/// packet counts as lost.
 const QUEUES: usize = 8;
 
 /// The least of a signal over the last [`MIN_WINDOW`], kept as two half-window minima.
@@ -38,12 +40,12 @@ impl WindowedMin {
     }
 }
 
-/// Ages of packets that one acknowledgement reports: the time since they were sent.
+/// Ages of packets that one acknowledgement reports. The age is the time since the packet was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ages {
     count: u32,
     sum: Duration,
-    /// Distances from the smoothed round-trip time, added up.
+    /// Sum of the distances from the smoothed round-trip time.
     distances: Duration,
 }
 
@@ -73,9 +75,11 @@ pub struct RttEstimator {
     view: RttView,
     min: WindowedMin,
     forward_min: WindowedMin,
-    /// Forward transit (with unknown clock offset) of the newest sample, microseconds, unwrapped.
+    /// Forward transit time (with unknown clock offset) of the newest sample, unwrapped
+    /// microseconds.
     forward: Option<i64>,
-    /// A ring of the newest samples: the queue that each met, and when its packet was sent. `next_queue` is the oldest.
+    /// A ring of the newest samples: when each packet was sent, and the queueing delay that it met.
+    /// `next_queue` is the index of the oldest.
     queues: [Option<(Time, Duration)>; QUEUES],
     next_queue: usize,
 }
@@ -107,26 +111,28 @@ impl RttEstimator {
         self.view
     }
 
-    /// The values once the path has been idle for this long: meanwhile the queue drains without an
-    /// acknowledgement that shows it.
+    /// The values after the path has been idle for this long. The queue drains meanwhile, although
+    /// no acknowledgement shows it.
     pub fn view_after(&self, idle: Duration) -> RttView {
         RttView { queue: self.view.queue.saturating_sub(idle), ..self.view }
     }
 
-    /// A packet sent at `sent` was acknowledged now; the receiver held the acknowledgement for `delay`.
+    /// Processes a packet that was sent at `sent` and is acknowledged now. The receiver delayed the
+    /// acknowledgement by `delay`.
     pub fn on_sample(&mut self, now: Time, sent: Time, delay: Duration) {
         let latest = now.since(sent);
         self.see(now, latest);
-        // The delay is the peer's claim: it must not push the sample below the minimum.
+        // The peer reports the delay, which must not reduce the sample below the minimum.
         let adjusted = if latest >= self.view.min + delay { latest - delay } else { latest };
         self.smooth(adjusted, self.view.smoothed.abs_diff(adjusted));
     }
 
-    /// Packets of these ages, some of which came late, were acknowledged now. Returns when they were sent, on
-    /// average.
+    /// Processes packets of these ages, some of them late, that are acknowledged now. Returns their
+    /// mean send time.
     ///
-    /// RFC 9002 takes samples of the largest number alone. Where packets overtake one another, that packet is
-    /// always a quick one, and half of the others take longer than the variation of such samples allows for.
+    /// RFC 9002 takes samples only from the largest packet number. With reordering, that packet is
+    /// always a fast one, and half of the others take longer than the variation of such samples
+    /// allows for.
     pub fn on_late(&mut self, now: Time, ages: &Ages) -> Time {
         let (mean, distance) = ages.mean();
         self.see(now, mean);
@@ -152,8 +158,9 @@ impl RttEstimator {
         view.samples += 1;
     }
 
-    /// A packet sent at `sent` was received when the peer's clock (32 bits of microseconds) showed
-    /// `received_at`. Only differences are used, so the clocks need not agree.
+    /// Processes a packet that was sent at `sent` and received when the peer's clock (32 bits of
+    /// microseconds) showed `received_at`. Only differences are used, so the clocks need not be
+    /// synchronised.
     pub fn on_forward(&mut self, now: Time, sent: Time, received_at: u32) {
         let transit = i64::from(received_at.wrapping_sub(sent.as_micros() as u32) as i32);
         // Unwrap against the previous sample: the 32-bit difference of two transits is small.
@@ -170,9 +177,10 @@ impl RttEstimator {
         self.next_queue = (self.next_queue + 1) % QUEUES;
     }
 
-    /// Estimate of the queue that an unacknowledged packet sent at `sent` met: the longer of those
-    /// that the last packet before it and the first one after it met. A packet dropped by a full queue
-    /// is found lost when later ones arrive; if its sender paused meanwhile, these meet a short queue.
+    /// Estimate of the queueing delay that an unacknowledged packet sent at `sent` met: the longer
+    /// delay of the last sampled packet before it and the first one after it. A packet dropped by a
+    /// full queue is found lost when later packets arrive; if the sender paused, these meet a short
+    /// queue.
     pub fn queue_met(&self, sent: Time) -> Duration {
         let samples = || self.queues.iter().flatten();
         let before = samples().filter(|(at, _)| *at <= sent).max_by_key(|(at, _)| *at);
@@ -181,7 +189,7 @@ impl RttEstimator {
         queue(before).max(queue(after))
     }
 
-    /// The path starts over (it was dead, or its address changed).
+    /// Discards all samples because the path was dead or its address changed.
     pub fn reset(&mut self) {
         *self = RttEstimator::default();
     }
@@ -209,7 +217,8 @@ mod tests {
         );
     }
 
-    /// A queue of 30 ms, which is full, a pause until it is gone, and the first packet after it.
+    /// A full queue of 30 ms, a pause until the queue is empty, and the first packet after the
+    /// pause.
     #[test]
     fn a_packet_without_room_met_the_queue_that_its_neighbours_met() {
         let mut rtt = RttEstimator::default();

@@ -1,4 +1,4 @@
-//! Packets in flight on one path, and their fates.
+//! Packets sent on one path and their fates.
 
 use anabranch_policy::view::{BlockId, SymbolId, SymbolSpace};
 use anabranch_types::Time;
@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use super::received::Ecn;
 use crate::runs::Runs;
 
-/// Most unwatched packets remembered where they outnumber the open ones by more than `OPEN_SHARE` to one.
+/// Most packets without acknowledgement that are remembered while they outnumber the open ones by
+/// more than `OPEN_SHARE` to one.
 pub const MOST_UNWATCHED: usize = 4096;
 const OPEN_SHARE: usize = 16;
 
@@ -22,14 +23,14 @@ pub enum Carried {
 }
 
 impl Carried {
-    /// The block it belongs to.
+    /// The block of the symbol.
     pub fn block(self) -> BlockId {
         match self {
             Carried::Source(block, _) | Carried::Repair(block, _) => block,
         }
     }
 
-    /// The symbol space it belongs to.
+    /// The symbol space of the block.
     #[inline]
     pub fn space(self) -> SymbolSpace {
         self.block().space()
@@ -39,9 +40,10 @@ impl Carried {
 /// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Not acknowledged, not declared lost.
+    /// Neither acknowledged nor declared lost.
     InFlight,
-    /// In flight for congestion control, but its symbol was already made due again elsewhere.
+    /// In flight for congestion control, but its symbols are already scheduled to be sent again on
+    /// another path.
     WrittenOff,
     /// Acknowledged.
     Acked,
@@ -52,36 +54,37 @@ pub enum Fate {
 /// One sent packet.
 #[derive(Clone, Copy, Debug)]
 pub struct SentPacket {
-    /// When the packet left.
+    /// When the packet was sent.
     pub sent: Time,
     /// Bytes on the wire, IP and UDP headers included.
     pub bytes: u32,
-    /// When a packet sent after it was first acknowledged, unless it was acknowledged before.
+    /// When a later packet was first acknowledged, if this packet was not acknowledged by then.
     pub overtaken: Option<Time>,
     /// Fate of the packet.
     pub fate: Fate,
-    /// The packet asks for an acknowledgement, so it counts as in flight.
+    /// Whether the packet is ack-eliciting, and so counts as in flight.
     pub ack_eliciting: bool,
-    /// The packet carried control frames, kept aside.
+    /// Whether the packet carried control frames, which are stored separately.
     pub has_control: bool,
-    /// The loss estimate counts the packet as lost.
+    /// Whether the loss estimate counts the packet as lost.
     pub counted_lost: bool,
-    /// Kind of probe, if the packet was nothing but a probe: its loss says nothing of the path's loss.
+    /// Kind of probe, if the packet was only a probe. Its loss does not count in the loss estimate.
     pub probe: Option<Probe>,
-    /// The packet's symbols are early copies: no fate of a copy was known when it left.
+    /// Whether the packet's symbols are early copies, sent before the fate of any other copy was
+    /// known.
     pub early: bool,
-    /// The first symbol that the packet carried; [`SentPackets::symbol`] knows the others.
+    /// The first symbol that the packet carried. [`SentPackets::symbol`] returns the others.
     pub carried: Option<Carried>,
-    /// State of the rate sampler when it left.
+    /// State of the rate sampler when the packet was sent.
     pub snapshot: RateSnapshot,
 }
 
 /// Purpose of a probe, a packet that carries nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// Whether the path carries packets of its length.
+    /// Probes whether the path carries packets of this length.
     Mtu,
-    /// Whether a silent path answers again.
+    /// Probes whether a silent path works again.
     Life,
 }
 
@@ -91,12 +94,12 @@ impl SentPacket {
         self.carried.map(|carried| carried.block())
     }
 
-    /// Whether the packet was nothing but a probe of the path's MTU.
+    /// Whether the packet was only a probe of the path's MTU.
     pub fn is_mtu_probe(&self) -> bool {
         self.probe == Some(Probe::Mtu)
     }
 
-    /// The record of a packet whose acknowledgement is not waited for, with this many bytes on the wire.
+    /// The record of a packet of this many bytes on the wire that needs no acknowledgement.
     pub fn unwatched(sent: Time, bytes: u32) -> Self {
         SentPacket {
             sent,
@@ -117,39 +120,39 @@ impl SentPacket {
 /// The rate sampler's state when a packet was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateSnapshot {
-    /// Bytes acknowledged by then.
+    /// Bytes acknowledged when the packet was sent.
     pub delivered: u64,
-    /// Bytes sent before the newest packet acknowledged by then.
+    /// Bytes sent before the newest packet that was acknowledged at that time.
     pub acked_offset: u64,
-    /// When that packet was received (peer's clock, unwrapped microseconds).
+    /// When the newest acknowledged packet was received (peer's clock, unwrapped microseconds).
     pub acked_at: u64,
-    /// When that packet was sent.
+    /// When the newest acknowledged packet was sent.
     pub first_sent: Time,
     /// Bytes sent before this packet.
     pub offset: u64,
-    /// The sender had been short of data.
+    /// Whether the sender was app-limited.
     pub app_limited: bool,
 }
 
-/// The packets of one path from the oldest unresolved on, indexed by number.
+/// The sent packets of one path, indexed by number, starting at the oldest one remembered.
 #[derive(Debug, Default)]
 pub struct SentPackets {
     base: u64,
     packets: VecDeque<SentPacket>,
-    /// Symbols beyond the first of their packet, by packet number, none for packets older than
-    /// `packets`. Kept apart because few packets have any.
+    /// Symbols after the first one of a packet, by packet number, only for packets in `packets`.
+    /// They are stored separately because few packets have more than one symbol.
     beside: VecDeque<(u64, Carried)>,
-    /// Bytes in flight: ack-eliciting, neither acknowledged nor lost.
+    /// Bytes of ack-eliciting packets neither acknowledged nor lost.
     pub bytes_in_flight: u64,
     /// Ack-eliciting packets in flight.
     pub packets_in_flight: u32,
     /// Largest acknowledged number.
     largest_acked: Option<u64>,
-    /// Everything acknowledged, or forgotten.
+    /// Numbers that were acknowledged or are no longer remembered.
     acked: Runs,
     /// Numbers below this are resolved or not ack-eliciting.
     scan_from: u64,
-    /// Packets from `scan_from` on that are not ack-eliciting.
+    /// Number of packets from `scan_from` on that are not ack-eliciting.
     unwatched: usize,
     /// Highest floor announced to the peer.
     announced: u64,
@@ -161,7 +164,7 @@ impl SentPackets {
         self.base + self.packets.len() as u64
     }
 
-    /// Number of packets that there is room to record.
+    /// Number of packets that can be recorded without allocation.
     pub fn room(&self) -> usize {
         self.packets.capacity()
     }
@@ -171,12 +174,13 @@ impl SentPackets {
         self.base
     }
 
-    /// Lowest number whose fate is open: the acknowledgement floor.
+    /// The acknowledgement floor: the lowest number neither acknowledged nor lost.
     pub fn floor(&self) -> u64 {
         self.scan_from
     }
 
-    /// The floor, if it is at least `step` above the one announced last; it then counts as announced.
+    /// Returns the floor if it is at least `step` above the last announced one, and records it as
+    /// announced.
     pub fn announce_floor(&mut self, step: u64) -> Option<u64> {
         let news = self.scan_from >= self.announced + step;
         if news {
@@ -191,7 +195,8 @@ impl SentPackets {
             self.bytes_in_flight += u64::from(packet.bytes);
             self.packets_in_flight += 1;
         } else if self.packets_in_flight == 0 {
-            // A side that only acknowledges is never acknowledged itself: nothing to remember.
+            // The packets of a side that only sends acknowledgements are never acknowledged, so
+            // they need no record.
             self.base = self.next_number() + 1;
             self.packets.clear();
             self.beside.clear();
@@ -204,24 +209,26 @@ impl SentPackets {
         self.packets.push_back(packet);
     }
 
-    /// Whether nearly all packets remembered are unwatched, and kept only because older ones are open: the peer
-    /// acknowledges nothing and keeps asking for answers. Lost packets do not count, however many they are.
+    /// Whether nearly all remembered packets need no acknowledgement and are kept only because
+    /// older ones are open. This happens if the peer acknowledges nothing but sends many
+    /// ack-eliciting packets. Lost packets do not count.
     pub fn is_clogged(&self) -> bool {
         let many = self.unwatched > MOST_UNWATCHED;
         many && self.unwatched / OPEN_SHARE > self.packets_in_flight as usize
     }
 
-    /// The next packet carries this symbol too, beside the one that [`push`](Self::push) will name.
+    /// Records a further symbol of the next packet, in addition to the one that
+    /// [`push`](Self::push) records.
     pub fn carry_beside(&mut self, carried: Carried) {
         self.beside.push_back((self.next_number(), carried));
     }
 
-    /// Whether any packet still remembered carries more than one symbol.
+    /// Whether a remembered packet carries more than one symbol.
     pub fn has_shared(&self) -> bool {
         !self.beside.is_empty()
     }
 
-    /// The `nth` symbol, from 0, of `packet`, which has this number.
+    /// The `nth` symbol, counted from 0, of `packet`, which has this number.
     #[inline]
     pub fn symbol(&self, number: u64, packet: &SentPacket, nth: usize) -> Option<Carried> {
         let Some(after_first) = nth.checked_sub(1) else { return packet.carried };
@@ -239,7 +246,7 @@ impl SentPackets {
         carrier.map(|(number, packet)| (number, *packet))
     }
 
-    /// The packet with this number, if still remembered.
+    /// The packet with this number, if it is still remembered.
     pub fn get(&self, number: u64) -> Option<&SentPacket> {
         self.packets.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
@@ -248,14 +255,16 @@ impl SentPackets {
         self.packets.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
-    /// The peer acknowledges these numbers; `news` is called with those not acknowledged before, in rising order.
+    /// Records that the peer acknowledges these numbers. Calls `news` with the ranges not
+    /// acknowledged before, in ascending order.
     pub fn acknowledge(&mut self, numbers: RangeInclusive<u64>, mut news: impl FnMut(Range<u64>)) {
         self.acked.raise(self.base);
         let end = numbers.end().saturating_add(1);
         self.acked.insert(*numbers.start(), end, |from, to| news(from..to));
     }
 
-    /// Changes an open packet's fate; returns the packet as it was if that changes anything.
+    /// Changes a packet's fate. Returns the packet as it was before if its fate changes. A lost
+    /// packet can still become acknowledged.
     pub fn resolve(&mut self, number: u64, fate: Fate) -> Option<SentPacket> {
         let packet = self.get_mut(number)?;
         let before = *packet;
@@ -284,7 +293,8 @@ impl SentPackets {
         self.largest_acked
     }
 
-    /// Notes that the packet with this number is acknowledged, and so has overtaken earlier ones that are not.
+    /// Notes that the packet with this number is acknowledged. It has overtaken the earlier packets
+    /// that are not acknowledged.
     pub fn on_acked(&mut self, now: Time, number: u64) {
         let unseen = self.largest_acked.map_or(0, |largest| largest + 1);
         if number < unseen {
@@ -298,7 +308,8 @@ impl SentPackets {
         }
     }
 
-    /// Numbers of packets that are open (in flight or written off), ascending from the floor.
+    /// Open packets (in flight or written off) and their numbers, in ascending order from the
+    /// floor.
     pub fn open(&self) -> impl Iterator<Item = (u64, &SentPacket)> + '_ {
         let skip = usize::try_from(self.scan_from.saturating_sub(self.base)).unwrap_or(usize::MAX);
         self.packets
@@ -309,8 +320,9 @@ impl SentPackets {
             .filter(|(_, p)| p.ack_eliciting && matches!(p.fate, Fate::InFlight | Fate::WrittenOff))
     }
 
-    /// Open packets up to number `largest`, newest first, each with how many of those above it, `largest`
-    /// included, were acknowledged. One pass over them counts for all.
+    /// Open packets up to number `largest`, newest first. Each comes with the number of
+    /// ack-eliciting packets above it, up to `largest`, that were acknowledged. One pass counts for
+    /// all packets.
     pub fn open_up_to(&self, largest: u64) -> impl Iterator<Item = (u64, &SentPacket, u64)> + '_ {
         let offset =
             |number: u64| usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
@@ -336,14 +348,15 @@ impl SentPackets {
         self.open().find(|(_, packet)| !packet.is_mtu_probe()).map(|(_, packet)| packet.sent)
     }
 
-    /// Open packets that were sent at `time` or before, not counting MTU probes.
+    /// Number of open packets sent at `time` or before, not counting MTU probes.
     pub fn sent_before(&self, time: Time) -> u32 {
         let old = self.open().take_while(|(_, packet)| packet.sent <= time);
         old.filter(|(_, packet)| !packet.is_mtu_probe()).count() as u32
     }
 
-    /// Moves the floor over resolved packets and forgets those sent before `keep_after` (lost packets are
-    /// remembered for a while, so that a late acknowledgement can be recognised as such).
+    /// Moves the floor over resolved packets and removes them up to the first lost packet sent at
+    /// `keep_after` or later. Lost packets are kept for a while so that late acknowledgements are
+    /// recognised.
     pub fn prune(&mut self, keep_after: Time) {
         while let Some(packet) = self.get(self.scan_from) {
             let open = matches!(packet.fate, Fate::InFlight | Fate::WrittenOff);
@@ -369,20 +382,20 @@ impl SentPackets {
     }
 }
 
-/// A packet that just left.
+/// A packet that was just sent.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketSent {
     /// UDP payload bytes.
     pub payload: usize,
     /// ECN mark of the packet.
     pub ecn: Ecn,
-    /// The packet asks for an acknowledgement.
+    /// Whether the packet is ack-eliciting.
     pub ack_eliciting: bool,
-    /// The packet carried control frames.
+    /// Whether the packet carried control frames.
     pub has_control: bool,
-    /// Kind of probe, if the packet is nothing but a probe.
+    /// Kind of probe, if the packet is only a probe.
     pub probe: Option<Probe>,
-    /// The packet's symbols left early.
+    /// Whether the packet's symbols are early copies.
     pub early: bool,
     /// The first symbol that the packet carried.
     pub carried: Option<Carried>,

@@ -1,45 +1,45 @@
-//! Packet numbers that are left out at random, so that a peer cannot acknowledge what it has not received
-//! (RFC 9000 §21.4).
+//! Packet numbers that are skipped at random, so that a peer that acknowledges packets without
+//! receiving them is detected (RFC 9000 §21.4).
 
 use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 
-/// How many of the numbers left out are remembered. An honest peer acknowledges none of them.
+/// Number of skipped numbers that are remembered. An honest peer acknowledges none of them.
 const REMEMBERED: usize = 16;
-/// One of the first 256 numbers is left out, one of the next 512, and so on: each span is twice as long as the one
-/// before it, up to the longest.
+/// One of the first 256 numbers is skipped, one of the next 512, and so on: each span is twice as
+/// long as the previous one, up to the longest.
 const FIRST_SPAN: u64 = 256;
 const LONGEST_SPAN: u64 = 8192;
 
-/// Which numbers of a path are left out.
+/// The skipped numbers of a path.
 #[derive(Debug)]
 pub struct Skips {
     next: u64,
     span: u64,
-    /// In order.
+    /// In ascending order.
     skipped: VecDeque<u64>,
 }
 
 impl Default for Skips {
-    /// No number is left out.
+    /// No number is skipped.
     fn default() -> Self {
         Skips { next: u64::MAX, span: FIRST_SPAN, skipped: VecDeque::new() }
     }
 }
 
 impl Skips {
-    /// `draw` gives a number below its argument that nobody can guess.
+    /// Starts skipping. `draw` returns an unpredictable number below its argument.
     pub fn new(draw: impl FnOnce(u64) -> u64) -> Self {
         let next = 1 + draw(FIRST_SPAN);
         Skips { next, span: FIRST_SPAN, skipped: VecDeque::with_capacity(REMEMBERED) }
     }
 
-    /// How many packets, beginning with this number, may be numbered one after the other.
+    /// Number of packets, starting with this number, until the next skipped number.
     pub fn left(&self, number: u64) -> u64 {
         self.next.saturating_sub(number)
     }
 
-    /// Leaves this number out.
+    /// Skips this number and chooses the next number to skip.
     pub fn skip(&mut self, number: u64, draw: impl FnOnce(u64) -> u64) {
         if self.skipped.len() == REMEMBERED {
             self.skipped.pop_front();
@@ -49,12 +49,12 @@ impl Skips {
         self.next = number + 2 + draw(self.span);
     }
 
-    /// Whether a run of numbers has one that was left out.
+    /// Whether a range of numbers contains a skipped number.
     pub fn cover(&self, run: &RangeInclusive<u64>) -> bool {
         self.skipped.iter().any(|number| run.contains(number))
     }
 
-    /// How many numbers between these two were left out.
+    /// Count of skipped numbers in `low..high`.
     pub fn between(&self, low: u64, high: u64) -> u64 {
         if self.skipped.back().is_none_or(|newest| *newest < low) {
             return 0;
@@ -63,10 +63,11 @@ impl Skips {
     }
 }
 
-/// How many of the first `numbers` packet numbers a peer has skipped, with some reserve: the mean and one more.
+/// Estimate of how many of the first `numbers` packet numbers a peer has skipped: the mean plus one
+/// as a reserve.
 pub fn likely(numbers: u64) -> u64 {
     let (mut span, mut rest, mut skips) = (FIRST_SPAN, numbers, 1);
-    // On average the next number left out is in the middle of its span.
+    // On average the next skipped number is in the middle of its span.
     while span < LONGEST_SPAN && rest >= span / 2 {
         (rest, span, skips) = (rest - span / 2, span * 2, skips + 1);
     }

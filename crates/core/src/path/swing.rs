@@ -1,4 +1,5 @@
-//! Sends a little more or less than the controller allows, to see which paths that delays.
+//! Small changes of the sending rate that show which paths share a bottleneck: the packets of these
+//! paths are delayed too.
 
 use anabranch_types::Bitrate;
 
@@ -13,12 +14,12 @@ impl Default for Swing {
 }
 
 impl Swing {
-    /// A window as it swings, bytes.
+    /// A window in bytes, multiplied by the factor.
     pub fn window(self, bytes: u64) -> u64 {
         if self.0 == 1.0 { bytes } else { (bytes as f64 * self.0) as u64 }
     }
 
-    /// A pacing rate as it swings.
+    /// A pacing rate, multiplied by the factor.
     pub fn rate(self, rate: Bitrate) -> Bitrate {
         if self.0 == 1.0 { rate } else { rate.mul_f64(self.0) }
     }

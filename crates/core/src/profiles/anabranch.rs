@@ -2,7 +2,7 @@ use anabranch_policy::Axis;
 
 use super::{Profile, spec};
 
-/// The default for real links.
+/// The profile `anabranch`, the default for real links.
 pub(super) fn profile() -> Profile {
     let summary = "the default for real links: loss-compensated delay-bounded control, earliest \
                    in-order completion, redundancy within a byte budget";

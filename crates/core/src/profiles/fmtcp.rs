@@ -2,12 +2,12 @@ use anabranch_policy::Axis;
 
 use super::{Profile, spec};
 
-/// FMTCP (Cui, Wang, Wang, Wang and Wang): its blocks, their provision and its allocation over paths that each run
-/// TCP's SACK-Reno.
+/// FMTCP (Cui, Wang, Wang, Wang and Wang): its blocks, its provisioning of repairs and its
+/// allocation over paths, each of which runs TCP SACK-Reno.
 ///
-/// Windows, losses and timeouts are TCP's, separate on each path. A lost symbol is not sent again: its block needs one
-/// more, which goes on the path where its arrival is expected first. Every packet is acknowledged, as by ns-2's
-/// receivers.
+/// Windows, losses and timeouts follow TCP, separately on each path. A lost symbol is not sent
+/// again; its block needs one more symbol, which is sent on the path with the earliest expected
+/// arrival. Every packet is acknowledged, as by ns-2's receivers.
 pub(super) fn profile() -> Profile {
     let summary = "FMTCP: fountain-coded blocks that are complete but for a small chance, symbols by expected arrival, \
                    a SACK-Reno per path, not coupled";

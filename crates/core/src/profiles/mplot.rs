@@ -1,10 +1,11 @@
-//! MPLOT, as it is best read for real links and as its paper ran it.
+//! Variants of MPLOT: for real links, and as its paper describes it.
 
 use anabranch_policy::Axis;
 
 use super::{Profile, spec};
 
-/// MPLOT (Sharma, Kar, Ramakrishnan, Kalyanaraman), with the recommended reading of every ambiguity.
+/// MPLOT (Sharma, Kar, Ramakrishnan, Kalyanaraman), with the recommended interpretation of every
+/// ambiguity in its paper.
 pub(super) fn profile() -> Profile {
     let summary = "MPLOT: Reno on ECN only, rank mapping, Reed-Solomon blocks with proactive and \
                    reactive repair, acknowledgements on random paths";
@@ -20,13 +21,15 @@ pub(super) fn profile() -> Profile {
     })
 }
 
-/// MPLOT as its paper says, for comparisons with its figures: the literal reading.
+/// MPLOT as its paper literally describes it, for comparisons with the paper's figures.
 ///
-/// Differences from [`profile`]: packets take one of the paper's sizes (§III-C); windows begin with one packet and
-/// grow by packets acknowledged, whatever their size (§IV-D); a timeout is TCP's (§II-C), so it doubles up to a minute
-/// and nothing leaves beyond the window of one packet; loss is smoothed at every packet (§III-A); the repairs of a
-/// block are reckoned as it is created (§III-B); each acknowledgement reports on every path (§II-C); and the paper
-/// knows nothing of paths that are suspected, or of what is in flight being sent elsewhere.
+/// Differences from [`profile`]: packets have one of the paper's sizes (§III-C); windows start with
+/// one packet and grow with the number of acknowledged packets, regardless of their size (§IV-D);
+/// timeouts follow TCP (§II-C), so they double up to one minute and nothing is sent beyond the
+/// window of one packet; loss is smoothed at every packet (§III-A); the repairs of a block are
+/// computed when it is created (§III-B); each acknowledgement reports on every path (§II-C). Paths
+/// are never suspected, and packets in flight are not sent again on other paths, since the paper
+/// has neither.
 pub(super) fn paper_profile() -> Profile {
     let summary = "MPLOT as its paper says: packets of three sizes, three later packets make a loss, \
                    TCP's timeouts, reports on every path, no suspicion";
@@ -42,10 +45,11 @@ pub(super) fn paper_profile() -> Profile {
     })
 }
 
-/// MPLOT in the paper's setting with readings that keep paths of small windows going, which the paper's words do not
-/// allow: a packet counts as lost as soon as a later one of its path is acknowledged, and a path that timed out
-/// restarts from eight packets without backing off, because after a timeout one packet in flight is lost as often as
-/// not, and doubling the wait then has no finite mean. The rest is as in [`profile`].
+/// MPLOT in the paper's setting, with two changes, which the paper does not allow, that keep paths
+/// with small windows running. A packet counts as lost as soon as a later one of its path is
+/// acknowledged. A path that timed out restarts with eight packets and without back-off; with a
+/// single packet in flight, which is lost in about half of all cases, the mean of a doubling
+/// timeout would be infinite. The rest is as in [`profile`].
 pub(super) fn tuned_profile() -> Profile {
     let summary = "MPLOT in the paper's setting, tuned: packets of three sizes, a packet lost once a \
                    later one of its path arrives, eight packets after a timeout";

@@ -2,12 +2,13 @@ use anabranch_policy::Axis;
 
 use super::{Profile, spec};
 
-/// M-TCP (Chen, Xu and Gerla) on the real transport: a copy of every packet on each of two paths (§III-B), those on
-/// which it arrives first, and disjoint ones before others (§III-A).
+/// M-TCP (Chen, Xu and Gerla) on the real transport. Each of two paths carries a copy of every
+/// packet (§III-B): the paths with the earliest expected arrival, with a preference for disjoint
+/// paths (§III-A).
 ///
-/// The copy waits up to 2 ms, two transmissions of a packet at 12 Mb/s, as the paper's routing layer has copies wait
-/// for the original to leave. Every path has a Reno of its own. Acknowledgements go on all paths; the paper copies
-/// data alone.
+/// The second copy is delayed by up to 2 ms, the transmission time of two packets at 12 Mb/s,
+/// because the paper's routing layer sends a copy after the original. Each path has its own Reno
+/// instance. Acknowledgements are sent on all paths, whereas the paper copies only data.
 pub(super) fn profile() -> Profile {
     let summary = "M-TCP: a copy of every symbol on two paths, the later one within 2 ms; the first arrival counts; \
                    no coding, a Reno per path";

@@ -2,11 +2,12 @@ use anabranch_policy::Axis;
 
 use super::{Profile, spec};
 
-/// pTCP (Hsieh and Sivakumar) on the real transport: what its §3 says of striping and of blackouts, with Reno as its
-/// TCP-v unless a path is given another controller.
+/// pTCP (Hsieh and Sivakumar) on the real transport: striping and the handling of blackouts as in
+/// §3 of its paper. Its TCP-v is Reno unless another controller is set for a path.
 ///
-/// A symbol is bound to the path whose window opens next. A cut of a window unbinds what waits
-/// beyond it. A timeout unbinds all but the oldest packet, of which another path gets a copy.
+/// A symbol is bound to the path whose window opens next. If a window is reduced, the waiting
+/// symbols beyond it are unbound. A timeout unbinds all symbols except those of the oldest packet,
+/// of which another path gets a copy.
 pub(super) fn profile() -> Profile {
     let summary = "pTCP: symbols bound as windows open, unbound as windows shrink, the oldest packet \
                    copied to another path on a timeout; no coding, a controller per path, not coupled";

@@ -2,7 +2,7 @@ use anabranch_policy::Axis;
 
 use super::{Profile, spec};
 
-/// The plain case: lost symbols are sent again, CUBIC on every path.
+/// Transport without coding: lost symbols are sent again, and every path runs CUBIC.
 pub(super) fn profile() -> Profile {
     let summary =
         "no coding: CUBIC per path, lowest round-trip time first, lost symbols sent again";

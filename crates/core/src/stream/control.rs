@@ -1,4 +1,4 @@
-//! Credit and the other control frames of streams, in both directions.
+//! Credit and other control frames of streams, in both directions.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use crate::wire::codec::MAX_VARINT;
 use crate::wire::control::MAX_STREAM_COUNT;
 use crate::wire::{ControlFrame, StreamId};
 
-/// The kinds of control frame that a stream can have waiting, as bits.
+/// Bit set of the kinds of control frame that wait on a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DueSet(u8);
 
@@ -25,7 +25,7 @@ impl DueSet {
         self.0 == 0
     }
 
-    /// Removes the earliest kind in the order of the constants.
+    /// Removes and returns the first kind in the order of the constants.
     const fn pop(&mut self) -> DueSet {
         let lowest = DueSet(self.0 & self.0.wrapping_neg());
         self.0 &= !lowest.0;
@@ -33,23 +33,24 @@ impl DueSet {
     }
 }
 
-/// A limit that this side raises as the application consumes.
+/// A limit that this side raises as the application reads data or closes streams.
 #[derive(Clone, Copy, Debug)]
 struct Credit {
-    /// The limit that the peer was told.
+    /// The limit that was announced to the peer.
     announced: u64,
-    /// The limit has to be told (again).
+    /// Whether the limit has to be announced (again).
     due: bool,
 }
 
-/// Control frames to be sent. Values are filled in when a frame is taken, so that they are the newest.
+/// Control frames to be sent. The values are filled in when a frame is taken, so that they are up
+/// to date.
 #[derive(Debug)]
 pub(super) struct ControlQueue {
     max_data: Credit,
     max_streams: Credit,
-    /// Resets of streams that are retired already, lost and to be sent again.
+    /// Lost resets of streams that no longer exist. They have to be sent again.
     resets: VecDeque<ControlFrame>,
-    /// Streams with frames waiting, each once.
+    /// Streams with waiting frames, each once.
     streams: VecDeque<StreamId>,
 }
 
@@ -63,17 +64,17 @@ impl ControlQueue {
         }
     }
 
-    /// Credit that the peer has over all streams.
+    /// Credit of the peer over all streams.
     pub(super) const fn max_data(&self) -> u64 {
         self.max_data.announced
     }
 
-    /// Streams that the peer may open in all.
+    /// Total number of streams that the peer may open.
     pub(super) const fn max_streams(&self) -> u64 {
         self.max_streams.announced
     }
 
-    /// Adds a frame of a stream.
+    /// Queues a frame of a stream.
     pub(super) fn add(&mut self, id: StreamId, stream: &mut Stream, kind: DueSet) {
         if stream.due.is_empty() {
             self.streams.push_back(id);
@@ -82,7 +83,8 @@ impl ControlQueue {
     }
 }
 
-/// Whether `limit` has risen over `announced` by half of `credit`, enough to be worth a frame.
+/// Whether `limit` exceeds `announced` by at least half of `credit`, which is enough to send a
+/// frame.
 const fn worth_telling(limit: u64, announced: u64, credit: u64) -> bool {
     let half = if credit < 2 { 1 } else { credit / 2 };
     limit.saturating_sub(announced) >= half
@@ -94,14 +96,14 @@ const fn raised(base: u64, credit: u64, most: u64) -> u64 {
 }
 
 impl Streams {
-    /// Whether a control frame is to be sent.
+    /// Whether a control frame has to be sent.
     pub fn has_control(&self) -> bool {
         let control = &self.control;
         let credit = control.max_data.due || control.max_streams.due;
         credit || !control.resets.is_empty() || !control.streams.is_empty()
     }
 
-    /// The next control frame to be sent, with its newest value.
+    /// Takes the next control frame to be sent, with its current value.
     pub fn poll_control(&mut self) -> Option<ControlFrame> {
         if core::mem::take(&mut self.control.max_data.due) {
             let limit = self.new_max_data();
@@ -139,8 +141,8 @@ impl Streams {
         None
     }
 
-    /// A packet with `frame` was lost: what it said is queued again, unless newer values or the
-    /// stream's end have overtaken it.
+    /// Processes the loss of a packet with `frame`. The frame is queued again unless a newer value
+    /// or the end of the stream makes it unnecessary.
     pub fn on_control_lost(&mut self, frame: &ControlFrame) {
         match *frame {
             ControlFrame::MaxData { limit } => {
@@ -169,15 +171,15 @@ impl Streams {
         }
     }
 
-    /// The peer raised the credit over all streams.
+    /// Processes a MAX_DATA frame, which raises the credit over all streams.
     pub fn on_max_data(&mut self, limit: u64) {
         self.sent_limit = self.sent_limit.max(limit);
     }
 
-    /// The peer raised the credit of a stream.
+    /// Processes a MAX_STREAM_DATA frame, which raises the credit of a stream.
     ///
     /// # Errors
-    /// The peer may not send such a frame for that stream.
+    /// Returns an error if the peer may not send such a frame for that stream.
     pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Violation> {
         self.check_receiver(id)?;
         self.admit(id)?;
@@ -185,7 +187,7 @@ impl Streams {
         Ok(())
     }
 
-    /// The peer raised the number of streams that this side may open.
+    /// Processes a MAX_STREAMS frame, which raises the number of streams that this side may open.
     pub fn on_max_streams(&mut self, count: u64) {
         self.may_open = self.may_open.max(count.min(MAX_STREAM_COUNT));
         if self.may_open() && core::mem::take(&mut self.wants_open) {
@@ -193,11 +195,12 @@ impl Streams {
         }
     }
 
-    /// The peer's application will not read on. Unless every byte is in symbols already, the stream is
-    /// reset with the same code (RFC 9000 §3.5).
+    /// Processes a STOP_SENDING frame: the peer's application will not read further. Unless the end
+    /// of the stream has been put into a symbol already, the stream is reset with the same code
+    /// (RFC 9000 §3.5).
     ///
     /// # Errors
-    /// The peer may not send such a frame for that stream.
+    /// Returns an error if the peer may not send such a frame for that stream.
     pub fn on_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), Violation> {
         self.check_receiver(id)?;
         self.admit(id)?;
@@ -229,7 +232,7 @@ impl Streams {
         }
     }
 
-    /// Queues a MAX_DATA if enough was consumed since the last.
+    /// Queues a MAX_DATA frame if enough data was consumed since the last one.
     pub(super) fn refresh_max_data(&mut self) {
         let announced = self.control.max_data.announced;
         if worth_telling(self.new_max_data(), announced, self.connection_credit()) {
@@ -237,8 +240,9 @@ impl Streams {
         }
     }
 
-    /// Queues a MAX_STREAMS if enough streams were closed since the last: half of the limit, or, once less than that
-    /// is left, a quarter of what is left. A peer that keeps many open for long is told of each close in the end.
+    /// Queues a MAX_STREAMS frame if enough streams were closed since the last one. Enough is half
+    /// of the limit or, if fewer than half are left, a quarter of the streams left. A peer that
+    /// keeps many streams open for long thus eventually learns of each closed stream.
     pub(super) fn refresh_max_streams(&mut self) {
         let (limit, announced) = (self.new_max_streams(), self.control.max_streams.announced);
         let left = announced.saturating_sub(self.peer_opened.total());
@@ -249,7 +253,7 @@ impl Streams {
         }
     }
 
-    /// Queues a MAX_STREAM_DATA if enough of the stream was read since the last.
+    /// Queues a MAX_STREAM_DATA frame if enough of the stream was read since the last one.
     pub(super) fn refresh_max_stream_data(&mut self, id: StreamId) {
         let credit = self.stream_credit();
         let Some(stream) = self.streams.get_mut(&id) else { return };
@@ -270,14 +274,14 @@ impl Streams {
         self.limits.max_stream_data.saturating_mul(self.growth.factor())
     }
 
-    /// Whether it is time for [`measure_reading`](Self::measure_reading).
+    /// Whether [`measure_reading`](Self::measure_reading) has to be called now.
     #[inline]
     pub fn is_measurement_due(&self, now: Time) -> bool {
         self.growth.is_due(now)
     }
 
-    /// Lets the credit grow if the application reads so much within `round_trip` that the credit
-    /// would hold the peer up. Returns the factor by which it has grown in all, if it did now.
+    /// Lets the credit grow if the application reads so much per `round_trip` that the credit would
+    /// limit the peer. If the credit grows, returns the new total factor of growth.
     pub fn measure_reading(&mut self, now: Time, round_trip: Duration) -> Option<u64> {
         let credit = self.stream_credit();
         let grows = self.growth.measure(now, round_trip, self.consumed, credit);
@@ -294,12 +298,12 @@ impl Streams {
 }
 
 impl Stream {
-    /// The control frame of `kind`, if the peer still needs it.
+    /// The control frame of `kind` to be sent, if the peer still needs it.
     fn control_frame(&mut self, id: StreamId, kind: DueSet, credit: u64) -> Option<ControlFrame> {
         match kind {
             DueSet::RESET => {
                 let code = self.send.reset?;
-                // Nothing else is sent or awaited on this side; the loss of this frame queues it again.
+                // The send side needs nothing else. If this frame is lost, it is queued again.
                 self.send.done = true;
                 Some(ControlFrame::ResetStream { stream: id, code, final_size: self.send.sent })
             }

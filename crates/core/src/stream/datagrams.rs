@@ -1,4 +1,4 @@
-//! Datagrams: a bounded queue in one contiguous buffer, and what the application does with them.
+//! Datagrams: a bounded queue in one buffer, and the calls of the application.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,11 @@ use anabranch_policy::view::TrafficClass;
 
 use super::{StreamError, Streams};
 
-/// Bytes that a queued datagram counts for besides its own, so that empty ones are bounded too.
+/// Bytes that each queued datagram counts in addition to its length, so that the number of empty
+/// datagrams is bounded too.
 pub const DATAGRAM_COST: usize = 16;
 
-/// First in, first out; bounded by the sum of lengths and of a fixed cost per entry.
+/// First-in-first-out queue. The sum of the lengths plus a fixed cost per entry is bounded.
 #[derive(Debug, Default)]
 pub(super) struct DatagramQueue {
     lengths: VecDeque<usize>,
@@ -18,7 +19,7 @@ pub(super) struct DatagramQueue {
 }
 
 impl DatagramQueue {
-    /// An empty queue for `capacity` bytes.
+    /// Creates an empty queue of `capacity` bytes.
     pub(super) const fn new(capacity: usize) -> Self {
         DatagramQueue { lengths: VecDeque::new(), bytes: VecDeque::new(), capacity }
     }
@@ -31,12 +32,12 @@ impl DatagramQueue {
         self.lengths.len()
     }
 
-    /// Bytes that the queue counts for: lengths and costs.
+    /// Bytes in use, as the sum of lengths and costs.
     pub(super) fn cost(&self) -> usize {
         self.bytes.len() + self.lengths.len() * DATAGRAM_COST
     }
 
-    /// Bytes of the buffers.
+    /// Allocated bytes.
     pub(super) fn memory(&self) -> u64 {
         (self.bytes.capacity() + self.lengths.capacity() * size_of::<usize>()) as u64
     }
@@ -46,17 +47,17 @@ impl DatagramQueue {
         self.capacity.saturating_sub(self.cost())
     }
 
-    /// Whether a datagram of `length` would be taken.
+    /// Whether a datagram of `length` bytes fits now.
     pub(super) fn has_space(&self, length: usize) -> bool {
         length.saturating_add(DATAGRAM_COST) <= self.space()
     }
 
-    /// Whether a datagram of `length` would be taken if the queue were empty.
+    /// Whether a datagram of `length` bytes would fit into the empty queue.
     pub(super) const fn could_hold(&self, length: usize) -> bool {
         length.saturating_add(DATAGRAM_COST) <= self.capacity
     }
 
-    /// Appends a datagram, unless there is no space.
+    /// Appends a datagram if there is space. Returns whether there was.
     pub(super) fn push(&mut self, datagram: &[u8]) -> bool {
         let space = self.has_space(datagram.len());
         if space {
@@ -90,8 +91,9 @@ impl DatagramQueue {
 }
 
 impl Streams {
-    /// The longest datagram that [`send_datagram`](Self::send_datagram) takes, bytes: what a symbol
-    /// holds, less [`datagram_len`](crate::wire::symbol::datagram_len)'s overhead. At first 1024.
+    /// Sets the longest datagram that [`send_datagram`](Self::send_datagram) accepts, bytes: the
+    /// size of a symbol minus the overhead of [`datagram_len`](crate::wire::symbol::datagram_len).
+    /// The initial value is 1024.
     pub fn set_datagram_limit(&mut self, limit: usize) {
         self.datagram_limit = limit;
     }
@@ -101,13 +103,13 @@ impl Streams {
         self.datagram_limit
     }
 
-    /// Bytes free in the send queue of a class's datagrams. Each takes its length and
+    /// Free bytes in the datagram send queue of a class. Each datagram takes its length and
     /// [`DATAGRAM_COST`].
     pub fn datagram_space(&self, class: TrafficClass) -> usize {
         self.classes[class as usize].datagrams.space()
     }
 
-    /// Queues a datagram; it travels whole, in one symbol.
+    /// Queues a datagram, which is sent whole in one symbol.
     pub fn send_datagram(&mut self, data: &[u8], class: TrafficClass) -> Result<(), StreamError> {
         let queue = &mut self.classes[class as usize].datagrams;
         if data.len() > self.datagram_limit || !queue.could_hold(data.len()) {
@@ -126,8 +128,8 @@ impl Streams {
         self.incoming.pop(buffer)
     }
 
-    /// Datagrams dropped because the receive queue was full (the oldest goes) or because they
-    /// outgrew the symbol.
+    /// Number of datagrams dropped because the receive queue was full (the oldest is dropped) or
+    /// because they no longer fit into a symbol.
     pub const fn datagrams_dropped(&self) -> u64 {
         self.datagrams_dropped
     }

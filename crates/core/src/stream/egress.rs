@@ -12,41 +12,41 @@ use super::streams::Streams;
 use crate::wire::symbol::{datagram_len, stream_data_room};
 use crate::wire::{StreamId, SymbolWriter};
 
-/// Least bytes for which a stream's data is split, unless the symbol has nothing else.
+/// Least length, in bytes, of a piece of split stream data, unless the symbol is otherwise empty.
 const MIN_PIECE: u64 = 16;
 
 /// Data that could be put into symbols now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The most urgent class with anything to send under the credit there is.
+    /// The most urgent class that has something to send within the current credit.
     pub class: Option<TrafficClass>,
-    /// Bytes of that class that can be sent; the bare end of a stream counts as 1, a datagram for 16
-    /// more than its length.
+    /// Bytes of this class that can be sent. A stream end without data counts as 1 byte; a datagram
+    /// counts its length plus 16.
     pub bytes: u64,
-    /// Bytes of less urgent classes that can be sent after those.
+    /// Bytes of less urgent classes that can be sent afterwards.
     pub beyond: u64,
-    /// The application has more to write in that class than the send buffers hold.
+    /// Whether the application has more to write in this class than the send buffers hold.
     pub more: bool,
-    /// Why nothing can be sent, if nothing can.
+    /// The reason, if nothing can be sent.
     pub blocked: Option<Blocked>,
 }
 
 /// Streams, datagrams and frames that wait in one class.
 #[derive(Debug)]
 pub(super) struct ClassQueue {
-    /// Streams with something to send, in the order of their turns: those of the highest priority first.
-    /// A stream that turns out to have nothing leaves at its turn.
+    /// Streams with something to send, in the order of their turns, the highest priority first. A
+    /// stream without data is removed when its turn comes.
     pub(super) turns: VecDeque<Turn>,
     /// Sum of the streams' sendable bytes.
     pub(super) data: u64,
-    /// Streams of which only the end is left to be sent.
+    /// Number of streams of which only the end is left to be sent.
     pub(super) lone_fins: u64,
-    /// Streams of which the application has more to write than was taken.
+    /// Number of streams for which the application has more to write than was accepted.
     pub(super) unwritten: u64,
     pub(super) datagrams: DatagramQueue,
-    /// Stream frames taken back from symbols, to be put into new ones.
+    /// Stream frames taken back from symbols, to be put into new symbols.
     pub(super) returned: Returned,
-    /// Whether datagrams come before streams in the next symbol; they take turns.
+    /// Whether datagrams come before streams in the next symbol. The order alternates.
     datagrams_first: bool,
 }
 
@@ -58,7 +58,8 @@ pub(super) struct Turn {
 }
 
 impl ClassQueue {
-    /// Bytes of datagrams, and of stream data taken back from symbols. Data that waits in a stream is counted there.
+    /// Bytes of datagrams, and of stream data taken back from symbols. Data waiting in a stream is
+    /// counted with the stream.
     pub(super) fn memory(&self) -> u64 {
         self.datagrams.memory() + self.returned.cost()
     }
@@ -75,14 +76,16 @@ impl ClassQueue {
         }
     }
 
-    /// Not 0 if something can be sent; `has_credit` says whether the connection has credit.
+    /// Returns a value other than 0 if something can be sent. `has_credit` says whether the
+    /// connection has credit.
     #[inline]
     fn waiting(&self, has_credit: bool) -> u64 {
         let data = if has_credit { self.data } else { 0 };
         data | self.lone_fins | self.returned.cost() | self.datagrams.len() as u64
     }
 
-    /// Accounts for `piece` bytes of the stream whose turn it was and that has more left; it goes behind the others.
+    /// Accounts for `piece` sent bytes of the stream that had its turn and has more to send, and
+    /// moves it behind the other streams of its priority.
     fn goes_on(&mut self, send: &mut SendSide, piece: u64) {
         send.counted.data -= piece;
         debug_assert_eq!(send.counted, send.sendable());
@@ -117,7 +120,7 @@ impl Streams {
         self.pending_of(|_| true)
     }
 
-    /// Version of [`pending`](Self::pending) for the classes that `counts` picks.
+    /// Version of [`pending`](Self::pending) for the classes for which `counts` returns true.
     pub fn pending_of(&self, counts: impl Fn(TrafficClass) -> bool) -> Pending {
         let credit = self.sent_limit.saturating_sub(self.sent);
         let queues = TrafficClass::ALL.into_iter().zip(&self.classes);
@@ -160,8 +163,8 @@ impl Streams {
         self.classes[class as usize].waiting(self.sent < self.sent_limit) != 0
     }
 
-    /// Bytes of streams of `class` that the peer's credit admits beyond those sent: the connection's, and
-    /// the stream's own where one alone has a turn.
+    /// Bytes of streams of `class` that the peer's credit allows beyond those sent. This is the
+    /// connection's credit, further limited by the stream's credit if only one stream has a turn.
     pub fn credit(&self, class: TrafficClass) -> u64 {
         let credit = self.sent_limit.saturating_sub(self.sent);
         let turns = &self.classes[class as usize].turns;
@@ -171,17 +174,18 @@ impl Streams {
         own.map_or(credit, |own| own.min(credit))
     }
 
-    /// The shortest symbol that holds the next datagram of `class`; 0 if none waits.
+    /// Length of the shortest symbol that holds the next datagram of `class`; 0 if none waits.
     pub fn least_symbol(&self, class: TrafficClass) -> u16 {
         let next = self.classes[class as usize].datagrams.next_length();
         next.map_or(0, |length| datagram_len(length).min(u16::MAX.into()) as u16)
     }
 
-    /// Fills `buffer` with frames of `class` for the source symbol `symbol`; returns the bytes used, 0
-    /// if there is nothing to send or the buffer is too short for anything.
+    /// Fills `buffer` with frames of `class` for the source symbol `symbol`. Returns the number of
+    /// bytes used, which is 0 if there is nothing to send or the buffer is too short for any frame.
     ///
-    /// The bytes leave the send buffers for good: the caller keeps the symbol until the peer has it.
-    /// Streams take turns, one symbol (or what they have) each.
+    /// The bytes are removed from the send buffers, so the caller must keep the symbol until the
+    /// peer has it. Streams take turns; in each turn a stream fills one symbol or sends all that it
+    /// has.
     pub fn fill_symbol(
         &mut self,
         class: TrafficClass,
@@ -215,7 +219,8 @@ impl Streams {
                 if !writer.is_empty() {
                     break;
                 }
-                // Symbols have become shorter since it was queued: no symbol will ever hold it.
+                // Symbols have become shorter since the datagram was queued, so no symbol can hold
+                // it.
                 queue.pop(&mut []);
                 self.datagrams_dropped += 1;
                 popped = true;
@@ -248,8 +253,8 @@ impl Streams {
         }
     }
 
-    /// Writes one frame, as long as possible, of the stream whose turn it is, if it has anything.
-    /// False if there is no space: the stream keeps its turn.
+    /// Writes one frame, as long as possible, of the stream whose turn it is. Returns false if
+    /// there is no space; the stream then keeps its turn.
     #[inline]
     fn fill_stream(
         &mut self,
@@ -305,14 +310,14 @@ impl Streams {
         true
     }
 
-    /// Brings a class's totals and turns up to date with one of its streams.
+    /// Updates the totals and turns of a class after a change of one of its streams.
     pub(super) fn recount(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id) {
             count(&mut self.classes, id, &mut stream.send);
         }
     }
 
-    /// Takes a stream out of its class's totals and turns.
+    /// Removes a stream from the totals and turns of its class.
     pub(super) fn dequeue(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id) {
             uncount(&mut self.classes, id, &mut stream.send);
@@ -332,7 +337,8 @@ pub(super) fn uncount(classes: &mut [ClassQueue; 3], id: StreamId, send: &mut Se
     }
 }
 
-/// Counts in its class's totals what a stream can send by now, and gives it a turn if it has none.
+/// Updates the totals of a stream's class with the data that the stream can send now, and gives the
+/// stream a turn if it has none.
 fn count(classes: &mut [ClassQueue; 3], id: StreamId, send: &mut SendSide) {
     let queue = &mut classes[send.class as usize];
     let sendable = send.sendable();

@@ -1,4 +1,4 @@
-//! Tells when the peer has everything of a stream that has ended.
+//! Detects when the peer has all data of a stream that has ended.
 
 use anabranch_policy::view::{SymbolId, SymbolSpace};
 
@@ -7,8 +7,8 @@ use super::streams::Streams;
 use crate::wire::StreamId;
 
 impl Streams {
-    /// `symbol` is the newest of its space with bytes of a stream. If the stream's end has been sent, the stream waits
-    /// for this symbol.
+    /// Notes that `symbol` is the newest symbol of its space with bytes of a stream. If the end of
+    /// the stream has been sent, the stream waits for this symbol.
     pub(super) fn note_carried(&mut self, id: StreamId, symbol: SymbolId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let newest = stream.send.newest[symbol.space() as usize].replace(symbol);
@@ -18,8 +18,8 @@ impl Streams {
         }
     }
 
-    /// The end of a stream is in a symbol. The peer has the whole stream once it has the newest symbol of each space
-    /// that carries bytes of it.
+    /// Notes that the end of a stream is in a symbol. The peer has the whole stream once it has, in
+    /// each space, all symbols up to the newest one with bytes of the stream.
     pub(super) fn note_end(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         for (newest, floor) in stream.send.newest.iter_mut().zip(self.floors) {
@@ -28,7 +28,7 @@ impl Streams {
         }
     }
 
-    /// Everything below `floor` in its space has been recovered by the peer.
+    /// Notes that the peer has recovered all symbols below `floor` in its space.
     pub fn on_floor(&mut self, floor: SymbolId) {
         let space = floor.space();
         self.floors[space as usize] = floor;
@@ -39,7 +39,7 @@ impl Streams {
         }
     }
 
-    /// The peer has all that was sent of a stream in this space.
+    /// Notes that the peer has all data of a stream that was sent in this space.
     fn on_recovered(&mut self, id: StreamId, space: SymbolSpace) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.send.newest[space as usize] = None;

@@ -1,30 +1,31 @@
-//! Errors of streams: by the application, and by the peer.
+//! Errors of streams, caused by the application or by the peer.
 
 use core::fmt;
 
 use crate::wire::{CloseCode, StreamId, WireError};
 
-/// Why an operation of the application was refused. The connection is unharmed.
+/// Why an operation of the application was refused. The connection is not affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamError {
-    /// No such stream, or it is closed on both sides.
+    /// The stream does not exist or is closed in both directions.
     Unknown,
-    /// The peer allows no further stream for now; [`StreamEvent::Openable`] tells when it does.
+    /// The peer currently allows no further stream. [`StreamEvent::Openable`] is reported when it
+    /// does.
     ///
     /// [`StreamEvent::Openable`]: super::StreamEvent::Openable
     Limit,
-    /// This side of the stream has ended already: finished or reset for sending; read to its end or
-    /// stopped for receiving.
+    /// This direction of the stream has already ended. Its send side is finished or reset, or its
+    /// receive side is read to the end or stopped.
     Ended,
-    /// The peer gave up sending, for this reason of its application.
+    /// The peer reset the stream, with this code of its application.
     Reset(u64),
-    /// The peer does not want more bytes, for this reason of its application.
+    /// The peer wants no more bytes, with this code of its application.
     Stopped(u64),
-    /// The datagram queue is full; [`StreamEvent::DatagramSpace`] tells when it is not.
+    /// The datagram queue is full. [`StreamEvent::DatagramSpace`] is reported when there is space.
     ///
     /// [`StreamEvent::DatagramSpace`]: super::StreamEvent::DatagramSpace
     Full,
-    /// A datagram longer than a symbol can carry.
+    /// The datagram is longer than a symbol or the queue can hold.
     TooLong,
 }
 
@@ -33,7 +34,9 @@ impl fmt::Display for StreamError {
         match self {
             StreamError::Unknown => f.write_str("no such stream"),
             StreamError::Limit => f.write_str("the peer allows no further stream"),
-            StreamError::Ended => f.write_str("this side of the stream has ended"),
+            StreamError::Ended => {
+                f.write_str("the stream was already finished, reset or stopped on this side")
+            }
             StreamError::Reset(code) => write!(f, "the peer reset the stream with code {code}"),
             StreamError::Stopped(code) => write!(f, "the peer stopped reading with code {code}"),
             StreamError::Full => f.write_str("the datagram queue is full"),
@@ -44,7 +47,7 @@ impl fmt::Display for StreamError {
 
 impl std::error::Error for StreamError {}
 
-/// How the peer broke the rules; the connection closes with [`close_code`](Self::close_code).
+/// A protocol violation by the peer. The connection closes with [`close_code`](Self::close_code).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// A symbol that does not parse.
@@ -55,16 +58,17 @@ pub enum Violation {
     ConnectionCredit,
     /// A stream beyond the number allowed.
     StreamLimit(StreamId),
-    /// A frame about a stream of this side that is not open yet, or about a direction that the stream does not have.
+    /// A frame for a stream of this side that is not open yet, or for a direction that the stream
+    /// does not have.
     StreamState(StreamId),
-    /// The end of this stream moved, or bytes lie beyond it.
+    /// The end of this stream changed, or bytes lie beyond it.
     FinalSize(StreamId),
-    /// More separate pieces than [`MAX_GAPS`](super::MAX_GAPS) are to be kept.
+    /// More separate pieces than [`MAX_GAPS`](super::MAX_GAPS) would have to be kept.
     Gaps,
 }
 
 impl Violation {
-    /// The code that the close carries.
+    /// The code of the CLOSE frame.
     pub const fn close_code(&self) -> CloseCode {
         match self {
             Violation::Encoding(_) => CloseCode::FRAME_ENCODING,

@@ -1,46 +1,47 @@
-//! Stream events for the application, without a queue that could grow if it does not read them.
+//! Stream events for the application. They need no queue that could grow if the application does
+//! not read them.
 
 use super::streams::Streams;
 use crate::wire::StreamId;
 
-/// News for the application.
+/// An event for the application.
 ///
-/// Events are edge-triggered and merged: a stream has at most one of each kind waiting, and `Readable`
-/// comes again only when more has become readable.
+/// Events are edge-triggered and merged: at most one event of each kind waits per stream, and
+/// `Readable` is reported again only after more has become readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
     /// The peer opened this stream.
     Opened(StreamId),
-    /// More bytes, or the end, can be read.
+    /// More bytes, or the end of the stream, can be read.
     Readable(StreamId),
-    /// After a write that was cut short: at least half of the send buffer is free again.
+    /// At least half of the send buffer is free again after an incomplete write.
     Writable(StreamId),
-    /// The stream was finished, and the peer has all of it.
+    /// The stream is finished, and the peer has all of its data.
     Acked(StreamId),
-    /// The peer gave up sending; what was not read is gone.
+    /// The peer reset the stream; unread data is discarded.
     Reset {
         /// The stream.
         id: StreamId,
-        /// The reason of the peer's application.
+        /// The code of the peer's application.
         code: u64,
     },
-    /// The peer does not want more bytes. Unless all were sent, the stream has been reset with the
-    /// same code.
+    /// The peer wants no more bytes. Unless the end of the stream had been sent, the stream was
+    /// reset with the same code.
     Stopped {
         /// The stream.
         id: StreamId,
-        /// The reason of the peer's application.
+        /// The code of the peer's application.
         code: u64,
     },
-    /// After an open that was refused: the peer allows further streams.
+    /// The peer allows further streams after an open was refused.
     Openable,
     /// Datagrams can be received.
     Datagram,
-    /// After a datagram that was refused: there is space again.
+    /// There is space for datagrams again after one was refused.
     DatagramSpace,
 }
 
-/// The kinds of event that a stream can have waiting, as bits.
+/// Bit set of the kinds of event that wait on a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EventSet(u8);
 
@@ -64,7 +65,7 @@ impl EventSet {
         self.0 &= !kind.0;
     }
 
-    /// Removes the earliest kind in the order of the constants.
+    /// Removes and returns the first kind in the order of the constants.
     const fn pop(&mut self) -> EventSet {
         let lowest = EventSet(self.0 & self.0.wrapping_neg());
         self.0 &= !lowest.0;

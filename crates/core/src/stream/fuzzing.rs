@@ -20,8 +20,9 @@ const LIMITS: StreamLimits = StreamLimits {
     datagram_buffer: 512,
 };
 
-/// Plays a hostile peer and an arbitrary application: `data` is a list of operations on one side's
-/// streams. Whatever arrives, the reader gets of each byte what arrived first, and the counts agree.
+/// Simulates a hostile peer and an arbitrary application: `data` is a list of operations on the
+/// streams of one side. For each byte position, the reader must get the value that arrived first,
+/// and all counts must be consistent.
 pub fn symbol(data: &[u8]) {
     let mut machine = Machine::new();
     let mut script = Reader::new(data);
@@ -33,15 +34,15 @@ pub fn symbol(data: &[u8]) {
     }
 }
 
-/// Symbols that are held, a few of the newest.
+/// The newest symbols, which are held.
 #[derive(Debug, Default)]
 pub(super) struct Shelf(BTreeMap<SymbolId, (Vec<u8>, u16)>);
 
 impl Shelf {
-    /// Symbols that are held at a time.
+    /// Most symbols held at a time.
     const MOST: usize = 4;
 
-    /// A new symbol arrives, is held from now on, and may take another's place.
+    /// Delivers a new symbol and holds it. If too many symbols are held, the oldest is dropped.
     pub(super) fn deliver(
         &mut self,
         streams: &mut Streams,
@@ -71,7 +72,7 @@ impl HeldSymbols for Shelf {
 
 struct Machine {
     streams: Streams,
-    /// Every byte that arrived, as it arrived first.
+    /// The first value of every byte that arrived.
     arrived: BTreeMap<(StreamId, u64), u8>,
     read: BTreeMap<StreamId, u64>,
     symbol: SymbolId,
@@ -96,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// Performs one operation; `None` when the script or the connection is over.
+    /// Performs one operation. Returns `None` if the script or the connection has ended.
     fn step(&mut self, operation: u8, script: &mut Reader<'_>) -> Option<()> {
         if operation < 0x80 {
             let payload = script.bytes(operation.into()).or_else(|_| script.rest()).ok()?;
@@ -186,7 +187,7 @@ impl Machine {
     }
 }
 
-/// Checks what must hold between any two calls.
+/// Checks the invariants that must hold between any two calls.
 pub fn audit(streams: &Streams) {
     let all = || streams.streams.values();
     assert_eq!(streams.unsent, all().map(|stream| stream.send.unsent()).sum());

@@ -1,47 +1,51 @@
-//! Credit that grows with the path, so that it does not hold the peer up.
+//! Growth of the credit with the path, so that the credit does not limit the peer.
 //!
-//! The credit has to hold what is in flight, and what arrives behind a hole until the missing part has been sent again.
-//! How much that is depends on the rate and the round-trip time, which become known only as the connection goes on.
+//! The credit has to cover the bytes in flight, and the bytes that arrive after a gap until the
+//! missing part has been sent again. Their amount depends on the rate and the round-trip time,
+//! which become known only during the connection.
 
 use anabranch_types::Time;
 use core::time::Duration;
 
-/// Round trips that a stream's credit covers: one in flight, and the others until what was lost has been noticed, sent
-/// again, and sent once more if that was lost too.
+/// Number of round trips that a stream's credit covers: one for the data in flight, and three until
+/// a loss is noticed, repaired by a retransmission, and repaired again if the retransmission is
+/// lost too.
 const ROUND_TRIPS: u64 = 4;
-/// Least time over which reading is measured: in shorter ones a busy reader reads much at once.
+/// Least time over which reading is measured. In a shorter time, a busy reader may read much at
+/// once.
 const LEAST_TIME: Duration = Duration::from_millis(5);
 
-/// How far the credit has grown.
+/// The growth of the credit and its measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
     factor: u64,
     most: u64,
-    /// When the measurement under way began and ends, and the bytes that had been read at its beginning.
+    /// Start and end of the current measurement, and the total bytes read at its start.
     since: Time,
     until: Time,
     read: u64,
 }
 
 impl Growth {
-    /// Credit that grows to `most` times what it is at first.
+    /// Creates credit that may grow to `most` times its initial value.
     pub(super) const fn new(most: u64) -> Self {
         Growth { factor: 1, most, since: Time::ZERO, until: Time::ZERO, read: 0 }
     }
 
-    /// The present credit as a multiple of the first.
+    /// The current credit as a multiple of the initial credit.
     pub(super) const fn factor(&self) -> u64 {
         self.factor
     }
 
-    /// Whether [`measure`](Self::measure) is to be called.
+    /// Whether [`measure`](Self::measure) has to be called now.
     #[inline]
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.factor < self.most && now >= self.until
     }
 
-    /// Ends a measurement at `now`, with `read` bytes read in all, while `credit` bytes were the credit of a stream.
-    /// Doubles the credit if it covers too few round trips at the rate of reading. True if it did.
+    /// Ends a measurement at `now`. `read` is the total of bytes read, and `credit` is the credit
+    /// of a stream in bytes. If the credit covers too few round trips at the rate of reading, it is
+    /// doubled (up to the limit), and the call returns true.
     pub(super) fn measure(
         &mut self,
         now: Time,

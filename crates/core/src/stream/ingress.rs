@@ -7,25 +7,27 @@ use super::streams::Streams;
 use crate::wire::{StreamId, SymbolFrame, SymbolFrames};
 use anabranch_policy::view::{SymbolId, TrafficClass};
 
-/// Most pieces of streams that are kept beyond holes, over all streams of a connection.
+/// Most separate pieces of stream data that are kept beyond gaps, over all streams of a connection.
 ///
-/// An honest peer leaves at most one piece per stream frame in a symbol that has arrived while an
-/// earlier one is missing, so decoder credit (MAX_SYMBOLS) bounds the pieces long before this does.
+/// An honest peer causes at most one piece for each stream frame of a symbol that arrives while an
+/// earlier symbol is missing. Decoder credit (MAX_SYMBOLS) therefore bounds the pieces long before
+/// this limit does.
 pub const MAX_GAPS: usize = 1 << 16;
 
 impl Streams {
-    /// Applies the frames of a source symbol. The caller gives each symbol once; where frames
-    /// overlap, the bytes that came first count. Everything is copied.
+    /// Processes the frames of a source symbol and copies all data. The caller passes each symbol
+    /// once. If frames overlap, the bytes that arrived first count.
     ///
     /// # Errors
-    /// The peer broke a rule. Frames before the offending one have been applied.
+    /// Returns the peer's protocol violation. Frames before the offending one have been processed.
     pub fn on_symbol(&mut self, payload: &[u8]) -> Result<(), Violation> {
         self.apply(payload, None).map(|_| ())
     }
 
-    /// Version of [`on_symbol`](Self::on_symbol) for a symbol that is held under `id`: long pieces that
-    /// can be read in order are left in it. Returns how many; each stays there until it has been
-    /// read. If the symbol is to be given up before, [`keep`](Self::keep) has to be called.
+    /// Version of [`on_symbol`](Self::on_symbol) for a symbol that the caller holds under `id`.
+    /// Long pieces that can be read in order are left in the symbol until they have been read.
+    /// Returns the number of these pieces. Before the caller drops the symbol earlier than that, it
+    /// has to call [`keep`](Self::keep).
     ///
     /// # Errors
     /// The errors of [`on_symbol`](Self::on_symbol).
@@ -33,7 +35,7 @@ impl Streams {
         self.apply(payload, Some(id))
     }
 
-    /// Copies what was left in a symbol and has not been read.
+    /// Copies the pieces that were left in a symbol and have not been read.
     pub fn keep(&mut self, id: SymbolId, payload: &[u8]) {
         let mut grown = 0;
         for frame in SymbolFrames::new(payload).flatten() {
@@ -64,7 +66,7 @@ impl Streams {
         Ok(pieces)
     }
 
-    /// Applies a STREAM frame; returns whether its data is left in the symbol.
+    /// Processes a STREAM frame. Returns whether its data is left in the symbol.
     #[inline]
     fn on_stream(
         &mut self,
@@ -77,7 +79,7 @@ impl Streams {
         if !self.streams.contains_key(&id) {
             self.admit(id)?;
         }
-        // A closed stream has all its bytes: this is a copy.
+        // A closed stream has all its bytes, so this data is a copy.
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(false) };
         let receive = &mut stream.receive;
         let growth = receive.check(id, offset, data.len() as u64, fin)?;
@@ -109,8 +111,9 @@ impl Streams {
         Ok(false)
     }
 
-    /// Keeps a peer from making the buffers of one stream after the other large: once the capacity of all exceeds
-    /// `StreamLimits::most_room`, what they do not need is given back. Called when buffers have grown by `grown` bytes.
+    /// Limits the total capacity of the receive buffers, so that a peer cannot make the buffer of
+    /// each stream large in turn. If the total exceeds `StreamLimits::most_room`, unneeded capacity
+    /// is freed. Called after the buffers have grown by `grown` bytes.
     fn bound_buffers(&mut self, grown: u64) {
         if grown == 0 {
             return;
@@ -128,7 +131,7 @@ impl Streams {
         }
     }
 
-    /// Bytes that the receive buffers have room for.
+    /// Total capacity of the receive buffers, bytes.
     pub(super) fn counted_room(&self) -> u64 {
         self.streams.values().map(|stream| stream.receive.capacity()).sum()
     }
@@ -138,7 +141,8 @@ impl Streams {
             self.datagrams_dropped += 1;
             return;
         }
-        // Live data is worth more the newer it is, so the oldest datagram makes room.
+        // For live data, new datagrams are worth more than old ones, so the oldest datagram is
+        // dropped.
         while !self.incoming.push(data) {
             self.incoming.pop(&mut []);
             self.datagrams_dropped += 1;
@@ -146,10 +150,11 @@ impl Streams {
         self.notices.datagram = true;
     }
 
-    /// The peer gave up sending on a stream after `final_size` bytes.
+    /// Processes a RESET_STREAM frame: the peer stopped sending on a stream after `final_size`
+    /// bytes.
     ///
     /// # Errors
-    /// The peer broke a rule.
+    /// Returns the peer's protocol violation.
     pub fn on_reset(&mut self, id: StreamId, code: u64, final_size: u64) -> Result<(), Violation> {
         self.check_sender(id)?;
         self.admit(id)?;
@@ -161,7 +166,7 @@ impl Streams {
         }
         self.received += growth;
         if receive.done || receive.is_complete() {
-            // Everything is here: there is nothing left to give up.
+            // All data has arrived, so the reset has no effect.
             return Ok(());
         }
         receive.final_size = Some(final_size);
@@ -186,8 +191,9 @@ impl Streams {
         if sends { Ok(()) } else { Err(Violation::StreamState(id)) }
     }
 
-    /// Makes sure that `id` is a stream that exists or existed: opens it and all before it of its direction
-    /// if the peer may, since a symbol of a later stream can overtake one of an earlier.
+    /// Makes sure that stream `id` exists or existed. If the peer may open it, the stream and all
+    /// earlier ones of its direction are opened, since a symbol of a later stream can overtake a
+    /// symbol of an earlier one.
     pub(super) fn admit(&mut self, id: StreamId) -> Result<(), Violation> {
         if id.opener() == self.role {
             return if self.has_opened(id) { Ok(()) } else { Err(Violation::StreamState(id)) };

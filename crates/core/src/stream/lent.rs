@@ -1,21 +1,23 @@
-//! Stream data that stays in the symbols it arrived in until it is read.
+//! Stream data that stays in the symbol that carried it until it is read.
 
 use std::collections::VecDeque;
 
 use anabranch_policy::view::SymbolId;
 
-/// Bytes below which a piece is copied at once: remembering its place would cost as much.
+/// Length in bytes below which a piece is copied at once, because a record of its place would cost
+/// as much.
 const LEAST: usize = 256;
 /// Largest capacity, in pieces, that an empty list keeps.
 const SPARE: usize = 256;
 
 /// The symbols in which pieces were left.
 pub trait HeldSymbols {
-    /// Passes a symbol's payload to `read`, which returns whether it has finished with one of the pieces left there.
+    /// Passes a symbol's payload to `read`, which returns whether one of the pieces left there has
+    /// been read to its end.
     fn read(&mut self, id: SymbolId, read: impl FnOnce(&[u8]) -> bool);
 }
 
-/// Where a piece is: it begins `at` bytes into what the symbol carries.
+/// The place of a piece, which starts `at` bytes into the payload of the symbol.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) symbol: SymbolId,
@@ -36,7 +38,7 @@ impl Piece {
         self.offset + u64::from(self.length)
     }
 
-    /// The piece's bytes from the stream's offset `from` on, in the payload of its symbol.
+    /// The bytes of the piece from stream offset `from` on, within the payload of its symbol.
     pub(super) fn bytes<'a>(&self, from: u64, payload: &'a [u8]) -> &'a [u8] {
         let start = usize::from(self.place.at);
         let whole = payload.get(start..start + usize::from(self.length)).unwrap_or_default();
@@ -45,22 +47,22 @@ impl Piece {
     }
 }
 
-/// The pieces of one stream that are in symbols, by rising offset.
+/// The pieces of one stream that are in symbols, by ascending offset.
 #[derive(Debug, Default)]
 pub(super) struct Lent(VecDeque<Piece>);
 
 impl Lent {
-    /// Whether a piece of this many bytes stays where it is.
+    /// Whether a piece of this many bytes is left in its symbol.
     pub(super) fn takes(length: usize) -> bool {
         (LEAST..=usize::from(u16::MAX)).contains(&length)
     }
 
-    /// Bytes of the list.
+    /// Allocated bytes of the list.
     pub(super) fn memory(&self) -> u64 {
         (self.0.capacity() * size_of::<Piece>()) as u64
     }
 
-    /// Adds a piece, which follows all others, with its place.
+    /// Adds a piece and its place. The piece must follow all others.
     #[inline]
     pub(super) fn push(&mut self, offset: u64, length: usize, place: Place) {
         self.0.push_back(Piece { offset, length: length as u16, place });
@@ -71,8 +73,8 @@ impl Lent {
         self.0.front()
     }
 
-    /// Copies bytes of the first piece from the stream's offset `from` on, as many as there are or as fit;
-    /// returns how many. The piece is released with its last byte.
+    /// Copies bytes of the first piece from stream offset `from` on into `out`, as many as fit.
+    /// Returns their number. The piece is released once its last byte is read.
     #[inline]
     pub(super) fn read(
         &mut self,
@@ -104,14 +106,15 @@ impl Lent {
             return None;
         }
         self.0.remove(at);
-        // Free the list; otherwise every stream in turn would keep the capacity that a slow reader took.
+        // Free the list; otherwise each stream could keep the large capacity that a slow reader
+        // needed.
         if self.0.is_empty() && self.0.capacity() > SPARE {
             self.0 = VecDeque::new();
         }
         Some(piece)
     }
 
-    /// Forgets all pieces.
+    /// Removes all pieces.
     pub(super) fn clear(&mut self) {
         self.0 = VecDeque::new();
     }

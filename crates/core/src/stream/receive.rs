@@ -7,26 +7,27 @@ use crate::runs::Runs;
 use crate::wire::StreamId;
 use anabranch_policy::view::SymbolId;
 
-/// Bytes that arrived and were not read yet, and where the stream ends.
+/// The bytes that have arrived and are not read yet, and the end of the stream.
 #[derive(Debug)]
 pub(super) struct ReceiveSide {
     ring: Ring,
-    /// Pieces left in symbols, not in the ring; all of them before the first hole.
+    /// Pieces left in symbols instead of the ring, all before the first gap.
     lent: Lent,
     arrived: Runs,
     /// Offset of the next byte for the application.
     pub(super) read: u64,
     /// Offset after the highest byte that arrived or that a reset accounts for.
     pub(super) highest: u64,
-    /// Credit announced to the peer: highest offset accepted.
+    /// Credit announced to the peer, as the highest accepted offset.
     pub(super) limit: u64,
-    /// Where the stream ends, once known.
+    /// Offset of the end of the stream, once known.
     pub(super) final_size: Option<u64>,
-    /// The peer gave up, for this reason.
+    /// The code with which the peer reset the stream.
     pub(super) reset: Option<u64>,
-    /// The application gave up, for this reason.
+    /// The code with which the application stopped reading.
     pub(super) stopped: Option<u64>,
-    /// Read to the end, reset, or stopped with the end known: nothing more can come of it.
+    /// Whether the side is read to the end, reset, or stopped with a known end, so that no more
+    /// data is expected.
     pub(super) done: bool,
 }
 
@@ -46,7 +47,7 @@ impl ReceiveSide {
         }
     }
 
-    /// Ends a side that never receives: the stream belongs to this side alone.
+    /// Ends the receive side of a unidirectional stream of this side, which never receives.
     pub(super) const fn end_unused(&mut self) {
         self.final_size = Some(0);
         self.done = true;
@@ -57,7 +58,7 @@ impl ReceiveSide {
         if self.discards() { 0 } else { self.arrived.contiguous() - self.read }
     }
 
-    /// Everything below this offset has arrived.
+    /// All bytes below this offset have arrived.
     pub(super) const fn arrived(&self) -> u64 {
         self.arrived.contiguous()
     }
@@ -67,12 +68,12 @@ impl ReceiveSide {
         self.arrived.holds(range)
     }
 
-    /// Bytes that the buffer has room for.
+    /// Capacity of the buffer, bytes.
     pub(super) fn capacity(&self) -> u64 {
         self.ring.capacity()
     }
 
-    /// Bytes of the buffer, and of the records of pieces that stay in their symbols.
+    /// Allocated bytes of the buffer and of the records of pieces that stay in their symbols.
     pub(super) fn memory(&self) -> u64 {
         self.capacity() + self.lent.memory()
     }
@@ -83,7 +84,7 @@ impl ReceiveSide {
         self.ring.fit(self.read, self.arrived.from(self.read), needed);
     }
 
-    /// Pieces kept beyond the first hole.
+    /// Number of pieces kept beyond the first gap.
     pub(super) fn pieces(&self) -> usize {
         self.arrived.pieces()
     }
@@ -93,13 +94,13 @@ impl ReceiveSide {
         self.final_size == Some(self.arrived.contiguous())
     }
 
-    /// Whether arriving bytes have no reader any more.
+    /// Whether arriving bytes are discarded because nobody will read them.
     pub(super) const fn discards(&self) -> bool {
         self.done || self.reset.is_some() || self.stopped.is_some()
     }
 
-    /// By how much `offset + length` raises the highest offset, if the frame is within the stream's
-    /// credit and does not contradict its end.
+    /// Checks that a frame is within the stream's credit and consistent with its end. Returns by
+    /// how much the frame raises the highest offset.
     pub(super) fn check(
         &self,
         id: StreamId,
@@ -121,15 +122,16 @@ impl ReceiveSide {
         Ok(end.saturating_sub(self.highest))
     }
 
-    /// Whether bytes that arrive at `offset` can stay in the symbol that brings them: nothing of them is here
-    /// yet, and they can be read at once.
+    /// Whether bytes that arrive at `offset` can stay in their symbol. The condition is that they
+    /// are new and readable at once.
     #[inline]
     pub(super) fn lends(&self, offset: u64, data: &[u8]) -> bool {
         let next = self.arrived.contiguous() == offset && self.arrived.pieces() == 0;
         next && Lent::takes(data.len()) && !self.discards()
     }
 
-    /// Notes the bytes of a frame that [`check`](Self::check) has passed and that stay where they are.
+    /// Records the bytes of a frame that passed [`check`](Self::check) and that stay in their
+    /// symbol.
     pub(super) fn leave(&mut self, offset: u64, data: &[u8], place: Place, fin: bool) {
         let end = offset + data.len() as u64;
         self.arrived.insert(offset, end, |_, _| {});
@@ -140,7 +142,8 @@ impl ReceiveSide {
         }
     }
 
-    /// Copies the bytes that were left in `symbol`, which is not held any longer; their frame began at `offset`.
+    /// Copies the bytes that were left in `symbol` before it is dropped. Their frame started at
+    /// `offset`.
     pub(super) fn keep(&mut self, offset: u64, symbol: SymbolId, payload: &[u8]) {
         let Some(piece) = self.lent.take(offset, symbol) else { return };
         let from = piece.offset.max(self.read);
@@ -149,8 +152,8 @@ impl ReceiveSide {
         self.ring.write(from, piece.bytes(from, payload));
     }
 
-    /// Keeps the bytes of a frame that [`check`](Self::check) has passed; returns whether there is
-    /// news for the reader. A byte that is already there stays as it was.
+    /// Stores the bytes of a frame that passed [`check`](Self::check). Bytes that arrived before
+    /// are not overwritten. Returns whether the reader can read more bytes or the end.
     pub(super) fn store(&mut self, offset: u64, data: &[u8], fin: bool) -> bool {
         let end = offset + data.len() as u64;
         let before = self.arrived.contiguous();
@@ -173,7 +176,7 @@ impl ReceiveSide {
         !self.discards() && (self.arrived.contiguous() > before || news && self.is_complete())
     }
 
-    /// Copies readable bytes into `out`; returns how many.
+    /// Copies readable bytes into `out`. Returns their number.
     pub(super) fn take(&mut self, out: &mut [u8], symbols: &mut impl HeldSymbols) -> usize {
         let readable = usize::try_from(self.readable()).unwrap_or(usize::MAX);
         let length = readable.min(out.len());
@@ -203,8 +206,8 @@ impl ReceiveSide {
         length
     }
 
-    /// Counts everything up to the highest offset as read and gives the memory back; returns how many
-    /// bytes that were.
+    /// Counts all bytes up to the highest offset as read and frees the memory. Returns the number
+    /// of these bytes.
     pub(super) fn discard(&mut self) -> u64 {
         let dropped = self.highest - self.read;
         self.read = self.highest;

@@ -1,4 +1,5 @@
-//! Frames taken back from symbols that were too long for every path; they are sent again in new symbols.
+//! Frames taken back from symbols that were too long for every path. They are sent again in new
+//! symbols.
 
 use std::collections::VecDeque;
 
@@ -8,14 +9,14 @@ use super::streams::Streams;
 use crate::wire::symbol::stream_data_room;
 use crate::wire::{StreamId, SymbolFrame, SymbolFrames, SymbolWriter};
 
-/// Stream frames of one class that are to be sent in other symbols.
+/// Stream frames of one class that have to be sent in other symbols.
 #[derive(Debug, Default)]
 pub(super) struct Returned {
     pieces: VecDeque<Piece>,
     cost: u64,
 }
 
-/// Bytes of a stream from `offset` on; those before `taken` have left again.
+/// Bytes of a stream from `offset` on. The first `taken` of them have been put into new symbols.
 #[derive(Debug)]
 struct Piece {
     stream: StreamId,
@@ -26,7 +27,7 @@ struct Piece {
 }
 
 impl Returned {
-    /// Bytes that wait; a bare end counts as 1.
+    /// Waiting bytes. A stream end without data counts as 1.
     pub(super) fn cost(&self) -> u64 {
         self.cost
     }
@@ -48,8 +49,8 @@ impl Returned {
 }
 
 impl Streams {
-    /// Takes the frames of a symbol back that will not be delivered. Datagrams that were sent may have
-    /// arrived, so they are not sent again.
+    /// Takes back the frames of a symbol that will not be delivered. Datagrams that were sent may
+    /// have arrived, so they are not sent again.
     pub fn take_back(&mut self, class: TrafficClass, symbol: &[u8], was_sent: bool) {
         for frame in SymbolFrames::new(symbol) {
             match frame {
@@ -71,7 +72,7 @@ impl Streams {
         }
     }
 
-    /// Puts what came back into a symbol, before anything new.
+    /// Puts the returned frames into a symbol, before any new data.
     pub(super) fn fill_returned(
         &mut self,
         class: TrafficClass,

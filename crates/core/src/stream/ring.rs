@@ -1,28 +1,28 @@
-//! A ring buffer for a stretch of a byte stream, addressed by stream offset.
+//! A ring buffer for a range of a byte stream, addressed by stream offset.
 
 use core::fmt;
 use core::ops::Range;
 
-/// Least capacity once anything is stored, bytes.
+/// Least capacity of a buffer in use, bytes.
 const MIN_CAPACITY: u64 = 1024;
 
-/// Bytes of a stream at `(offset - origin) mod capacity`. The caller knows which offsets are alive;
-/// no two of them may be a capacity or more apart.
+/// Bytes of a stream, stored at `(offset - origin) mod capacity`. The caller knows which offsets
+/// hold data; the distance between any two of them must be less than the capacity.
 #[derive(Default)]
 pub(super) struct Ring {
     /// Length 0 or a power of two.
     bytes: Vec<u8>,
-    /// The offset that is stored in the first place.
+    /// The stream offset stored at index 0.
     origin: u64,
 }
 
 impl Ring {
-    /// Bytes that there is room for.
+    /// Capacity, bytes.
     pub(super) fn capacity(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Makes room for `needed` bytes from `start` on and keeps those that are `live`.
+    /// Makes room for `needed` bytes from `start` on and keeps the bytes of the `live` ranges.
     #[inline]
     pub(super) fn ensure(
         &mut self,
@@ -35,7 +35,8 @@ impl Ring {
         }
     }
 
-    /// Gives back the memory that `needed` bytes from `start` on do not need, and keeps those that are `live`.
+    /// Frees the memory that is not needed for `needed` bytes from `start` on, and keeps the bytes
+    /// of the `live` ranges.
     pub(super) fn fit(&mut self, start: u64, live: impl Iterator<Item = Range<u64>>, needed: u64) {
         if needed == 0 {
             self.release();
@@ -44,7 +45,8 @@ impl Ring {
         }
     }
 
-    /// Copies only what is `live`, so that the holes that a peer leaves, as long as its credit, cost nothing.
+    /// Copies only the `live` ranges, so that gaps, which a peer can make as long as its credit,
+    /// cost nothing.
     fn resize(&mut self, start: u64, live: impl Iterator<Item = Range<u64>>, needed: u64) {
         let bytes = vec![0; usize::try_from(room_for(needed)).unwrap_or(usize::MAX)];
         let old = core::mem::replace(self, Ring { bytes, origin: start });
@@ -73,7 +75,7 @@ impl Ring {
         }
     }
 
-    /// Copies the bytes from `offset` on into `out`, all of it.
+    /// Fills `out` with the bytes from `offset` on.
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) {
         let head = self.run(offset, out.len() as u64);
         let (first, second) = out.split_at_mut(head.len());
@@ -85,13 +87,14 @@ impl Ring {
         }
     }
 
-    /// Starts over with `next` in the first place, so that bytes that are read as they come stay in
-    /// the same few places, and in the cache. Every offset is dead afterwards.
+    /// Makes `next` the offset at index 0 and discards all bytes. Data that is read as soon as it
+    /// arrives thus stays in a small part of the buffer, and in the CPU cache.
     pub(super) fn rewind(&mut self, next: u64) {
         self.origin = next;
     }
 
-    /// Frees the memory. No byte can be read or written afterwards.
+    /// Frees the memory and discards all bytes. [`ensure`](Self::ensure) must be called before the
+    /// next write.
     pub(super) fn release(&mut self) {
         self.bytes = Vec::new();
     }
@@ -110,7 +113,7 @@ impl Ring {
     }
 }
 
-/// The capacity that holds `needed` bytes.
+/// The least capacity that holds `needed` bytes.
 fn room_for(needed: u64) -> u64 {
     needed.next_power_of_two().max(MIN_CAPACITY)
 }

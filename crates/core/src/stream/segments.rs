@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Bytes below which chunks are copied: keeping track of one would cost as much.
+/// Length in bytes below which chunks are copied, because a reference would cost as much.
 const LEAST: usize = 256;
-/// Copied pieces are gathered up to this length.
+/// Copied pieces are merged up to this length.
 const GATHERED: usize = 4096;
 
 /// Bytes in the order in which they were written.
@@ -29,12 +29,12 @@ impl Segments {
         self.0.is_empty()
     }
 
-    /// Appends a chunk, which keeps its memory until its last byte is taken.
+    /// Appends a chunk by reference. Its memory is kept until its last byte is taken.
     pub(super) fn share(&mut self, chunk: Bytes) {
         self.0.push_back(Segment::Shared(chunk));
     }
 
-    /// Appends a copy.
+    /// Appends a copy of `bytes`.
     pub(super) fn copy(&mut self, bytes: &[u8]) {
         if let Some(Segment::Copied(last)) = self.0.back_mut()
             && last.len() + bytes.len() <= GATHERED
@@ -45,7 +45,7 @@ impl Segments {
         }
     }
 
-    /// Moves the first bytes into `out`, as many as fit or as there are.
+    /// Moves the first bytes into `out`, up to its length.
     pub(super) fn take(&mut self, mut out: &mut [u8]) {
         while let Some(first) = self.0.front_mut()
             && !out.is_empty()
@@ -61,13 +61,13 @@ impl Segments {
         }
     }
 
-    /// Forgets all bytes and frees the memory.
+    /// Discards all bytes and frees the memory.
     pub(super) fn release(&mut self) {
         self.0 = VecDeque::new();
     }
 }
 
-/// Moves the first bytes of `chunk` into `out`; how many, and whether none is left.
+/// Moves the first bytes of `chunk` into `out`. Returns their number and whether none is left.
 fn move_out(chunk: &mut impl Buf, out: &mut [u8]) -> (usize, bool) {
     let count = chunk.remaining().min(out.len());
     if let Some(out) = out.get_mut(..count) {

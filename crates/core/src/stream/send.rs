@@ -1,4 +1,4 @@
-//! The sending side of one stream.
+//! The send side of one stream.
 
 use anabranch_policy::view::{SymbolId, SymbolSpace, TrafficClass};
 
@@ -7,52 +7,54 @@ use super::segments::Segments;
 use crate::wire::codec::MAX_VARINT;
 use bytes::Bytes;
 
-/// Bytes written and not yet copied into a symbol, and the fate of the rest.
+/// Bytes written and not yet copied into a symbol, and the state of those copied.
 #[derive(Debug)]
 pub(super) struct SendSide {
     pub(super) class: TrafficClass,
     /// Priority among the streams of its class, the highest first.
     pub(super) priority: i32,
     ring: Ring,
-    /// Offset after the last byte in the ring. What was written later is in `segments`.
+    /// Offset after the last byte in the ring. Later bytes are in `segments`.
     in_ring: u64,
     segments: Segments,
     /// Offset of the next byte to be copied into a symbol.
     pub(super) sent: u64,
     /// Offset after the last byte written.
     written: u64,
-    /// The peer's credit: highest offset that may be sent.
+    /// The peer's credit, as the highest offset that may be sent.
     limit: u64,
-    /// The application has written its last byte.
+    /// Whether the application has finished the stream.
     finished: bool,
-    /// Of each symbol space: the newest symbol that carries bytes of the stream, until the peer is known to have it.
+    /// For each symbol space, the newest symbol with bytes of the stream, until the peer is known
+    /// to have it.
     pub(super) newest: [Option<SymbolId>; SymbolSpace::ALL.len()],
-    /// A symbol carries the end.
+    /// Whether a symbol carries the end of the stream.
     pub(super) fin_sent: bool,
-    /// Given up, for this reason.
+    /// The code with which this side reset the stream.
     pub(super) reset: Option<u64>,
-    /// The peer does not want more, for this reason.
+    /// The code with which the peer asked this side to stop sending.
     pub(super) stopped: Option<u64>,
-    /// Nothing is left to send or to wait for.
+    /// Whether nothing is left to send or to wait for.
     pub(super) done: bool,
-    /// The last write was cut short: the application has more than the buffer holds.
+    /// Whether the last write was incomplete because the application had more than the buffer
+    /// holds.
     has_more: bool,
-    /// The application waits for space and has not been told of any.
+    /// Whether the application waits for space and has not been notified yet.
     pub(super) wants_space: bool,
-    /// The stream's part of the class's totals.
+    /// The stream's share of the totals of its class.
     pub(super) counted: Sendable,
-    /// Whether the stream stands in its class's queue.
+    /// Whether the stream is in the queue of its class.
     pub(super) queued: bool,
 }
 
-/// Data that a stream could put into symbols, the connection's credit apart.
+/// Data that a stream could put into symbols, regardless of the connection's credit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sendable {
     /// Bytes within the stream's credit.
     pub(super) data: u64,
-    /// The stream's end, with no byte left to carry it.
+    /// Whether the stream has only its end, without data, left to send.
     pub(super) lone_fin: bool,
-    /// The application has more to write.
+    /// Whether the application has more to write.
     pub(super) more: bool,
 }
 
@@ -92,7 +94,7 @@ impl SendSide {
         self.written - self.sent
     }
 
-    /// Bytes of the buffer, and of unsent chunks.
+    /// Bytes of the buffer and of unsent chunks.
     pub(super) fn memory(&self) -> u64 {
         self.ring.capacity() + self.written.saturating_sub(self.in_ring.max(self.sent))
     }
@@ -113,19 +115,20 @@ impl SendSide {
         Sendable { data, lone_fin: self.finished && unsent == 0, more }
     }
 
-    /// Bytes that the peer admits beyond those sent.
+    /// Bytes that the peer's credit allows beyond those sent.
     pub(super) const fn credit(&self) -> u64 {
         self.limit.saturating_sub(self.sent)
     }
 
-    /// Space in a buffer of `capacity` bytes.
+    /// Free space in a buffer of `capacity` bytes.
     pub(super) const fn space(&self, capacity: u64) -> u64 {
         let space = capacity.saturating_sub(self.unsent());
         let offsets = MAX_VARINT - self.written;
         if space < offsets { space } else { offsets }
     }
 
-    /// Takes as much of `data` as a buffer of `capacity` bytes holds; returns how much.
+    /// Accepts as many bytes of `data` as fit into a buffer of `capacity` bytes. Returns their
+    /// number.
     pub(super) fn write(&mut self, data: &[u8], capacity: u64) -> usize {
         let space = usize::try_from(self.space(capacity)).unwrap_or(usize::MAX);
         let taken = data.get(..space).unwrap_or(data);
@@ -133,8 +136,8 @@ impl SendSide {
         self.note_written(taken.len(), taken.len() < data.len())
     }
 
-    /// Takes as much from the front of `chunk` as a buffer of `capacity` bytes has room for, and returns how much. It
-    /// keeps a reference to the bytes; only short pieces are copied.
+    /// Takes as many bytes from the front of `chunk` as fit into a buffer of `capacity` bytes.
+    /// Returns their number. The bytes are kept by reference; only short pieces are copied.
     pub(super) fn write_chunk(&mut self, chunk: &mut Bytes, capacity: u64) -> usize {
         let space = usize::try_from(self.space(capacity)).unwrap_or(usize::MAX);
         let taken = chunk.split_to(space.min(chunk.len()));
@@ -147,7 +150,7 @@ impl SendSide {
         self.note_written(length, !chunk.is_empty())
     }
 
-    /// Appends bytes, for which there is space.
+    /// Appends bytes, which must fit.
     fn copy(&mut self, bytes: &[u8]) {
         if !self.segments.is_empty() {
             return self.segments.copy(bytes);
@@ -165,7 +168,7 @@ impl SendSide {
         length
     }
 
-    /// Ends a side that never sends: the stream belongs to the peer alone.
+    /// Ends the send side of a unidirectional stream of the peer, which never sends.
     pub(super) const fn end_unused(&mut self) {
         self.finished = true;
         self.fin_sent = true;
@@ -176,7 +179,7 @@ impl SendSide {
         self.finished = true;
     }
 
-    /// Whether the stream ends `length` bytes after the last one sent.
+    /// Whether the stream ends `length` bytes after the last byte sent.
     pub(super) const fn ends_after(&self, length: u64) -> bool {
         self.finished && self.sent + length == self.written
     }
@@ -207,7 +210,7 @@ impl SendSide {
         self.limit = self.limit.max(limit);
     }
 
-    /// Drops the buffered bytes; returns how many.
+    /// Drops the buffered bytes. Returns their number.
     pub(super) fn discard(&mut self) -> u64 {
         let dropped = self.unsent();
         self.written = self.sent;

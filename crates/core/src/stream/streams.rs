@@ -18,23 +18,26 @@ use super::send::SendSide;
 use crate::wire::control::MAX_STREAM_COUNT;
 use crate::wire::{Direction, Role, StreamId};
 
-/// Limits of this side. The first three are what the transport parameters announce.
+/// Limits of this side. The transport parameters announce `max_data`, `max_stream_data` and
+/// `max_streams`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Credit for the peer over all streams at first, bytes received and not read yet.
+    /// Initial credit of the peer over all streams, in bytes received and not read yet.
     pub max_data: u64,
-    /// Credit for the peer on each stream at first, bytes received and not read yet.
+    /// Initial credit of the peer on each stream, in bytes received and not read yet.
     pub max_stream_data: u64,
-    /// Largest factor, at least 1, by which these two and the decoder credit grow. They grow while the application
-    /// reads more than a quarter of a stream's credit in a round trip. With the default, the credit of a stream grows
-    /// to 32 MiB, which covers four round trips of a satellite link of 100 Mb/s and 600 ms.
+    /// Largest factor, at least 1, by which these two credits and the decoder credit grow. They
+    /// grow while the application reads more than a quarter of a stream's credit per round trip.
+    /// With the defaults, the credit of a stream grows to 32 MiB, which covers four round trips of
+    /// a satellite link of 100 Mb/s and 600 ms.
     pub growth: u64,
-    /// Streams that the peer may have open at a time.
+    /// Most streams that the peer may have open at a time.
     pub max_streams: u64,
-    /// Bytes that the application may write ahead, on each stream. The default stays in a core's cache
-    /// from the write to the copy into a symbol, and holds half a millisecond at 4 Gb/s.
+    /// Most bytes that the application may write ahead on each stream. The default fits into a
+    /// core's cache, so that data is still cached when it is copied into a symbol, and holds half a
+    /// millisecond at 4 Gb/s.
     pub send_buffer: u64,
-    /// Bytes of datagrams kept: for each class outgoing, and incoming.
+    /// Size in bytes of each datagram queue: one send queue for each class, and one receive queue.
     pub datagram_buffer: usize,
 }
 
@@ -52,8 +55,9 @@ impl Default for StreamLimits {
 }
 
 impl StreamLimits {
-    /// Most capacity, bytes, of the receive buffers of `count` streams together. Doubling needs
-    /// twice what they hold; twice that lets buffers that are large for a while stay so.
+    /// Largest total capacity, bytes, of the receive buffers of `count` streams. Buffers that grow
+    /// by doubling need up to twice their content; another factor of two avoids frequent changes of
+    /// size.
     pub const fn most_room(&self, count: u64) -> u64 {
         let most = self.max_data.saturating_mul(self.growth);
         most.saturating_mul(4).saturating_add(count.saturating_mul(1024))
@@ -63,66 +67,69 @@ impl StreamLimits {
 /// Result of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOutcome {
-    /// Bytes copied. 0 without `finished` means that there is nothing to read for now.
+    /// Number of bytes copied. 0 without `finished` means that there is nothing to read at present.
     pub n: usize,
-    /// The stream ends after these bytes. Reported once.
+    /// Whether the stream ends after these bytes. Reported once.
     pub finished: bool,
 }
 
-/// The streams and datagrams of one connection; see the module's documentation.
+/// The streams and datagrams of one connection.
 #[derive(Debug)]
 pub struct Streams {
     pub(super) role: Role,
     pub(super) limits: StreamLimits,
-    /// Boxed, since a map moves its entries as streams come and go.
+    /// Boxed because the map moves its entries when streams are added or removed.
     pub(super) streams: BTreeMap<StreamId, Box<Stream>>,
-    /// Streams opened by this side so far, of each direction.
+    /// Number of streams that this side has opened, by direction.
     opened: Opened,
-    /// Streams that this side may open in all.
+    /// Total number of streams that this side may open.
     pub(super) may_open: u64,
-    /// Streams opened by the peer so far, of each direction: ids below are open or closed, never new.
+    /// Number of streams that the peer has opened, by direction. Streams with smaller ordinals are
+    /// open or closed, never new.
     pub(super) peer_opened: Opened,
-    /// Streams of the peer that are closed.
+    /// Number of the peer's streams that are closed.
     pub(super) peer_closed: u64,
     /// The peer's credit for each new stream, bytes.
     pub(super) peer_stream_data: u64,
-    /// Bytes put into symbols over all streams.
+    /// Bytes of all streams that were put into symbols.
     pub(super) sent: u64,
     /// The peer's credit over all streams.
     pub(super) sent_limit: u64,
     /// Sum of the streams' highest offsets received.
     pub(super) received: u64,
-    /// Of those, read or discarded.
+    /// Bytes of `received` that were read or discarded.
     pub(super) consumed: u64,
     pub(super) growth: Growth,
-    /// Pieces kept beyond holes, over all streams.
+    /// Number of pieces kept beyond gaps, over all streams.
     pub(super) pieces: usize,
-    /// Upper bound of the receive buffers' capacity, bytes. What buffers give back is subtracted only once the bound is
-    /// reached.
+    /// Upper bound of the receive buffers' total capacity, bytes. It is recomputed only when it
+    /// exceeds the limit.
     pub(super) room: u64,
-    /// Bytes in send buffers, sendable or not.
+    /// Bytes in send buffers, including those beyond the credit.
     pub(super) unsent: u64,
     pub(super) classes: [ClassQueue; 3],
-    /// Streams whose end a symbol carries, with the newest symbol of each space that carries bytes of them, until the
-    /// peer has recovered that symbol.
+    /// Streams whose end is in a symbol. For each space there is an entry with the newest symbol
+    /// that carries bytes of the stream, until the peer has recovered this symbol.
     pub(super) ends: BTreeSet<(SymbolId, StreamId)>,
-    /// Of each space: all symbols below have been recovered by the peer.
+    /// For each space, the peer has recovered all symbols below this one.
     pub(super) floors: [SymbolId; SymbolSpace::ALL.len()],
     pub(super) control: ControlQueue,
-    /// Streams with events waiting, each once.
+    /// Streams with waiting events, each once.
     pub(super) eventful: VecDeque<StreamId>,
     pub(super) notices: Notices,
-    /// An open was refused, and the application has not been told since that it may open one.
+    /// Whether an open was refused and the application has not been notified since that it may open
+    /// a stream.
     pub(super) wants_open: bool,
-    /// A datagram was refused, and the application has not been told since that there is space.
+    /// Whether a datagram was refused and the application has not been notified since that there is
+    /// space.
     pub(super) wants_datagram: bool,
     pub(super) incoming: DatagramQueue,
-    /// Datagrams dropped because a queue was full or a symbol too short.
+    /// Number of datagrams dropped because a queue was full or the symbols were too short.
     pub(super) datagrams_dropped: u64,
     pub(super) datagram_limit: usize,
 }
 
-/// Streams that one side has opened, of each direction.
+/// Number of streams that one side has opened, by direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Opened([u64; 2]);
 
@@ -131,14 +138,14 @@ impl Opened {
         self.0[direction as usize]
     }
 
-    /// Counts one more stream, and returns its id.
+    /// Counts one more stream and returns its id.
     pub(super) const fn next(&mut self, opener: Role, direction: Direction) -> StreamId {
         let id = StreamId::new(opener, direction, self.of(direction));
         self.0[direction as usize] += 1;
         id
     }
 
-    /// Streams of both directions.
+    /// Number of streams of both directions.
     pub(super) const fn total(self) -> u64 {
         self.0[0] + self.0[1]
     }
@@ -150,18 +157,18 @@ pub(super) struct Stream {
     pub(super) send: SendSide,
     pub(super) receive: ReceiveSide,
     pub(super) events: EventSet,
-    /// Whether the stream stands in the list of streams with events.
+    /// Whether the stream is in the list of streams with events.
     pub(super) listed: bool,
     pub(super) due: DueSet,
 }
 
 impl Stream {
-    /// Whether the stream has ended on both sides and has nothing to tell anyone.
+    /// Whether the stream has ended in both directions and has no waiting events or control frames.
     pub(super) fn is_over(&self) -> bool {
         self.send.done && self.receive.done && self.events.is_empty() && self.due.is_empty()
     }
 
-    /// Adds an event to its set, and itself to the streams with events.
+    /// Adds an event to the stream's set, and the stream to the list of streams with events.
     pub(super) fn notify(
         &mut self,
         id: StreamId,
@@ -176,7 +183,8 @@ impl Stream {
 }
 
 impl Streams {
-    /// No streams. The peer's limits are zero until [`set_peer_limits`](Self::set_peer_limits).
+    /// Creates the state without streams. The peer's limits are 0 until
+    /// [`set_peer_limits`](Self::set_peer_limits) is called.
     pub fn new(role: Role, limits: StreamLimits) -> Self {
         let limits =
             StreamLimits { max_streams: limits.max_streams.min(MAX_STREAM_COUNT), ..limits };
@@ -212,8 +220,9 @@ impl Streams {
         }
     }
 
-    /// The peer's transport parameters: credit over all streams, credit of each stream, and streams
-    /// that this side may open. Limits only ever rise.
+    /// Applies the peer's transport parameters: the credit over all streams, the credit of each
+    /// stream, and the number of streams that this side may open. Limits are only raised, never
+    /// lowered.
     pub fn set_peer_limits(&mut self, max_data: u64, max_stream_data: u64, max_streams: u64) {
         self.on_max_data(max_data);
         self.on_max_streams(max_streams);
@@ -224,12 +233,12 @@ impl Streams {
         }
     }
 
-    /// Opens a stream that both sides can write to; the bytes of this side are to be treated as `class`.
+    /// Opens a stream to which both sides can write. The bytes of this side belong to `class`.
     pub fn open(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
         self.open_in(Direction::Bidirectional, class)
     }
 
-    /// Opens a stream that only this side can write to.
+    /// Opens a stream to which only this side can write.
     pub fn open_uni(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
         self.open_in(Direction::Unidirectional, class)
     }
@@ -248,23 +257,23 @@ impl Streams {
         Ok(id)
     }
 
-    /// Whether the peer allows a further stream.
+    /// Whether the peer allows another stream.
     pub(super) const fn may_open(&self) -> bool {
         self.opened.total() < self.may_open
     }
 
-    /// Whether this side has opened the stream `id`, which may be closed by now.
+    /// Whether this side has opened stream `id`. The stream may be closed by now.
     pub(super) const fn has_opened(&self, id: StreamId) -> bool {
         id.ordinal() < self.opened.of(id.direction())
     }
 
-    /// Sets a stream's priority among the streams of its class: data of streams of higher priority
-    /// is sent first, streams of the same priority take turns. Every stream begins at 0.
+    /// Sets a stream's priority among the streams of its class. Data of streams of higher priority
+    /// is sent first; streams of the same priority take turns. The initial priority is 0.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), StreamError> {
         self.requeue(id, |send| send.priority = priority)
     }
 
-    /// Changes what determines a stream's turn, and queues the stream anew.
+    /// Applies a change that affects the order of turns, and queues the stream again.
     fn requeue(
         &mut self,
         id: StreamId,
@@ -277,25 +286,28 @@ impl Streams {
         Ok(())
     }
 
-    /// The class and the priority of what this side sends on a stream; `None` if there is no such stream.
+    /// The class and the priority of this side's data on a stream; `None` if there is no such
+    /// stream.
     pub fn urgency(&self, id: StreamId) -> Option<(TrafficClass, i32)> {
         let stream = self.streams.get(&id)?;
         Some((stream.send.class, stream.send.priority))
     }
 
-    /// Changes the class of a stream's bytes that are not in symbols yet. Streams that the peer opened begin as bulk.
+    /// Changes the class of a stream's bytes that are not in symbols yet. The initial class of
+    /// streams that the peer opens is bulk.
     pub fn set_class(&mut self, id: StreamId, class: TrafficClass) -> Result<(), StreamError> {
         self.requeue(id, |send| send.class = class)
     }
 
-    /// Takes as many of `data`'s bytes as the send buffer holds; returns how many. If not all,
-    /// [`StreamEvent::Writable`](super::StreamEvent::Writable) follows once there is space.
+    /// Accepts as many bytes of `data` as fit into the send buffer. Returns their number. If not
+    /// all fit, [`StreamEvent::Writable`](super::StreamEvent::Writable) follows once there is
+    /// space.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, StreamError> {
         self.write_with(id, |send, capacity| send.write(data, capacity))
     }
 
-    /// Zero-copy version of [`write`](Self::write): keeps a reference to the bytes until they are sent, unless they
-    /// are few. The bytes taken are removed from the front of `chunk`.
+    /// Zero-copy version of [`write`](Self::write): the bytes are kept by reference until they are
+    /// sent, but short pieces are copied. The accepted bytes are removed from the front of `chunk`.
     pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, StreamError> {
         self.write_with(id, |send, capacity| send.write_chunk(chunk, capacity))
     }
@@ -319,7 +331,7 @@ impl Streams {
         Ok(taken)
     }
 
-    /// Ends a stream after the bytes written.
+    /// Ends a stream after the bytes written so far.
     pub fn finish(&mut self, id: StreamId) -> Result<(), StreamError> {
         let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
         if let Some(code) = stream.send.stopped {
@@ -333,7 +345,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Gives up sending: bytes that are not in symbols yet are dropped, and the peer is told `code`.
+    /// Resets the send side of a stream: bytes that are not in symbols yet are dropped, and `code`
+    /// is sent to the peer.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), StreamError> {
         let stream = self.streams.get(&id).ok_or(StreamError::Unknown)?;
         if stream.send.reset.is_some() || stream.send.done {
@@ -343,8 +356,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Gives up receiving: bytes not read yet and all that follow are dropped, and the peer is asked
-    /// with `code` not to send more.
+    /// Stops receiving on a stream: unread and later bytes are dropped, and the peer is asked with
+    /// `code` to stop sending.
     pub fn stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), StreamError> {
         let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
         if stream.receive.discards() {
@@ -364,7 +377,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Copies bytes that arrived in order into `buffer`; what was left in symbols is read from `symbols`.
+    /// Copies bytes that can be read in order into `buffer`. Pieces that were left in symbols are
+    /// read from `symbols`.
     pub fn read(
         &mut self,
         id: StreamId,
@@ -392,24 +406,25 @@ impl Streams {
         Ok(ReadOutcome { n, finished })
     }
 
-    /// Bytes of a stream that can be read now; `None` if there is no such stream.
+    /// Number of bytes of a stream that can be read now; `None` if there is no such stream.
     pub fn readable(&self, id: StreamId) -> Option<u64> {
         self.streams.get(&id).map(|stream| stream.receive.readable())
     }
 
-    /// Bytes that a stream's send buffer takes now; `None` if there is no such stream.
+    /// Number of bytes that a stream's send buffer accepts now; `None` if there is no such stream.
     pub fn writable(&self, id: StreamId) -> Option<u64> {
         let stream = self.streams.get(&id)?;
         let open = stream.send.is_open();
         Some(if open { stream.send.space(self.limits.send_buffer) } else { 0 })
     }
 
-    /// Streams open or not yet retired.
+    /// Number of streams that are open or not yet removed.
     pub fn count(&self) -> usize {
         self.streams.len()
     }
 
-    /// Bytes written and not in symbols yet, whether or not there is credit for them; without datagrams.
+    /// Bytes of streams that were written and are not in symbols yet, including those beyond the
+    /// credit. Datagrams do not count.
     pub const fn unsent(&self) -> u64 {
         self.unsent
     }
@@ -431,7 +446,7 @@ impl Streams {
         self.streams.insert(id, Box::new(stream));
     }
 
-    /// Ends sending with `code` now.
+    /// Resets the send side of a stream with `code`.
     pub(super) fn abort_sending(&mut self, id: StreamId, code: u64) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.send.reset = Some(code);
@@ -449,7 +464,8 @@ impl Streams {
         }
     }
 
-    /// Forgets a stream that has ended on both sides and has nothing to tell anyone.
+    /// Removes a stream that has ended in both directions and has no waiting events or control
+    /// frames.
     pub(super) fn retire(&mut self, id: StreamId) {
         let Entry::Occupied(mut stream) = self.streams.entry(id) else { return };
         if !stream.get().is_over() {

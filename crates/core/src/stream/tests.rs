@@ -21,14 +21,14 @@ const LIMITS: StreamLimits = StreamLimits {
     datagram_buffer: 200,
 };
 
-/// An initiator whose peer has the same limits.
+/// The streams of an initiator whose peer has the same limits.
 fn initiator() -> Streams {
     let mut streams = Streams::new(Role::Initiator, LIMITS);
     streams.set_peer_limits(LIMITS.max_data, LIMITS.max_stream_data, LIMITS.max_streams);
     streams
 }
 
-/// A responder whose peer has the same limits.
+/// The streams of a responder whose peer has the same limits.
 fn responder() -> Streams {
     let mut streams = Streams::new(Role::Responder, LIMITS);
     streams.set_peer_limits(LIMITS.max_data, LIMITS.max_stream_data, LIMITS.max_streams);

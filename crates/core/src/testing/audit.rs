@@ -1,22 +1,24 @@
-//! Checks the rules that an endpoint must keep while it sends.
+//! Checks that an endpoint respects its congestion windows while it sends.
 
 use crate::connection::ConnectionStats;
 use crate::testing::End;
 
-/// Most bytes sent beyond the window at one moment: the packet that fills it, two probes, reports and challenges.
+/// Most bytes sent beyond the window at one time: the packet that fills the window, two probes,
+/// reports and challenges.
 const BEYOND: u64 = 4 * 1500;
 
-/// Statistics of a connection before an endpoint sent: bytes in flight and windows.
+/// Statistics of a connection (bytes in flight and windows) before an endpoint sends.
 #[derive(Debug)]
 pub(super) struct Flight(Option<ConnectionStats>);
 
 impl Flight {
-    /// Statistics of the connection now.
+    /// Records the statistics of the connection now.
     pub(super) fn of(end: &mut End) -> Self {
         Flight(end.connection().map(|connection| connection.stats()))
     }
 
-    /// Checks that bytes in flight fit into the window, except for what was in flight before the window shrank.
+    /// Checks that the bytes in flight of each path fit into the window, unless they were in flight
+    /// before the window shrank.
     pub(super) fn check(&self, end: &mut End) {
         let (Some(before), Some(connection)) = (&self.0, end.connection()) else { return };
         let after = connection.stats();

@@ -6,25 +6,27 @@ use anabranch_types::Time;
 
 use crate::path::received::Ecn;
 
-/// Room for the longest datagram.
+/// Buffer size that holds the longest datagram, bytes.
 pub(super) const ROOM: usize = 2048;
 
-/// The network between the two ends. A closure is one, too, and serves as [`carry`](Self::carry).
+/// The network between the two ends. A closure also implements the trait, as
+/// [`carry`](Self::carry).
 pub trait Network {
-    /// When a datagram arrives, and with which mark; `None` if it is lost.
+    /// Decides when a datagram arrives and with which ECN mark; `None` if it is lost.
     fn carry(&mut self, sent: &Sent<'_>) -> Option<(Time, Ecn)>;
 
-    /// Where the datagrams that `side` sends on a path seem to come from. Answers reach it only there.
+    /// The source address of datagrams that `side` sends on a path, as the other end sees it.
+    /// Datagrams reach `side` only at this address.
     fn source(&self, side: usize, path: u32) -> SocketAddr {
         address(side, path)
     }
 
-    /// How many more datagrams `side` may send now.
+    /// Number of datagrams that `side` may send now.
     fn room(&self, _now: Time, _side: usize) -> usize {
         usize::MAX
     }
 
-    /// A datagram left for an address that is not the other end's.
+    /// Notes a datagram to an address that is not the other end's.
     fn stray(&mut self, _sent: &Sent<'_>) {}
 }
 
@@ -34,7 +36,7 @@ impl<F: FnMut(&Sent<'_>) -> Option<(Time, Ecn)>> Network for F {
     }
 }
 
-/// The address of an end on a path, as long as nothing translates it.
+/// The address of an end on a path without address translation.
 pub fn address(side: usize, path: u32) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(10, 0, path as u8, 1 + side as u8), 1000))
 }
@@ -48,11 +50,11 @@ pub struct Sent<'a> {
     pub side: usize,
     /// The path, which is the number of the socket on both sides.
     pub path: u32,
-    /// Where the datagram is sent to.
+    /// Destination address of the datagram.
     pub remote: SocketAddr,
-    /// The sender's mark.
+    /// The sender's ECN mark.
     pub ecn: Ecn,
-    /// How many datagrams are under way already.
+    /// Number of datagrams already in the network.
     pub flying: usize,
     /// The UDP payload.
     pub payload: &'a [u8],
@@ -67,7 +69,7 @@ pub struct Flying {
     pub to: usize,
     /// Path of the datagram.
     pub path: u32,
-    /// Where the datagram seems to come from.
+    /// Source address of the datagram, as the receiver sees it.
     pub from: SocketAddr,
     /// ECN mark on arrival.
     pub ecn: Ecn,

@@ -19,47 +19,47 @@ use crate::profiles::Profile;
 use crate::stream::StreamEvent;
 use crate::wire::{CloseCode, StreamId};
 
-/// The streams' bytes repeat after this many: a prime, so that no lost or repeated block goes unnoticed.
+/// Period of the streams' bytes. It is prime, so that a lost or repeated block is always noticed.
 const PERIOD: usize = 65_521;
 
-/// Bytes after which the next class has its turn.
+/// Number of bytes after which the next class has its turn.
 const TURN: u64 = 10_000;
 
-/// One of the two ends, with its application: a stream of known bytes each way.
+/// One of the two ends and its application, which sends and receives known bytes on one stream.
 #[derive(Debug)]
 pub struct End {
     /// The endpoint.
     pub endpoint: Endpoint,
     /// The newest connection with the other end.
     pub handle: Option<Handle>,
-    /// When the connection was open.
+    /// When the connection was established.
     pub opened: Option<Time>,
-    /// The connection's stream, which the first to write opens.
+    /// The connection's stream, opened by the end that writes first.
     pub stream: Option<StreamId>,
-    /// The classes of what the end writes, which take turns.
+    /// The classes of the written bytes, which take turns.
     pub classes: &'static [TrafficClass],
-    /// The class of the bytes written last.
+    /// The class of the last bytes written.
     class: TrafficClass,
-    /// Bytes that the application has yet to write; `u64::MAX` never ends.
+    /// Number of bytes that the application still has to write; `u64::MAX` means without end.
     pub unwritten: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub written: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub read: u64,
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub packets: u64,
     /// Why the connection ended.
     pub closed: Option<CloseReason>,
 }
 
 impl End {
-    /// The connection with the other end, until it is forgotten.
+    /// The connection with the other end, until the endpoint removes it.
     pub fn connection(&mut self) -> Option<&mut Connection> {
         self.handle.and_then(|handle| self.endpoint.connection(handle))
     }
 }
 
-/// Cost of the endpoints' work, by the pair's meter.
+/// Cost of the endpoints' work, measured by the pair's meter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Cost of [`Endpoint::poll_transmit`].
@@ -70,28 +70,29 @@ pub struct Tally {
     pub timeouts: u64,
     /// Cost of events, writing and reading.
     pub application: u64,
-    /// Datagrams received.
+    /// Number of datagrams received.
     pub packets: u64,
 }
 
-/// Two endpoints, what they write to each other, and the network between them. Whatever the network does, these are
-/// checked: what is read was written, in that order; no endpoint sends without end or more than the congestion window
-/// allows; none closes because the other broke a rule; and nothing stays due.
+/// Two endpoints that write to each other over a network. The pair checks the following for every
+/// network. The bytes read are those written, in order. No endpoint sends without end or exceeds
+/// its congestion window. No endpoint closes because of a protocol violation. No timer that is due
+/// remains unhandled.
 #[derive(Debug)]
 pub struct Pair<N> {
     /// The current time.
     pub now: Time,
     /// The end that connects, and the end that accepts.
     pub ends: [End; 2],
-    /// The fate of datagrams.
+    /// The network that carries the datagrams.
     pub network: N,
-    /// Datagrams under way in the order of their arrival, and of their departure among equals.
+    /// Datagrams in the network, sorted by arrival time and then by send time.
     pub flying: VecDeque<Flying>,
-    /// Datagrams that an endpoint is asked for at once, at most.
+    /// Most datagrams requested from an endpoint in one call.
     pub train: usize,
-    /// Read before and after each of the endpoints' calls; the tally adds up the differences.
+    /// Cost meter, read before and after each call of an endpoint. The tally sums the differences.
     pub meter: fn() -> u64,
-    /// Cost of the calls by the meter.
+    /// Cost of the calls, measured by the meter.
     pub tally: Tally,
     profile: Profile,
     spare: Vec<Vec<u8>>,
@@ -101,12 +102,13 @@ pub struct Pair<N> {
 }
 
 impl<N: Network> Pair<N> {
-    /// Two endpoints with default limits, the first about to connect over this many paths.
+    /// Creates two endpoints with default limits. The first starts to connect over this many paths.
     pub fn new(profile: &Profile, paths: u32, network: N) -> Self {
         Self::with(EndpointConfig::new(profile.clone()), paths, network)
     }
 
-    /// Version of [`new`](Self::new) with `config` for both ends, except that anyone may connect.
+    /// Version of [`new`](Self::new) that uses `config` for both ends, except that anyone may
+    /// connect.
     pub fn with(mut config: EndpointConfig, paths: u32, network: N) -> Self {
         let profile = config.profile.clone();
         config.responder.permitted = Permitted::Anyone;
@@ -116,7 +118,7 @@ impl<N: Network> Pair<N> {
         pair
     }
 
-    /// A pair of these endpoints, which have not connected.
+    /// Creates a pair of these endpoints, which are not connected.
     pub fn of(ends: [Endpoint; 2], profile: &Profile, network: N) -> Self {
         let end = |endpoint| End {
             endpoint,
@@ -148,10 +150,10 @@ impl<N: Network> Pair<N> {
         }
     }
 
-    /// The first end asks the second for a connection.
+    /// Lets the first end connect to the second.
     ///
     /// # Panics
-    /// If the limits of the first allow no further connection, or not this many paths.
+    /// Panics if the limits of the first end allow no further connection or not this many paths.
     pub fn connect(&mut self, paths: u32) {
         let remote = |path| PathAddress { socket: SocketId(path), remote: address(1, path) };
         let config = ConnectConfig {
@@ -162,8 +164,8 @@ impl<N: Network> Pair<N> {
         self.ends[0].endpoint.connect(self.now, config).expect("nothing speaks against it");
     }
 
-    /// Time passes in one step; what arrives meanwhile and what is due happen at its end, and then
-    /// the applications and both endpoints do what they can.
+    /// Advances the time in one step. At its end, datagrams that arrived and timers that are due
+    /// are handled, and then the applications and both endpoints do what they can.
     pub fn round(&mut self, by: Duration) {
         self.advance(by);
         self.news();
@@ -179,7 +181,8 @@ impl<N: Network> Pair<N> {
         self.send();
     }
 
-    /// Lets time pass: what arrives meanwhile is handed over, and then what is due happens.
+    /// Advances the time, delivers the datagrams that arrived, and then handles the timers that are
+    /// due.
     pub fn advance(&mut self, by: Duration) {
         self.now += by;
         self.deliver_due();
@@ -193,7 +196,7 @@ impl<N: Network> Pair<N> {
         }
     }
 
-    /// Hands over what has arrived by now; returns how many datagrams.
+    /// Delivers the datagrams that have arrived by now. Returns their number.
     pub fn deliver_due(&mut self) -> usize {
         let mut count = 0;
         while self.flying.front().is_some_and(|first| first.arrives <= self.now)
@@ -205,19 +208,19 @@ impl<N: Network> Pair<N> {
         count
     }
 
-    /// Hands over a datagram now.
+    /// Delivers a datagram now.
     pub fn deliver(&mut self, mut datagram: Flying) {
         let Flying { to, path, from, ecn, .. } = datagram;
         self.inject(to, path, from, ecn, datagram.payload());
         self.forget(datagram);
     }
 
-    /// Loses a datagram.
+    /// Drops a datagram.
     pub fn forget(&mut self, datagram: Flying) {
         self.spare.push(datagram.room);
     }
 
-    /// Gives an end a datagram, which need not come from the other end.
+    /// Delivers a datagram to an end. It need not come from the other end.
     #[expect(clippy::too_many_arguments, reason = "the fields of a datagram")]
     pub fn inject(&mut self, to: usize, path: u32, from: SocketAddr, ecn: Ecn, bytes: &mut [u8]) {
         let datagram = Datagram { socket: SocketId(path), remote: from, ecn, payload: bytes };
@@ -227,14 +230,14 @@ impl<N: Network> Pair<N> {
         self.tally.packets += 1;
     }
 
-    /// Both endpoints send what they may.
+    /// Lets both endpoints send all that they may.
     pub fn send(&mut self) {
         for side in 0..2 {
             self.send_from(side);
         }
     }
 
-    /// One endpoint sends what it may; returns how many datagrams.
+    /// Lets one endpoint send all that it may. Returns the number of datagrams.
     pub fn send_from(&mut self, side: usize) -> usize {
         let flight = Flight::of(&mut self.ends[side]);
         let mut count = 0;
@@ -254,7 +257,7 @@ impl<N: Network> Pair<N> {
         count
     }
 
-    /// One endpoint sends a train of at most this many datagrams; returns how many.
+    /// Lets one endpoint send a train of at most `room` datagrams. Returns their number.
     fn send_train(&mut self, side: usize, room: usize) -> usize {
         let most = self.train.min(room);
         if self.batch.len() < most * ROOM {
@@ -299,7 +302,7 @@ impl<N: Network> Pair<N> {
         }
     }
 
-    /// Both applications hear what is new.
+    /// Passes all events to both applications.
     pub fn news(&mut self) {
         for side in 0..2 {
             loop {
@@ -323,8 +326,8 @@ impl<N: Network> Pair<N> {
                 end.stream = Some(stream);
             }
             EndpointEvent::Connection(handle, Event::Closed(reason)) => {
-                // Neither endpoint breaks the protocol, so that no connection may end by an error. It may end by
-                // choice, in silence, or because a test's keys are spent.
+                // Neither endpoint violates the protocol, so no connection may end by an error. It
+                // may end by choice, by silence, or because a test's keys are used up.
                 let allowed = [
                     CloseCode::IDLE,
                     CloseCode::ALL_PATHS_DOWN,
@@ -341,8 +344,8 @@ impl<N: Network> Pair<N> {
         }
     }
 
-    /// An application writes at most `most` bytes, as far as it may, on its stream, which is opened
-    /// if there is none; returns how many it wrote.
+    /// Lets an application write at most `most` bytes on its stream, which is opened if there is
+    /// none. Returns the number of bytes written.
     pub fn write(&mut self, side: usize, most: u64) -> u64 {
         let Pair { ends, pattern, meter, tally, .. } = self;
         let end = &mut ends[side];
@@ -372,7 +375,7 @@ impl<N: Network> Pair<N> {
         written
     }
 
-    /// An application reads at most `most` bytes, as far as there are any; returns how many it read.
+    /// Lets an application read at most `most` bytes. Returns the number of bytes read.
     pub fn read(&mut self, side: usize, most: usize) -> usize {
         let written = self.ends[1 - side].written;
         let Pair { ends, pattern, buffer, meter, tally, .. } = self;
@@ -381,7 +384,7 @@ impl<N: Network> Pair<N> {
         let Some(connection) = end.endpoint.connection(handle) else { return 0 };
         let mut read = 0;
         while read < most {
-            // One read does not pass the end of the pattern.
+            // One read must not cross the end of the pattern.
             let at = end.read as usize % PERIOD;
             let room = &mut buffer[..(PERIOD - at).min(most - read)];
             let before = meter();

@@ -24,7 +24,8 @@ use crate::wire::{
     TransportParameters, Writer, expand_number,
 };
 
-/// A packet to a connection id under a session's first keys, with these frames and the number of a path's packet.
+/// Creates a packet to a connection id, with this path, packet number and these frames, encrypted
+/// with the session's first keys.
 pub fn sealed(
     session: &mut Session,
     connection: ConnectionId,
@@ -42,10 +43,11 @@ pub fn sealed(
     packet
 }
 
-/// Least bytes of a packet, with the headers of IP and UDP.
+/// Least bytes of a packet, including IP and UDP headers.
 const SMALLEST: u64 = 48;
 
-/// A victim endpoint with one accepted connection, and the keys of the connection's other end.
+/// A peer that attacks a victim endpoint. The victim has accepted one connection, of which the
+/// rogue has the keys.
 #[derive(Debug)]
 pub struct Rogue {
     /// The endpoint under test.
@@ -56,24 +58,25 @@ pub struct Rogue {
     pub now: Time,
     /// The rogue's keys.
     pub session: Session,
-    /// The ids under which the rogue receives, as far as it has told the victim, and their paths.
+    /// The ids under which the rogue receives and which it has announced to the victim, with their
+    /// paths.
     own_ids: BTreeSet<(ConnectionId, u32)>,
     /// The ids under which the victim receives, by path.
     remote_ids: BTreeMap<u32, ConnectionId>,
     next_number: BTreeMap<u32, u64>,
     inbox: VecDeque<Heard>,
     heard: BTreeMap<u32, Vec<RangeInclusive<u64>>>,
-    /// Datagrams that each address and the victim have sent each other.
+    /// Datagrams that each address and the victim have sent to each other.
     traffic: BTreeMap<SocketAddr, Traffic>,
     closed: Option<CloseReason>,
-    /// How many of the victim's next packets are lost.
+    /// Number of the victim's next packets that will be lost.
     pub losses: usize,
 }
 
 /// A packet of the victim.
 #[derive(Clone, Debug)]
 pub struct Heard {
-    /// Where the packet was sent to.
+    /// Destination address of the packet.
     pub remote: SocketAddr,
     /// The connection id in the packet's header.
     pub id: ConnectionId,
@@ -95,7 +98,7 @@ pub struct Volume {
 }
 
 impl Heard {
-    /// The challenges in it.
+    /// The challenges in the packet.
     pub fn challenges(&self) -> Vec<[u8; 8]> {
         let frames = Frames::new(&self.frames).map_while(Result::ok);
         let challenge = |frame| match frame {
@@ -114,24 +117,26 @@ impl Volume {
     }
 }
 
-/// Datagrams that an address and the victim have sent each other.
+/// Datagrams that an address and the victim have sent to each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
-    /// To the victim.
+    /// Datagrams to the victim.
     pub to_victim: Volume,
-    /// From the victim.
+    /// Datagrams from the victim.
     pub from_victim: Volume,
 }
 
-/// The address from which a path's packets come, unless another is named: four paths in a row share a host.
+/// The default source address of a path's packets. Each group of four consecutive paths shares a
+/// host.
 pub fn address(path: u32) -> SocketAddr {
     let host = Ipv4Addr::new(10, 0, (path / 4) as u8, 1);
     SocketAddr::from((host, 1000 + (path % 60_000) as u16))
 }
 
 impl Rogue {
-    /// Connects to a victim with `transport` and the profile of this name, announcing `parameters`, and, where they
-    /// have none, [ids](Self::id) for as many paths as they allow.
+    /// Connects to a victim with `transport` and the profile of this name, and announces
+    /// `parameters`. If they contain no connection ids, [ids](Self::id) for as many paths as they
+    /// allow are added.
     pub fn connect(
         transport: TransportConfig,
         profile: &str,
@@ -197,7 +202,7 @@ impl Rogue {
         rogue
     }
 
-    /// Answers the challenges among the packets not looked at yet, which are forgotten.
+    /// Answers the challenges in the packets that were not taken yet, and removes these packets.
     pub fn answer(&mut self) {
         while let Some(heard) = self.take() {
             for data in heard.challenges() {
@@ -213,17 +218,17 @@ impl Rogue {
         self.send_from(path, from, &frames);
     }
 
-    /// Datagrams that each address and the victim have sent each other.
+    /// Datagrams that each address and the victim have sent to each other.
     pub fn traffic(&self) -> &BTreeMap<SocketAddr, Traffic> {
         &self.traffic
     }
 
-    /// The victim's connection, until it is forgotten.
+    /// The victim's connection, until the victim removes it.
     pub fn connection(&mut self) -> Option<&mut Connection> {
         self.victim.connection(self.handle)
     }
 
-    /// Why the victim closed, if it has.
+    /// Why the victim closed the connection, if it has.
     pub fn closed(&self) -> Option<&CloseReason> {
         self.closed.as_ref()
     }
@@ -256,7 +261,7 @@ impl Rogue {
         self.deliver_from(from, &mut packet);
     }
 
-    /// The packet with these frames and the next number of the path, to be delivered later.
+    /// Creates a packet with these frames and the next number of the path, to be delivered later.
     pub fn prepare(&mut self, path: u32, frames: &[u8]) -> Vec<u8> {
         let number = self.next_number.get(&path).copied().unwrap_or(0);
         self.seal(self.remote_id(path), path, number, frames)
@@ -277,13 +282,13 @@ impl Rogue {
         ConnectionId(77 + path)
     }
 
-    /// Supplies the victim, on path 0, with the rogue's id for a path.
+    /// Sends the rogue's id for a path to the victim, on path 0.
     pub fn supply(&mut self, path: u32) {
         let frame = ControlFrame::NewConnectionId { path: PathId(path), id: Rogue::id(path) };
         self.send(0, &written(|writer| frame.encode(writer).expect("it fits")));
     }
 
-    /// Forgets a path.
+    /// Removes the state of a path.
     pub fn forget(&mut self, path: u32) {
         self.next_number.remove(&path);
         self.heard.remove(&path);
@@ -297,7 +302,7 @@ impl Rogue {
         self.remote_ids.get(&path).copied()
     }
 
-    /// The path of a packet of the victim, by the id that the rogue has told for it.
+    /// The path of a packet from the victim, found by the id that the rogue announced for it.
     fn path_of(&self, header: DataHeader) -> PathId {
         let is_of = |path: &u32| *path as u8 == header.path;
         let of_id = self.own_ids.range((header.connection, 0)..=(header.connection, u32::MAX));
@@ -305,12 +310,12 @@ impl Rogue {
         PathId(told.unwrap_or(header.connection.0.wrapping_sub(Rogue::id(0).0)))
     }
 
-    /// The id for packets on a path; that of path 0 where there is none.
+    /// The id for packets on a path. If the path has none, the id of path 0.
     fn remote_id(&self, path: u32) -> ConnectionId {
         self.supplied(path).or_else(|| self.supplied(0)).unwrap_or_default()
     }
 
-    /// Hands a packet to the victim, from the path's address.
+    /// Delivers a packet to the victim from the path's address.
     pub fn deliver(&mut self, path: u32, packet: &mut [u8]) {
         self.deliver_from(address(path), packet);
     }
@@ -322,7 +327,7 @@ impl Rogue {
         self.note_events();
     }
 
-    /// Lets time pass, up to and including what is due then.
+    /// Advances the time and handles all timers that become due.
     pub fn advance(&mut self, by: Duration) {
         let end = self.now + by;
         for _ in 0..MOST_AT_ONCE {
@@ -338,7 +343,7 @@ impl Rogue {
         panic!("time does not pass: {:?} at {}", self.victim.next_timeout(), self.now);
     }
 
-    /// Takes every datagram that the victim sends now; returns how many.
+    /// Receives all datagrams that the victim sends now. Returns their number.
     pub fn listen(&mut self) -> usize {
         let mut buffer = vec![0; 2048];
         let mut count = 0;
@@ -358,7 +363,7 @@ impl Rogue {
         count
     }
 
-    /// Bytes that the victim's congestion windows let it send.
+    /// Sum of the victim's congestion windows, bytes.
     fn windows(&mut self) -> u64 {
         let stats = self.connection().map(|connection| connection.stats());
         stats.iter().flat_map(|stats| &stats.paths).map(|path| path.cwnd).sum()
@@ -395,7 +400,7 @@ impl Rogue {
         }
     }
 
-    /// The oldest packet of the victim not looked at yet.
+    /// Takes the oldest packet of the victim that was not taken yet.
     pub fn take(&mut self) -> Option<Heard> {
         self.inbox.pop_front()
     }
@@ -408,13 +413,14 @@ impl Rogue {
         }
     }
 
-    /// Acknowledges everything heard on a path, truthfully.
+    /// Acknowledges exactly the packets received on a path.
     pub fn acknowledge(&mut self, path: u32) {
         let Some(runs) = self.heard.get(&path).cloned() else { return };
         self.acknowledge_runs(path, &runs);
     }
 
-    /// Acknowledges everything up to the highest number heard on a path, whether it was heard or not.
+    /// Acknowledges all numbers up to the highest one received on a path, including numbers that
+    /// were not received.
     pub fn acknowledge_blindly(&mut self, path: u32) {
         let newest = self.heard.get(&path).and_then(|runs| runs.first()).cloned();
         let Some(newest) = newest else { return };

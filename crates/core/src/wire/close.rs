@@ -11,37 +11,38 @@ pub const MAX_REASON: usize = 256;
 pub struct CloseCode(pub u64);
 
 impl CloseCode {
-    /// Nothing went wrong.
+    /// The connection ended without an error.
     pub const NO_ERROR: CloseCode = CloseCode(0);
-    /// The sender of the close had an internal failure.
+    /// The sender of the frame had an internal failure.
     pub const INTERNAL: CloseCode = CloseCode(1);
-    /// A frame that does not parse, or stands in the wrong place.
+    /// A frame does not parse or is not allowed in its place.
     pub const FRAME_ENCODING: CloseCode = CloseCode(2);
-    /// More bytes than the credit allowed.
+    /// The peer sent more bytes than the credit allowed.
     pub const FLOW_CONTROL: CloseCode = CloseCode(3);
-    /// A stream beyond the number allowed.
+    /// The peer opened more streams than allowed.
     pub const STREAM_LIMIT: CloseCode = CloseCode(4);
-    /// A frame for a stream that cannot receive it.
+    /// A frame does not fit the state or the direction of its stream.
     pub const STREAM_STATE: CloseCode = CloseCode(5);
-    /// The end of a stream moved, or bytes lie beyond it.
+    /// The end of a stream changed, or bytes lie beyond it.
     pub const FINAL_SIZE: CloseCode = CloseCode(6);
-    /// Transport parameters that do not parse or are out of range.
+    /// Transport parameters do not parse or are out of range.
     pub const TRANSPORT_PARAMETER: CloseCode = CloseCode(7);
-    /// Any other breach of the specification.
+    /// Any other violation of the specification.
     pub const PROTOCOL_VIOLATION: CloseCode = CloseCode(8);
-    /// A symbol or repair beyond the credit, or one that contradicts another.
+    /// A symbol or repair exceeds the credit or contradicts another one.
     pub const CODING: CloseCode = CloseCode(9);
-    /// More paths than allowed.
+    /// The peer opened more paths than allowed.
     pub const PATH_LIMIT: CloseCode = CloseCode(10);
-    /// A key was used as often as it may be.
+    /// A key reached its usage limit.
     pub const KEY_LIMIT: CloseCode = CloseCode(11);
-    /// A packet number that was left out was acknowledged (RFC 9000 §21.4).
+    /// The peer acknowledged a skipped packet number (RFC 9000 §21.4).
     pub const OPTIMISTIC_ACK: CloseCode = CloseCode(14);
-    /// The peer has said, in a handshake of its own, that it does not have the connection. Never sent.
+    /// The peer has shown by its own new handshake that it no longer has the connection. This code
+    /// is never sent.
     pub const UNKNOWN_TO_PEER: CloseCode = CloseCode(15);
-    /// Connections with the peer took too much memory.
+    /// Connections with the peer used too much memory.
     pub const MEMORY: CloseCode = CloseCode(16);
-    /// Nothing was heard for the idle timeout.
+    /// Nothing was received for the idle timeout.
     pub const IDLE: CloseCode = CloseCode(12);
     /// No path was left.
     pub const ALL_PATHS_DOWN: CloseCode = CloseCode(13);
@@ -54,14 +55,14 @@ impl CloseCode {
 pub struct CloseFrame<'a> {
     /// The reason.
     pub code: CloseCode,
-    /// Whether the application asked for it, rather than the transport.
+    /// Whether the application closed the connection, rather than the transport.
     pub application: bool,
-    /// Human-readable, at most [`MAX_REASON`] bytes.
+    /// Human-readable explanation, at most [`MAX_REASON`] bytes.
     pub reason: &'a str,
 }
 
 impl<'a> CloseFrame<'a> {
-    /// Writes the frame. A reason longer than [`MAX_REASON`] is cut at a character boundary.
+    /// Writes the frame. A reason longer than [`MAX_REASON`] is truncated at a character boundary.
     pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
         let reason = self.reason.as_bytes();
         let cut = self.reason.floor_char_boundary(MAX_REASON);

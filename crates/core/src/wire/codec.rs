@@ -1,12 +1,12 @@
-//! Reading and writing of integers and byte runs, with bounds checked at every step.
+//! Reading and writing of integers and byte strings, with bounds checks at every step.
 
 use core::fmt;
 
 /// Largest value of a variable-length integer: 2^62 − 1 (RFC 9000 §16).
 pub const MAX_VARINT: u64 = (1 << 62) - 1;
 
-/// The buffer cannot hold what was to be written (or a number exceeds [`MAX_VARINT`]). Local, never
-/// caused by a peer.
+/// The buffer is too short for the data to be written, or a number exceeds [`MAX_VARINT`]. This
+/// error is local and never caused by a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSpace;
 
@@ -18,16 +18,16 @@ impl fmt::Display for NoSpace {
 
 impl std::error::Error for NoSpace {}
 
-/// Why received bytes do not parse. Caused by the peer.
+/// Why received bytes do not parse. The error is caused by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// A field runs past the end.
+    /// A field extends beyond the end of the data.
     Truncated,
-    /// No frame has this type, or not in this place.
+    /// There is no frame of this type, or it is not allowed in this place.
     UnknownFrame(u8),
     /// The named field has a value that the specification excludes.
     Value(&'static str),
-    /// More frames than may be there.
+    /// There are more frames than allowed.
     TooManyFrames,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// Bytes that the shortest encoding of `value` takes: 1, 2, 4 or 8 (RFC 9000 §16). Values above
+/// Length of the shortest encoding of `value`: 1, 2, 4 or 8 bytes (RFC 9000 §16). Values above
 /// [`MAX_VARINT`] have no encoding; 8 is returned for them.
 pub const fn varint_len(value: u64) -> usize {
     if value < 1 << 6 {
@@ -58,14 +58,14 @@ pub const fn varint_len(value: u64) -> usize {
     }
 }
 
-/// Reads from the front of a byte slice. A failed read leaves the position as it was.
+/// Reads from the front of a byte slice. A failed read does not change the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Reader { bytes }
     }
@@ -75,17 +75,17 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Bytes not read yet.
+    /// Number of bytes not read yet.
     pub const fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes not read yet, without reading them.
+    /// Returns the bytes not read yet without reading them.
     pub const fn peek(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// One byte.
+    /// Reads one byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, WireError> {
         let (first, rest) = self.bytes.split_first().ok_or(WireError::Truncated)?;
@@ -93,22 +93,22 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
-    /// Two bytes, big-endian.
+    /// Reads two bytes, big-endian.
     pub fn u16(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four bytes, big-endian.
+    /// Reads four bytes, big-endian.
     pub fn u32(&mut self) -> Result<u32, WireError> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Eight bytes, big-endian.
+    /// Reads eight bytes, big-endian.
     pub fn u64(&mut self) -> Result<u64, WireError> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A fixed number of bytes, copied.
+    /// Reads and copies a fixed number of bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (head, rest) = self.bytes.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
@@ -116,10 +116,12 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// A variable-length integer (RFC 9000 §16), in any of its encodings; at most [`MAX_VARINT`].
+    /// Reads a variable-length integer (RFC 9000 §16) in any of its encodings; it is at most
+    /// [`MAX_VARINT`].
     #[inline]
     pub fn varint(&mut self) -> Result<u64, WireError> {
-        // Usually eight bytes are left: read them at once, and shift out what is not part of the integer.
+        // Usually eight bytes are left. Read them at once and shift out those that are not part of
+        // the integer.
         if let Some((head, _)) = self.bytes.split_first_chunk::<8>() {
             let length = 1 << (head[0] >> 6);
             let value = (u64::from_be_bytes(*head) & MAX_VARINT) >> (64 - 8 * length);
@@ -129,7 +131,7 @@ impl<'a> Reader<'a> {
         self.short_varint()
     }
 
-    /// A variable-length integer within the last seven bytes.
+    /// Reads a variable-length integer if fewer than eight bytes are left.
     fn short_varint(&mut self) -> Result<u64, WireError> {
         let first = *self.bytes.first().ok_or(WireError::Truncated)?;
         match first >> 6 {
@@ -140,7 +142,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A variable-length integer that must not exceed `max`; `field` names it in the error.
+    /// Reads a variable-length integer that must not exceed `max`; `field` is its name in the
+    /// error.
     #[inline]
     pub fn varint_up_to(&mut self, max: u64, field: &'static str) -> Result<u64, WireError> {
         let start = *self;
@@ -152,7 +155,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     #[inline]
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let (head, rest) = self.bytes.split_at_checked(count).ok_or(WireError::Truncated)?;
@@ -160,7 +163,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// A length (varint) and that many bytes.
+    /// Reads a length (varint) and then that many bytes.
     #[inline]
     pub fn prefixed(&mut self) -> Result<&'a [u8], WireError> {
         let start = *self;
@@ -172,13 +175,14 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Everything that is left. Never fails; a result like the other reads' so that they chain.
+    /// Reads all remaining bytes. It never fails; it returns a `Result` like the other reads so
+    /// that calls can be chained.
     pub fn rest(&mut self) -> Result<&'a [u8], WireError> {
         Ok(core::mem::take(&mut self.bytes))
     }
 }
 
-/// Writes into a byte slice from its front. A failed write leaves the position as it was.
+/// Writes to a byte slice from its front. A failed write does not change the position.
 #[derive(Debug)]
 pub struct Writer<'a> {
     bytes: &'a mut [u8],
@@ -186,7 +190,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer at the start of `bytes`.
+    /// Creates a writer at the start of `bytes`.
     pub const fn new(bytes: &'a mut [u8]) -> Self {
         Writer { bytes, position: 0 }
     }
@@ -206,7 +210,8 @@ impl<'a> Writer<'a> {
         self.bytes.get(..self.position).unwrap_or_default()
     }
 
-    /// Moves past the next `count` bytes and hands them out to be filled in place.
+    /// Advances over the next `count` bytes and returns them, so that the caller can fill them in
+    /// place.
     #[inline]
     pub fn reserve(&mut self, count: usize) -> Result<&mut [u8], NoSpace> {
         let start = self.position;
@@ -216,35 +221,35 @@ impl<'a> Writer<'a> {
         Ok(target)
     }
 
-    /// A run of bytes as it is.
+    /// Writes bytes unchanged.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), NoSpace> {
         self.reserve(bytes.len())?.copy_from_slice(bytes);
         Ok(())
     }
 
-    /// One byte.
+    /// Writes one byte.
     #[inline]
     pub fn u8(&mut self, value: u8) -> Result<(), NoSpace> {
         self.bytes(&[value])
     }
 
-    /// Two bytes, big-endian.
+    /// Writes two bytes, big-endian.
     pub fn u16(&mut self, value: u16) -> Result<(), NoSpace> {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// Four bytes, big-endian.
+    /// Writes four bytes, big-endian.
     pub fn u32(&mut self, value: u32) -> Result<(), NoSpace> {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// Eight bytes, big-endian.
+    /// Writes eight bytes, big-endian.
     pub fn u64(&mut self, value: u64) -> Result<(), NoSpace> {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// A variable-length integer in its shortest encoding (RFC 9000 §16).
+    /// Writes a variable-length integer in its shortest encoding (RFC 9000 §16).
     #[inline]
     pub fn varint(&mut self, value: u64) -> Result<(), NoSpace> {
         match varint_len(value) {
@@ -256,7 +261,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A length (varint) and the bytes.
+    /// Writes a length (varint) and then the bytes.
     pub fn prefixed(&mut self, bytes: &[u8]) -> Result<(), NoSpace> {
         self.whole(|writer| {
             writer.varint(bytes.len() as u64)?;
@@ -264,7 +269,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Runs `write`, and takes back all of what it wrote if it fails.
+    /// Runs `write`, and undoes all that it has written if it fails.
     #[inline]
     pub fn whole<T>(
         &mut self,
@@ -278,7 +283,7 @@ impl<'a> Writer<'a> {
         result
     }
 
-    /// Overwrites a byte written earlier; used for counts known only after the items.
+    /// Overwrites a byte written earlier, for example a count that is known only after the items.
     pub(crate) fn patch(&mut self, position: usize, value: u8) {
         if position < self.position
             && let Some(byte) = self.bytes.get_mut(position)

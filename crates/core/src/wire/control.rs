@@ -11,63 +11,64 @@ use super::id::StreamId;
 use super::symbol::symbol;
 use crate::crypto::{REKEY_LEN, RekeyMessage};
 
-/// Most streams a MAX_STREAMS may allow: more have no identifiers below 2^62.
+/// Most streams that a MAX_STREAMS frame may allow. More streams would need identifiers of 2^62 or
+/// more.
 pub const MAX_STREAM_COUNT: u64 = 1 << 60;
 
-/// How the peer is asked to use a path.
+/// How the sender wants the peer to use a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathUse {
-    /// Like any other.
+    /// The path is used normally.
     #[default]
     Available,
-    /// Only when no other path can carry the load.
+    /// The path is used only if no other path is usable.
     Backup,
 }
 
-/// A control frame, owned.
+/// A control frame with owned fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ControlFrame {
     /// Asks for an acknowledgement.
     Ping,
-    /// Packets of `path` with numbers below `floor` need no report any more.
+    /// Packets of `path` with numbers below `floor` need not be acknowledged any more.
     AckFloor {
         /// The path.
         path: PathId,
-        /// Least packet number still of interest.
+        /// Least packet number that still has to be acknowledged.
         floor: u64,
     },
-    /// Symbols that will never be sent again, and need not be waited for.
+    /// Symbols that will never be sent again, so that the receiver need not wait for them.
     Abandon {
-        /// First symbol given up.
+        /// First abandoned symbol.
         first: SymbolId,
-        /// How many, at least 1; without an upper bound.
+        /// Number of abandoned symbols, at least 1 and without an upper bound.
         count: u64,
     },
     /// Credit over all streams.
     MaxData {
-        /// Sum of the streams' highest offsets that is accepted, bytes.
+        /// Accepted sum of the highest offsets of all streams, bytes.
         limit: u64,
     },
     /// Credit of one stream.
     MaxStreamData {
         /// The stream.
         stream: StreamId,
-        /// Highest offset that is accepted, bytes.
+        /// Highest accepted offset, bytes.
         limit: u64,
     },
     /// Credit for symbols.
     MaxSymbols {
-        /// Of which space.
+        /// The symbol space.
         space: SymbolSpace,
-        /// Symbols of smaller ordinals are accepted.
+        /// Symbols with smaller ordinals are accepted.
         limit: u64,
     },
-    /// Streams that the receiver of the frame may open in all.
+    /// Total number of streams that the receiver of the frame may open.
     MaxStreams {
-        /// How many, at most [`MAX_STREAM_COUNT`].
+        /// Number of streams, at most [`MAX_STREAM_COUNT`].
         count: u64,
     },
-    /// To be answered on the same path with the same bytes.
+    /// A challenge, which must be answered on the same path with the same bytes.
     PathChallenge {
         /// Unpredictable bytes.
         data: [u8; 8],
@@ -77,61 +78,63 @@ pub enum ControlFrame {
         /// The challenge's bytes.
         data: [u8; 8],
     },
-    /// How the sender wants a path used. The highest sequence counts.
+    /// How the sender wants a path to be used. The frame with the highest sequence number applies.
     PathStatus {
         /// The path.
         path: PathId,
-        /// Rises with every status of this path.
+        /// Sequence number, which increases with every status of this path.
         sequence: u64,
-        /// The use asked for.
+        /// The requested use.
         status: PathUse,
     },
     /// The path will not be used again.
     PathAbandon {
         /// The path.
         path: PathId,
-        /// Why: a close code.
+        /// The reason, as a close code.
         reason: u64,
     },
-    /// The sending side of a stream ends without its remaining bytes.
+    /// The send side of a stream ends without its remaining bytes.
     ResetStream {
         /// The stream.
         stream: StreamId,
-        /// The application's reason.
+        /// The application's code.
         code: u64,
-        /// Bytes that the stream used up of the credit.
+        /// Bytes of credit that the stream has used.
         final_size: u64,
     },
-    /// The receiving application will not read on.
+    /// The receiving application will not read further.
     StopSending {
         /// The stream.
         stream: StreamId,
-        /// The application's reason.
+        /// The application's code.
         code: u64,
     },
-    /// The responder can be reached at this address too, or will be.
+    /// An additional address at which the responder can or will be reached.
     AddAddress {
         /// A unicast address with a port.
         address: SocketAddr,
     },
-    /// A message of an exchange that renews the keys: the initiator's question or the responder's answer.
+    /// A message of an exchange that renews the keys: the initiator's request or the responder's
+    /// answer.
     Rekey {
-        /// Epoch of the keys that the exchange makes; the handshake's keys are of epoch 0.
+        /// Epoch of the new keys. The keys of the handshake have epoch 0.
         epoch: u64,
         /// A message of Noise_KKpsk2.
         message: RekeyMessage,
     },
     /// The id under which the sender of the frame receives on a path.
     NewConnectionId {
-        /// Which path: above all that were opened so far, or the one that is being opened.
+        /// The path. Its number is above those of all opened paths, or it is the path that is being
+        /// opened.
         path: PathId,
-        /// The id, which no other path has.
+        /// The id, which differs from the ids of all other paths.
         id: ConnectionId,
     },
 }
 
 impl ControlFrame {
-    /// Bytes that [`encode`](Self::encode) writes.
+    /// Number of bytes that [`encode`](Self::encode) writes.
     pub fn encoded_len(&self) -> usize {
         let fields = match *self {
             ControlFrame::Ping => 0,
@@ -267,7 +270,7 @@ impl ControlFrame {
         Ok(frame)
     }
 
-    /// Reads the fields of a frame about symbols.
+    /// Reads the fields of a frame that refers to a symbol space.
     fn decode_of_space(kind: u8, reader: &mut Reader<'_>) -> Result<ControlFrame, WireError> {
         let (plain, space) = kind::split(kind);
         match plain {
@@ -283,7 +286,7 @@ fn fields(writer: &mut Writer<'_>, kind: u8, values: &[u64]) -> Result<(), NoSpa
     values.iter().try_for_each(|value| writer.varint(*value))
 }
 
-/// A path id: a varint of at most 32 bits.
+/// Reads a path id, a varint of at most 32 bits.
 pub(super) fn path(reader: &mut Reader<'_>) -> Result<PathId, WireError> {
     let value = reader.varint_up_to(u32::MAX.into(), "path id")?;
     u32::try_from(value).map(PathId).map_err(|_| WireError::Value("path id"))
@@ -293,7 +296,7 @@ fn stream(reader: &mut Reader<'_>) -> Result<StreamId, WireError> {
     reader.varint().map(StreamId)
 }
 
-/// An address that datagrams can be sent to.
+/// Reads an address to which datagrams can be sent.
 fn address(reader: &mut Reader<'_>) -> Result<SocketAddr, WireError> {
     let ip = match reader.u8()? {
         4 => IpAddr::from(reader.array::<4>()?),

@@ -42,7 +42,7 @@ pub(super) mod kind {
     pub(crate) const STREAM_FINAL: u8 = 0x21;
     pub(crate) const DATAGRAM: u8 = 0x22;
 
-    /// Set in the type of a frame that is about live symbols.
+    /// Bit that is set in the type of a frame about live symbols.
     const LIVE: u8 = 0x40;
 
     /// The type of a frame that is about symbols of `space`.
@@ -54,8 +54,8 @@ pub(super) mod kind {
         }
     }
 
-    /// The type without the mark of live symbols, and the space that the mark stands for. Meaningless for frames that
-    /// are not about symbols.
+    /// The type without the bit for live symbols, and the space that the bit selects. The result is
+    /// meaningless for frames that are not about symbols.
     pub(crate) const fn split(kind: u8) -> (u8, SymbolSpace) {
         match kind & LIVE {
             0 => (kind, SymbolSpace::Main),
@@ -67,27 +67,28 @@ pub(super) mod kind {
 /// One frame of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// A run of PADDING.
+    /// A run of PADDING bytes.
     Padding {
         /// Bytes in the run, at least 1.
         length: usize,
     },
     /// Packets received on a path.
     Ack(AckFrame<'a>),
-    /// Symbols that the receiver's decoder still misses, by block.
+    /// Number of symbols that the receiver's decoder still needs, by block.
     Rank(RankFrame<'a>),
     /// A source symbol.
     Symbol(SourceFrame<'a>),
     /// A repair symbol.
     Repair(RepairFrame<'a>),
-    /// Anything small and of fixed size that is sent again when lost.
+    /// A small control frame, which is sent again if it is lost.
     Control(ControlFrame),
     /// The end of the connection.
     Close(CloseFrame<'a>),
 }
 
 impl Frame<'_> {
-    /// The frames' names, by [`ordinal`](Self::ordinal); frames that QUIC also has bear their QUIC names.
+    /// The names of the frames, by [`ordinal`](Self::ordinal). Frames that also exist in QUIC have
+    /// their QUIC names.
     pub const NAMES: [&'static str; 22] = [
         "padding",
         "ping",
@@ -113,7 +114,7 @@ impl Frame<'_> {
         "new_connection_id",
     ];
 
-    /// Where the frame's name is in [`NAMES`](Self::NAMES).
+    /// Index of the frame's name in [`NAMES`](Self::NAMES).
     pub const fn ordinal(&self) -> usize {
         match self {
             Frame::Padding { .. } => 0,
@@ -143,7 +144,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Whether a packet with this frame asks for an acknowledgement.
+    /// Whether a packet with this frame is ack-eliciting.
     pub const fn is_ack_eliciting(&self) -> bool {
         match self {
             Frame::Padding { .. } | Frame::Ack(_) | Frame::Rank(_) | Frame::Close(_) => false,
@@ -151,7 +152,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes the frame, symbols and repairs with an explicit length.
+    /// Writes the frame. Symbols and repairs get an explicit length.
     pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
         match self {
             Frame::Padding { length } => writer.reserve(*length).map(|bytes| bytes.fill(0)),
@@ -171,15 +172,16 @@ impl From<ControlFrame> for Frame<'_> {
     }
 }
 
-/// Reads the frames of an opened packet's payload, in order. After an error it ends: what follows a
-/// frame that does not parse has no meaning.
+/// Reads the frames of a decrypted packet payload in order. The iterator ends after an error,
+/// because the bytes after a frame that does not parse have no meaning.
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     reader: Reader<'a>,
 }
 
 impl<'a> Frames<'a> {
-    /// The frames of `payload` (the packet without header and tag).
+    /// Creates an iterator over the frames of `payload`, which is the packet without header and
+    /// tag.
     pub const fn new(payload: &'a [u8]) -> Self {
         Frames { reader: Reader::new(payload) }
     }
@@ -201,7 +203,8 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Skips a run of zero bytes whose first has been read; returns its length with that first byte.
+/// Skips a run of zero bytes, the first of which has been read. Returns its length including this
+/// byte.
 pub(super) fn skip_padding(reader: &mut Reader<'_>) -> usize {
     let rest = reader.peek();
     let zeros = rest.iter().position(|byte| *byte != 0).unwrap_or(rest.len());
@@ -214,7 +217,7 @@ pub(super) fn skip_padding(reader: &mut Reader<'_>) -> usize {
 #[inline]
 fn decode<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
     match reader.u8()? {
-        // The frame of most packets.
+        // Most packets start with this frame.
         kind::SYMBOL_TO_END => {
             SourceFrame::decode(reader, SymbolSpace::Main, true).map(Frame::Symbol)
         }
@@ -234,7 +237,7 @@ fn decode_other<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, Wire
     Ok(frame)
 }
 
-/// Reads a frame that may be about symbols of either space, or a control frame.
+/// Reads a frame about symbols of either space, or a control frame.
 fn decode_of_space<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
     let (plain, space) = kind::split(kind);
     let frame = match plain {

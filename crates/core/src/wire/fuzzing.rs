@@ -1,5 +1,5 @@
 //! Bodies and seeds of the fuzz targets for the wire format. The tests run the bodies over the
-//! committed corpora; a body panics if the code violates an invariant.
+//! committed corpora. A body panics if the code violates an invariant.
 
 use anabranch_policy::view::{SymbolId, SymbolSpace};
 use anabranch_types::PathId;
@@ -8,8 +8,8 @@ use super::codec::{MAX_VARINT, Writer};
 use super::header::{connection_of, protect, sample, unprotect};
 use super::*;
 
-/// A header that decodes encodes to the same bytes; masking twice changes nothing; expansion keeps the
-/// bits it was given.
+/// Checks three invariants. A header that decodes encodes to the same bytes. Masking twice restores
+/// the packet. The expansion of a packet number keeps its low 32 bits.
 pub fn header(data: &[u8]) {
     let _ = data.first().map(|first| PacketKind::of(*first));
     let _ = (connection_of(data), sample(data));
@@ -31,7 +31,7 @@ pub fn header(data: &[u8]) {
     assert!(number <= MAX_VARINT && number.abs_diff(expected.min(MAX_VARINT)) < 1 << 32);
 }
 
-/// Frames that decode encode to something that decodes to the same frames.
+/// Checks that frames that decode can be encoded, and that the result decodes to the same frames.
 pub fn frames(data: &[u8]) {
     let mut buffer = vec![0; data.len() * 2 + 16];
     for frame in Frames::new(data) {
@@ -58,14 +58,15 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-/// Parameters that decode encode to something that decodes to the same parameters.
+/// Checks that parameters that decode can be encoded, and that the result decodes to the same
+/// parameters.
 pub fn transport_parameters(data: &[u8]) {
     if let Ok(parameters) = TransportParameters::decode(data) {
         assert_eq!(TransportParameters::decode(&parameters.encode()), Ok(parameters));
     }
 }
 
-/// One of every packet frame.
+/// One encoded frame of every type of packet frame.
 pub fn specimens() -> Vec<Vec<u8>> {
     let path = PathId(3);
     let stream = StreamId(4);
@@ -120,7 +121,7 @@ pub fn specimens() -> Vec<Vec<u8>> {
     out
 }
 
-/// One of every frame that is about symbols of live data.
+/// One encoded frame of every type of frame about symbols of live data.
 fn live_specimens() -> [Vec<u8>; 7] {
     let symbol = |ordinal| SymbolSpace::Live.symbol(ordinal);
     let source =
@@ -141,7 +142,7 @@ fn live_specimens() -> [Vec<u8>; 7] {
     ]
 }
 
-/// One of every symbol frame.
+/// One encoded frame of every type of symbol frame.
 pub fn symbol_specimens() -> Vec<Vec<u8>> {
     let stream = StreamId(4);
     [
@@ -204,7 +205,8 @@ fn written(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), NoSpace>) -> Vec<u
     writer.written().to_vec()
 }
 
-/// `seeds` and, of each that is not empty, a half and two with a byte changed.
+/// Returns `seeds` and three variants of each seed that is not empty: its half, and two with one
+/// byte changed.
 pub fn with_mutants(mut seeds: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     for index in 0..seeds.len() {
         let seed = seeds[index].clone();

@@ -1,13 +1,13 @@
-//! Stream identifiers and the two roles that shape them.
+//! Stream identifiers, and the two roles of endpoints that determine them.
 
 use core::fmt;
 
 /// Which side of a connection an endpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Sent the first handshake message.
+    /// The side that sends the first handshake message.
     Initiator,
-    /// Answered it.
+    /// The side that answers the first handshake message.
     Responder,
 }
 
@@ -24,22 +24,23 @@ impl Role {
 /// Which sides may send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// Both sides.
+    /// Both sides may send.
     Bidirectional,
-    /// Only the side that opened the stream.
+    /// Only the side that opened the stream may send.
     Unidirectional,
 }
 
 /// Identifies a stream of one connection, `0..2^62`.
 ///
-/// Bit 0 is the role that opened it (0 initiator, 1 responder), bit 1 its direction (0 bidirectional,
-/// 1 unidirectional), the rest an ordinal that rises by one per stream of the same opener and
-/// direction: the layout of RFC 9000 §2.1.
+/// Bit 0 is the role of the opener (0 initiator, 1 responder), and bit 1 is the direction (0
+/// bidirectional, 1 unidirectional). The other bits are an ordinal, which increases by one with
+/// each stream of the same opener and direction. This is the layout of RFC 9000 §2.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
 impl StreamId {
-    /// The stream number `ordinal` (below 2^60) of this direction that `opener` opens.
+    /// The id of the stream with the ordinal `ordinal` (below 2^60) among those of this direction
+    /// that `opener` opens.
     pub const fn new(opener: Role, direction: Direction, ordinal: u64) -> StreamId {
         StreamId(ordinal << 2 | (direction as u64) << 1 | opener as u64)
     }
@@ -59,7 +60,7 @@ impl StreamId {
         self.0 & 2 == 0 || self.0 & 1 == role as u64
     }
 
-    /// The stream's place among those of the same opener and direction, from 0.
+    /// The index of the stream among those of the same opener and direction, from 0.
     pub const fn ordinal(self) -> u64 {
         self.0 >> 2
     }

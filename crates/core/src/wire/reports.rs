@@ -1,4 +1,4 @@
-//! The receiver's reports: packets that arrived, and symbols that are missing.
+//! The receiver's reports about packets that arrived and symbols that are missing.
 
 use core::ops::RangeInclusive;
 
@@ -10,34 +10,35 @@ use super::control::path;
 use super::frame::kind;
 use super::symbol::symbol;
 
-/// Most ranges of packet numbers in an ACK.
+/// Most ranges of packet numbers in an ACK frame.
 pub const MAX_ACK_RANGES: usize = 64;
 
-/// Most blocks in a RANK.
+/// Most blocks in a RANK frame.
 pub const MAX_RANK_ENTRIES: usize = 32;
 
-/// The fields of an ACK before its ranges.
+/// The fields of an ACK frame before its ranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckHeader {
     /// The path whose packets are reported.
     pub path: PathId,
-    /// When the packet with the largest number arrived: microseconds of the receiver's clock, low 32
-    /// bits.
+    /// When the packet with the largest number arrived, as the low 32 bits of microseconds on the
+    /// receiver's clock.
     pub received_at: u32,
-    /// From then until the ACK was made, microseconds.
+    /// Time from `received_at` until the ACK frame was created, microseconds.
     pub delay_us: u64,
-    /// Packets of this path that arrived marked ECT(0), in all.
+    /// Total number of packets of this path that arrived with ECT(0).
     pub ect0: u64,
-    /// Packets of this path that arrived marked ECT(1), in all.
+    /// Total number of packets of this path that arrived with ECT(1).
     pub ect1: u64,
-    /// Packets of this path that arrived marked CE, in all.
+    /// Total number of packets of this path that arrived with CE.
     pub ce: u64,
 }
 
 impl AckHeader {
-    /// Writes an ACK with as many of `ranges` as fit and are allowed ([`MAX_ACK_RANGES`]); returns how
-    /// many. Ranges come highest first and leave at least one number between each other; the first that
-    /// does not ends the frame. Without a range nothing is written. Fails if not even one fits.
+    /// Writes an ACK frame with as many of `ranges` as fit and are allowed ([`MAX_ACK_RANGES`]).
+    /// Returns their number. The ranges must come highest first with a gap of at least one number
+    /// between them; the frame ends before the first range that violates this. Without a range
+    /// nothing is written. Fails if not even one range fits.
     pub fn encode(
         &self,
         ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
@@ -71,7 +72,7 @@ impl AckHeader {
         Ok(written)
     }
 
-    /// Writes everything up to the first range; returns where the one-byte range count stands.
+    /// Writes all fields up to the first range. Returns the position of the one-byte range count.
     fn write_first(
         &self,
         range: &RangeInclusive<u64>,
@@ -98,22 +99,22 @@ pub struct AckFrame<'a> {
     pub path: PathId,
     /// Largest number reported.
     pub largest: u64,
-    /// When `largest` arrived: microseconds of the receiver's clock, low 32 bits.
+    /// When `largest` arrived, as the low 32 bits of microseconds on the receiver's clock.
     pub received_at: u32,
-    /// From then until the ACK was made, microseconds.
+    /// Time from `received_at` until the ACK frame was created, microseconds.
     pub delay_us: u64,
-    /// Packets of this path that arrived marked ECT(0), in all.
+    /// Total number of packets of this path that arrived with ECT(0).
     pub ect0: u64,
-    /// Packets of this path that arrived marked ECT(1), in all.
+    /// Total number of packets of this path that arrived with ECT(1).
     pub ect1: u64,
-    /// Packets of this path that arrived marked CE, in all.
+    /// Total number of packets of this path that arrived with CE.
     pub ce: u64,
     ranges: AckRanges<'a>,
 }
 
 impl<'a> AckFrame<'a> {
-    /// The ranges of packet numbers reported, highest first; at least one, at most [`MAX_ACK_RANGES`],
-    /// each apart from the next by at least one number.
+    /// The reported ranges of packet numbers, highest first: at least one and at most
+    /// [`MAX_ACK_RANGES`], with a gap of at least one number between them.
     pub const fn ranges(&self) -> AckRanges<'a> {
         self.ranges
     }
@@ -160,7 +161,7 @@ impl<'a> AckFrame<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct AckRanges<'a> {
     reader: Reader<'a>,
-    /// Smallest number of the range before, once there is one.
+    /// Smallest number of the previous range, if there is one.
     below: Option<u64>,
     largest: u64,
     left: usize,
@@ -187,7 +188,7 @@ impl Iterator for AckRanges<'_> {
     type Item = RangeInclusive<u64>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Decoding has walked the same bytes, so a step does not fail here.
+        // Decoding has already checked the same bytes, so a step cannot fail here.
         if self.left == 0 { None } else { self.step().ok() }
     }
 
@@ -211,26 +212,27 @@ impl Eq for AckRanges<'_> {}
 pub struct RankEntry {
     /// The block's first symbol.
     pub first: SymbolId,
-    /// Symbols, of whatever kind, that it lacks for decoding.
+    /// Number of symbols, source or repair, that the block still needs for decoding.
     pub missing: u16,
 }
 
 /// RANK: the state of the receiver's decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankFrame<'a> {
-    /// Everything below this symbol is delivered or given up.
+    /// All symbols below this one are delivered or abandoned.
     pub first: SymbolId,
     entries: RankEntries<'a>,
 }
 
 impl<'a> RankFrame<'a> {
-    /// The blocks reported, at most [`MAX_RANK_ENTRIES`].
+    /// The reported blocks, at most [`MAX_RANK_ENTRIES`].
     pub const fn entries(&self) -> RankEntries<'a> {
         self.entries
     }
 
-    /// Writes a RANK with as many of `entries` as fit and are allowed; returns how many. An entry that
-    /// begins below `first` ends the frame. Fails if there is no space for a frame without entries.
+    /// Writes a RANK frame with as many of `entries` as fit and are allowed. Returns their number.
+    /// The frame ends before an entry that starts below `first`. Fails if there is no space for a
+    /// frame without entries.
     pub fn encode_entries(
         first: SymbolId,
         entries: impl IntoIterator<Item = RankEntry>,

@@ -1,4 +1,4 @@
-//! Symbols: the frames that carry them, and the frames inside them.
+//! The frames that carry symbols, and the frames inside symbols.
 
 use anabranch_policy::view::{SymbolId, SymbolSpace};
 
@@ -6,30 +6,31 @@ use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer, varint_len};
 use super::frame::{kind, skip_padding};
 use super::id::StreamId;
 
-/// Most bytes of a SYMBOL frame to the end besides its payload, for symbol ids below 2^30. With an
-/// explicit length, two more (payloads below 16 384 bytes).
+/// Most bytes of a SYMBOL frame that extends to the packet's end, in addition to its payload, for
+/// symbol ids below 2^30. An explicit length takes two more bytes (payloads below 16 384 bytes).
 pub const SYMBOL_OVERHEAD: usize = 1 + 4 + 4;
 
-/// Most bytes of a REPAIR frame to the end besides its payload, for symbol ids below 2^30. With an
-/// explicit length, two more (payloads below 16 384 bytes).
+/// Most bytes of a REPAIR frame that extends to the packet's end, in addition to its payload, for
+/// symbol ids below 2^30. An explicit length takes two more bytes (payloads below 16 384 bytes).
 pub const REPAIR_OVERHEAD: usize = 1 + 4 + 4 + 4 + 4;
 
-/// Largest key of a repair: its encoding has at most four bytes.
+/// Largest key of a repair. Its encoding has at most four bytes.
 pub const MAX_REPAIR_KEY: u32 = anabranch_policy::code::MAX_KEY;
 
 /// A source symbol of L bytes holds at most 1 + L / `BYTES_PER_FRAME` frames.
 pub const BYTES_PER_FRAME: usize = 32;
 
-/// SYMBOL: a source symbol, cut after its last frame.
+/// SYMBOL: a source symbol, truncated after its last frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceFrame<'a> {
-    /// Which symbol.
+    /// The symbol.
     pub symbol: SymbolId,
-    /// Symbols below it are no longer needed for decoding. At most `symbol`.
+    /// Symbols below this one are no longer needed for decoding. At most `symbol`.
     pub floor: SymbolId,
-    /// A run of [`SymbolFrame`]s.
+    /// A sequence of [`SymbolFrame`]s.
     pub payload: &'a [u8],
-    /// The symbol is the last of its block; told only to a receiver that delivers whole blocks.
+    /// Whether the symbol is the last of its block. Sent only to a receiver that delivers whole
+    /// blocks.
     pub last: bool,
 }
 
@@ -42,7 +43,7 @@ impl<'a> SourceFrame<'a> {
         })
     }
 
-    /// Writes the frame without a length: it must be the packet's last.
+    /// Writes the frame without a length. It must be the last frame of the packet.
     pub fn encode_to_end(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
         writer.whole(|writer| {
             self.encode_head(None, writer)?;
@@ -50,8 +51,8 @@ impl<'a> SourceFrame<'a> {
         })
     }
 
-    /// Writes everything but the payload, so that the caller can copy it into place: `length` is its
-    /// length, or `None` when it reaches to the packet's end.
+    /// Writes all fields except the payload, so that the caller can copy the payload into place.
+    /// `length` is the payload's length, or `None` if it extends to the packet's end.
     #[inline]
     pub fn encode_head(
         &self,
@@ -72,12 +73,12 @@ impl<'a> SourceFrame<'a> {
         })
     }
 
-    /// Bytes that [`encode`](Self::encode) writes.
+    /// Number of bytes that [`encode`](Self::encode) writes.
     pub fn encoded_len(&self) -> usize {
         self.encoded_len_to_end() + varint_len(self.payload.len() as u64)
     }
 
-    /// Bytes that [`encode_to_end`](Self::encode_to_end) writes.
+    /// Number of bytes that [`encode_to_end`](Self::encode_to_end) writes.
     pub fn encoded_len_to_end(&self) -> usize {
         let distance = self.symbol.0.saturating_sub(self.floor.0);
         1 + varint_len(self.symbol.ordinal()) + varint_len(distance) + self.payload.len()
@@ -104,18 +105,18 @@ impl<'a> SourceFrame<'a> {
     }
 }
 
-/// REPAIR: a combination of `count` source symbols from `first`.
+/// REPAIR: a linear combination of `count` source symbols, starting at `first`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairFrame<'a> {
-    /// First symbol combined.
+    /// First combined symbol.
     pub first: SymbolId,
-    /// Symbols below it are no longer needed for decoding. At most `first`.
+    /// Symbols below this one are no longer needed for decoding. At most `first`.
     pub floor: SymbolId,
-    /// Symbols combined, at least 1.
+    /// Number of combined symbols, at least 1.
     pub count: u16,
-    /// Names the coefficients; at most [`MAX_REPAIR_KEY`].
+    /// Determines the coefficients; at most [`MAX_REPAIR_KEY`].
     pub key: u32,
-    /// Combination of the symbols, as long as the longest of them.
+    /// The combination of the symbols, as long as the longest of them.
     pub payload: &'a [u8],
 }
 
@@ -128,7 +129,7 @@ impl<'a> RepairFrame<'a> {
         })
     }
 
-    /// Writes the frame without a length: it must be the packet's last.
+    /// Writes the frame without a length. It must be the last frame of the packet.
     pub fn encode_to_end(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
         writer.whole(|writer| {
             self.encode_head(None, writer)?;
@@ -136,8 +137,8 @@ impl<'a> RepairFrame<'a> {
         })
     }
 
-    /// Writes everything but the payload, so that the caller can generate it in place: `length` is its
-    /// length, or `None` when it reaches to the packet's end.
+    /// Writes all fields except the payload, so that the caller can generate the payload in place.
+    /// `length` is the payload's length, or `None` if it extends to the packet's end.
     pub fn encode_head(
         &self,
         length: Option<usize>,
@@ -154,12 +155,12 @@ impl<'a> RepairFrame<'a> {
         })
     }
 
-    /// Bytes that [`encode`](Self::encode) writes.
+    /// Number of bytes that [`encode`](Self::encode) writes.
     pub fn encoded_len(&self) -> usize {
         self.encoded_len_to_end() + varint_len(self.payload.len() as u64)
     }
 
-    /// Bytes that [`encode_to_end`](Self::encode_to_end) writes.
+    /// Number of bytes that [`encode_to_end`](Self::encode_to_end) writes.
     pub fn encoded_len_to_end(&self) -> usize {
         1 + varint_len(self.first.ordinal())
             + varint_len(self.first.0.saturating_sub(self.floor.0))
@@ -191,7 +192,7 @@ fn ids(reader: &mut Reader<'_>, space: SymbolSpace) -> Result<(SymbolId, SymbolI
     Ok((symbol, space.symbol(floor.ok_or(WireError::Value("symbol floor"))?)))
 }
 
-/// A symbol of `space`.
+/// Reads a symbol id of `space`.
 #[inline]
 pub(super) fn symbol(reader: &mut Reader<'_>, space: SymbolSpace) -> Result<SymbolId, WireError> {
     let ordinal = reader.varint_up_to(SymbolSpace::SYMBOLS - 1, "symbol id")?;
@@ -205,7 +206,7 @@ pub enum SymbolFrame<'a> {
     Stream {
         /// The stream.
         stream: StreamId,
-        /// Offset of the first byte. Offset and length together stay below 2^62.
+        /// Offset of the first byte. The sum of offset and length is below 2^62.
         offset: u64,
         /// Whether the stream ends after these bytes.
         fin: bool,
@@ -217,7 +218,8 @@ pub enum SymbolFrame<'a> {
 }
 
 impl SymbolFrame<'_> {
-    /// Writes the frame, its length always explicit: the padding that follows must not join the data.
+    /// Writes the frame, always with an explicit length so that padding after the frame is not part
+    /// of its data.
     pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
         writer.whole(|writer| match *self {
             SymbolFrame::Stream { stream, offset, fin, data } => {
@@ -231,7 +233,7 @@ impl SymbolFrame<'_> {
         })
     }
 
-    /// Bytes that [`encode`](Self::encode) writes.
+    /// Number of bytes that [`encode`](Self::encode) writes.
     pub fn encoded_len(&self) -> usize {
         match *self {
             SymbolFrame::Stream { stream, offset, data, .. } => {
@@ -242,18 +244,18 @@ impl SymbolFrame<'_> {
     }
 }
 
-/// Bytes of a STREAM frame before its data, when it carries `length` bytes.
+/// Number of bytes before the data of a STREAM frame that carries `length` bytes.
 pub const fn stream_head_len(stream: StreamId, offset: u64, length: usize) -> usize {
     1 + varint_len(stream.0) + varint_len(offset) + varint_len(length as u64)
 }
 
-/// The most data that a STREAM frame of at most `space` bytes can carry; `None` if it cannot even be
-/// empty.
+/// The most data, in bytes, that a STREAM frame of at most `space` bytes can carry; `None` if not
+/// even a frame without data fits.
 pub const fn stream_data_room(stream: StreamId, offset: u64, space: usize) -> Option<usize> {
     let Some(room) = space.checked_sub(1 + varint_len(stream.0) + varint_len(offset)) else {
         return None;
     };
-    // With a length of this many bytes, the data is at most what the length can say.
+    // A length field of 1, 2 or 4 bytes also limits the data to the largest value that it can hold.
     match room {
         0 => None,
         1..=64 => Some(room - 1),
@@ -265,7 +267,7 @@ pub const fn stream_data_room(stream: StreamId, offset: u64, space: usize) -> Op
     }
 }
 
-/// Writes what stands before the `length` data bytes of a STREAM frame.
+/// Writes the fields before the `length` data bytes of a STREAM frame.
 #[inline]
 fn encode_stream_head(
     stream: StreamId,
@@ -282,7 +284,7 @@ fn encode_stream_head(
     })
 }
 
-/// Writes what stands before the `length` bytes of a DATAGRAM frame.
+/// Writes the fields before the `length` data bytes of a DATAGRAM frame.
 fn encode_datagram_head(length: usize, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
     writer.whole(|writer| {
         writer.u8(kind::DATAGRAM)?;
@@ -290,21 +292,21 @@ fn encode_datagram_head(length: usize, writer: &mut Writer<'_>) -> Result<(), No
     })
 }
 
-/// Bytes of a DATAGRAM frame that carries `length` bytes.
+/// Size in bytes of a DATAGRAM frame that carries `length` bytes.
 pub const fn datagram_len(length: usize) -> usize {
     1 + varint_len(length as u64) + length
 }
 
-/// Fills a source symbol with frames: no more than it may hold for its length.
+/// Fills a source symbol with frames, within the number of frames that its length allows.
 #[derive(Debug)]
 pub struct SymbolWriter<'a> {
     writer: Writer<'a>,
-    /// Length that the symbol needs if one more frame joins, bytes.
+    /// Length that the symbol needs if one more frame is added, bytes.
     least_length: usize,
 }
 
 impl<'a> SymbolWriter<'a> {
-    /// Fills `buffer` from its front.
+    /// Creates a writer that fills `buffer` from its front.
     pub const fn new(buffer: &'a mut [u8]) -> Self {
         SymbolWriter { writer: Writer::new(buffer), least_length: 0 }
     }
@@ -314,27 +316,27 @@ impl<'a> SymbolWriter<'a> {
         self.writer.position() == 0
     }
 
-    /// Bytes left for a further frame; 0 if none may follow.
+    /// Bytes left for another frame; 0 if no frame may follow.
     pub const fn room(&self) -> usize {
         let left = self.writer.remaining();
         if self.writer.position() + left < self.least_length { 0 } else { left }
     }
 
-    /// The symbol's length, with the padding that short frames need.
+    /// Adds the padding that short frames need, and returns the symbol's length in bytes.
     pub fn finish(mut self) -> usize {
         let needed = self.least_length.saturating_sub(BYTES_PER_FRAME);
         let padding = needed.saturating_sub(self.writer.position());
-        // `room` has made sure that there is space.
+        // There is space because callers have checked `room`.
         let _ = self.writer.reserve(padding).map(|padding| padding.fill(0));
         self.writer.position()
     }
 
-    /// Writes a frame whose bytes are at hand.
+    /// Writes a frame.
     pub fn write(&mut self, frame: &SymbolFrame<'_>) -> Result<(), NoSpace> {
         self.frame(|writer| frame.encode(writer))
     }
 
-    /// Writes a STREAM frame of `length` bytes, which `fill` puts into place.
+    /// Writes a STREAM frame with `length` data bytes, which `fill` copies into place.
     #[inline]
     pub fn stream(
         &mut self,
@@ -349,7 +351,7 @@ impl<'a> SymbolWriter<'a> {
         })
     }
 
-    /// Writes a DATAGRAM frame of `length` bytes, which `fill` puts into place.
+    /// Writes a DATAGRAM frame with `length` data bytes, which `fill` copies into place.
     pub fn datagram(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> Result<(), NoSpace> {
         self.frame(|writer| {
             encode_datagram_head(length, writer)?;
@@ -371,8 +373,8 @@ impl<'a> SymbolWriter<'a> {
     }
 }
 
-/// Reads the frames of a source symbol, in order, past any padding. After an error it ends. It is an error if
-/// there are more frames than the symbol's length allows.
+/// Reads the frames of a source symbol in order and skips padding. More frames than the symbol's
+/// length allows are an error. The iterator ends after an error.
 #[derive(Clone, Debug)]
 pub struct SymbolFrames<'a> {
     reader: Reader<'a>,
@@ -380,13 +382,13 @@ pub struct SymbolFrames<'a> {
 }
 
 impl<'a> SymbolFrames<'a> {
-    /// The frames of the symbol `payload`.
+    /// Creates an iterator over the frames of the symbol `payload`.
     pub const fn new(payload: &'a [u8]) -> Self {
         let frames_left = 1 + payload.len() / BYTES_PER_FRAME;
         SymbolFrames { reader: Reader::new(payload), frames_left }
     }
 
-    /// Bytes behind the last frame read.
+    /// Number of bytes after the last frame read.
     pub const fn remaining(&self) -> usize {
         self.reader.remaining()
     }

@@ -1,4 +1,4 @@
-//! Transport parameters: what each side announces once, in the handshake.
+//! Transport parameters, which each side announces once in the handshake.
 
 use core::time::Duration;
 
@@ -9,13 +9,13 @@ use super::header::ConnectionId;
 /// Least UDP payload that every endpoint accepts, bytes.
 pub const MIN_UDP_PAYLOAD: u16 = 1200;
 
-/// Most paths that can be allowed.
+/// Largest number of paths that a side can allow.
 pub const MAX_PATHS: u8 = 16;
 
 /// Longest name of an acknowledgement profile, bytes.
 pub const MAX_PROFILE_NAME: usize = 64;
 
-/// Longest list of erasure codes, bytes.
+/// Longest list of erasure code names, bytes.
 pub const MAX_CODE_NAMES: usize = 256;
 
 /// Largest acknowledgement delay that can be announced: 2^24 − 1 microseconds, 16.8 s.
@@ -39,43 +39,48 @@ mod id {
     pub(super) const MAX_LIVE_SYMBOLS: u64 = 15;
 }
 
-/// Transport parameters of one side. The defaults are what their absence means.
+/// Transport parameters of one side. A parameter that is absent has its default value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportParameters {
-    /// Credit over all streams at the start, bytes.
+    /// Initial credit over all streams, bytes.
     pub max_data: u64,
-    /// Credit of every stream at its start, bytes.
+    /// Initial credit of each stream, bytes.
     pub max_stream_data: u64,
-    /// Streams that the peer may open at the start; at most 2^60.
+    /// Number of streams that the peer may open initially, at most 2^60.
     pub max_streams: u64,
-    /// Symbol ids below it are accepted at the start.
+    /// Symbol ids below this value are accepted initially.
     pub max_symbols: u64,
-    /// Most bytes in a UDP payload that this side accepts, 1200–65 535.
+    /// Largest UDP payload that this side accepts, 1200–65 535 bytes.
     pub max_udp_payload: u16,
-    /// Most bytes (source symbols × symbol size) in one block that this side decodes; 0 means that it
-    /// decodes nothing.
+    /// Largest block (source symbols × symbol size) that this side decodes, bytes. 0 means that
+    /// this side decodes nothing.
     pub max_block: u64,
     /// Most paths at a time, 1–16.
     pub max_paths: u8,
-    /// Longest that this side holds an acknowledgement back on purpose; whole microseconds, at most
+    /// Longest intentional delay of this side's acknowledgements, in whole microseconds, at most
     /// [`MAX_ACK_DELAY`].
     pub max_ack_delay: Duration,
-    /// Silence after which this side forgets the connection; whole milliseconds, `None` for never.
+    /// Length of silence after which this side drops the connection, in whole milliseconds; `None`
+    /// for never.
     pub idle_timeout: Option<Duration>,
-    /// Name of the profile by which the peer is asked to acknowledge; at most 64 bytes.
+    /// Name of the profile that tells the peer how to acknowledge, at most 64 bytes.
     pub ack_profile: Option<String>,
-    /// Names of the erasure codes that this side decodes, separated by single spaces, the code of its own repairs
-    /// first; at most 256 bytes. `None`: all of the specification, Reed–Solomon first.
+    /// Names of the erasure codes that this side decodes, separated by single spaces, at most 256
+    /// bytes. The first is the code of this side's own repairs. `None` means all codes of the
+    /// specification, Reed–Solomon first.
     pub codes: Option<String>,
-    /// From an initiator: the responder's id of a connection, to learn only whether the responder
-    /// still has it. From a responder: 1 if it has, 0 if not.
+    /// From an initiator: the responder's id of a connection. Such a handshake only asks whether
+    /// the responder still has that connection. From a responder: 1 if it has the connection, 0 if
+    /// not.
     pub check: Option<u32>,
-    /// The connection ids under which this side receives on the paths 1, 2, …: at most 16, all different.
+    /// The connection ids under which this side receives on the paths 1, 2, …; at most 16, all
+    /// different.
     pub connection_ids: Vec<ConnectionId>,
-    /// This side gives the application blocks as a whole, and wants to be told where they end.
+    /// Whether this side delivers data to the application in whole blocks, so that the peer must
+    /// mark the last symbol of each block.
     pub whole_blocks: bool,
-    /// Ordinals of symbols in the space of live data below it are accepted at the start; 0: there is no such space, and
-    /// live data comes among the other symbols.
+    /// Symbols of live data with ordinals below this value are accepted initially. 0 means that
+    /// there is no separate space for live data, which is then sent in the main space.
     pub max_live_symbols: u64,
 }
 
@@ -102,8 +107,8 @@ impl Default for TransportParameters {
 }
 
 impl TransportParameters {
-    /// The list as the handshake carries it. Defaults are left out; values beyond their range are
-    /// brought to its nearer end, text that is too long is cut at a character boundary.
+    /// The encoded list for the handshake. Default values are omitted. Values out of range are
+    /// clamped, and text that is too long is truncated at a character boundary.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         let ack_delay = self.max_ack_delay.min(MAX_ACK_DELAY).as_micros() as u64;
@@ -150,8 +155,9 @@ impl TransportParameters {
         out
     }
 
-    /// Reads a list. Unknown ids are skipped. Fails on a known one that is repeated, out of range, or
-    /// does not fill its length; the close code is TRANSPORT_PARAMETER.
+    /// Reads a list. Parameters with unknown ids are skipped. Fails if a known parameter is
+    /// repeated, out of range or shorter than its length field says; the close code is then
+    /// TRANSPORT_PARAMETER.
     pub fn decode(bytes: &[u8]) -> Result<TransportParameters, WireError> {
         let mut parameters = TransportParameters::default();
         let mut seen = 0_u16;
@@ -219,7 +225,7 @@ impl TransportParameters {
     }
 }
 
-/// Reads ids up to the end; none may come twice.
+/// Reads connection ids up to the end; all must be different.
 fn connection_ids(value: &mut Reader<'_>) -> Result<Vec<ConnectionId>, WireError> {
     let mut ids = Vec::new();
     while !value.is_empty() {
@@ -249,7 +255,7 @@ fn put_text(out: &mut Vec<u8>, id: u64, text: Option<&str>, most: usize) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends the shortest encoding of `value`, brought down to what a varint can hold.
+/// Appends the shortest encoding of `value`, limited to the largest varint.
 fn put_varint(out: &mut Vec<u8>, value: u64) {
     let value = value.min(super::codec::MAX_VARINT);
     let mut buffer = [0; 8];

@@ -1,5 +1,5 @@
-//! The system's allocator with counts for each thread, and with a look at what a thread frees; tests run on threads of
-//! their own.
+//! The system's allocator with counts for each thread, and with a hook for the memory that a thread
+//! frees. Each test runs on its own thread.
 
 #![allow(
     unsafe_code,
@@ -13,15 +13,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
 
-/// Looks at a block of memory.
+/// Inspects a block of memory.
 pub type Look = fn(&[u8]);
 
 thread_local! {
-    /// Allocations and growths by this thread.
+    /// Number of allocations and reallocations by this thread.
     pub static COUNT: Cell<u64> = const { Cell::new(0) };
-    /// Bytes in use by this thread.
+    /// Bytes currently allocated by this thread.
     pub static LIVE: Cell<i64> = const { Cell::new(0) };
-    /// The most bytes in use since it was last set.
+    /// Largest value of `LIVE` since this maximum was last reset.
     pub static MOST: Cell<i64> = const { Cell::new(0) };
     /// Called with each block that this thread is about to free. Must not allocate.
     pub static LOOK: Cell<Option<Look>> = const { Cell::new(None) };
@@ -40,7 +40,7 @@ fn freed(size: usize) {
 /// Passes a block that is about to be freed to [`LOOK`].
 unsafe fn look(pointer: *mut u8, size: usize) {
     if let Some(look) = LOOK.get() {
-        // The compiler cannot know which of the block's bytes were ever written.
+        // `black_box` keeps the compiler from assuming that bytes of the block were never written.
         look(unsafe { std::slice::from_raw_parts(black_box(pointer), size) });
     }
 }
@@ -62,14 +62,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both blocks exist while one is copied into the other.
+        // Both blocks exist during the copy.
         allocated(size);
         freed(layout.size());
         if LOOK.get().is_none() {
             return unsafe { System.realloc(pointer, layout, size) };
         }
-        // The system may free the old block, or go on with it where there is room. Here it is always freed, so that it
-        // is seen.
+        // The system may extend the old block in place. Here the old block is always freed, so that
+        // the hook sees it.
         unsafe {
             let new = System.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {

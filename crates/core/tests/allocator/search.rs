@@ -1,20 +1,20 @@
-//! Searches what a thread frees for secrets, which ought to have been erased before.
+//! Searches the memory that a thread frees for secrets, which should have been erased.
 
 use super::LOOK;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// Length of what is searched for, bytes: half a key.
+/// Length of the searched parts, bytes: half a key.
 const PART: usize = 16;
-/// Most parts of secrets that can be searched for, and most hits whose names are kept.
+/// Most parts of secrets that can be searched for, and most hits whose names are stored.
 const MOST: usize = 4096;
 const MOST_FOUND: usize = 64;
 
-/// Of fixed size, since a look must not allocate.
+/// State of a search. It has a fixed size because the hook must not allocate.
 struct Search {
     parts: [(&'static str, [u8; PART]); MOST],
     count: usize,
-    /// Whether a part begins with this byte.
+    /// Whether a part starts with the byte of this index.
     begins: [bool; 256],
     found: [&'static str; MOST_FOUND],
     hits: usize,
@@ -48,7 +48,7 @@ fn look(block: &[u8]) {
     });
 }
 
-/// Adds a secret to those that this thread searches for. Does nothing unless a search is under way.
+/// Adds a secret to the search of this thread. Does nothing if no search is running.
 pub fn learn(name: &'static str, secret: &[u8]) {
     if LOOK.get().is_none() {
         return;
@@ -60,7 +60,7 @@ pub fn learn(name: &'static str, secret: &[u8]) {
                 search.begins[usize::from(part[0])] = true;
                 let (named, place) = &mut search.parts[search.count];
                 *named = name;
-                // Copied directly: a copy by way of the stack would stay there.
+                // Copied directly, because a copy on the stack would not be erased.
                 place.copy_from_slice(part);
                 search.count += 1;
             }
@@ -68,8 +68,9 @@ pub fn learn(name: &'static str, secret: &[u8]) {
     });
 }
 
-/// Runs `work`, and searches all that it frees for `secrets` and for those that [`learn`] adds meanwhile. Returns the
-/// names of the secrets found, and how many parts were searched for.
+/// Runs `work` and searches all memory that it frees for `secrets` and for the secrets that
+/// [`learn`] adds meanwhile. Returns the names of the secrets found, and the number of parts
+/// searched for.
 pub fn left_by(
     secrets: &[(&'static str, &[u8])],
     work: impl FnOnce(),

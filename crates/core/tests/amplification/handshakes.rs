@@ -1,4 +1,5 @@
-//! Handshakes from forged and true addresses, over a network that loses, repeats and cuts their messages.
+//! Handshakes from forged and real addresses, over a network that loses, repeats and truncates
+//! their messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -19,17 +20,18 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Somebody new asks for a connection.
+    /// A new peer requests a connection.
     Ask { from: u8 },
-    /// The newest message of an asker, as it was sent or with its cookie, comes from the address of `from`.
+    /// The newest message of an asker, with its cookie if it has one, arrives from the address of
+    /// `from`.
     Repeat { asker: usize, from: u8 },
-    /// The first bytes of such a message.
+    /// The first `length` bytes of an asker's newest message arrive.
     Cut { asker: usize, from: u8, length: usize },
-    /// An asker that was answered sends a packet of the connection.
+    /// An asker that was answered sends a packet of its connection.
     Speak { asker: usize, from: u8, padding: usize },
-    /// The victim's application writes on all of its connections.
+    /// The victim's application writes on all its connections.
     Write { bytes: usize },
-    /// This many of the victim's next datagrams are lost.
+    /// The next datagrams of the victim, of this number, are lost.
     Lose { datagrams: usize },
     /// Time passes.
     Wait { millis: u64 },
@@ -55,14 +57,14 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// A peer that has asked for a connection.
+/// A peer that has requested a connection.
 struct Asker {
     crypto: NullCrypto,
     initiator: Initiator,
     message: Vec<u8>,
-    /// Where the asker got the cookie that is in its message.
+    /// The address at which the asker received the cookie in its message.
     cookie_at: Option<SocketAddr>,
-    /// Where the asker got an answer.
+    /// The addresses at which the asker received an answer.
     answers_at: BTreeSet<SocketAddr>,
     established: Option<Established>,
     next_number: u64,
@@ -74,7 +76,7 @@ pub struct World {
     askers: Vec<Asker>,
     losses: usize,
     pub traffic: BTreeMap<SocketAddr, Traffic>,
-    /// Addresses whose holders have shown that they receive there.
+    /// Addresses at which peers have proven that they receive.
     pub answered: BTreeSet<SocketAddr>,
 }
 
@@ -83,7 +85,7 @@ fn place(from: u8) -> SocketAddr {
 }
 
 impl World {
-    /// A victim that wants cookies after four first messages a second.
+    /// Creates a victim that requires cookies after four first messages per second.
     pub fn new() -> World {
         let mut config = EndpointConfig::new(Profile::named("anabranch").unwrap());
         config.responder.permitted = Permitted::Anyone;
@@ -161,7 +163,7 @@ impl World {
         }
     }
 
-    /// Takes what the victim sends. What is not lost is heard by everybody who has asked.
+    /// Takes the datagrams that the victim sends. Datagrams that are not lost reach all askers.
     fn listen(&mut self) {
         let mut buffer = vec![0; 2048];
         while let Some(transmit) = self.victim.poll_transmit(self.now, &|_| true, &mut buffer) {
@@ -214,7 +216,7 @@ impl Asker {
         }
     }
 
-    /// The next packet of the connection, if there is one.
+    /// The next packet of the asker's connection, if it has one.
     fn packet(&mut self, padding: usize) -> Option<Vec<u8>> {
         let Established { session, remote_id, .. } = self.established.as_mut()?;
         let frames = [vec![1], vec![0; padding]].concat();

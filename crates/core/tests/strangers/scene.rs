@@ -1,4 +1,5 @@
-//! A victim, its client and unauthenticated senders, in virtual time on a network without delay.
+//! A victim, its client and unauthenticated senders, in virtual time and on a network without
+//! delay.
 
 use anabranch_core::crypto::null::NullCrypto;
 use anabranch_core::crypto::{
@@ -16,9 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Time goes on in steps of this length at most.
+/// Longest step of virtual time.
 const STEP: Duration = Duration::from_millis(1);
-/// The client and the victim, among the ends of the pair.
+/// Indices of the client and the victim in the ends of the pair.
 const CLIENT: usize = 0;
 const VICTIM: usize = 1;
 
@@ -27,22 +28,22 @@ pub fn client_key() -> PublicKey {
     NullCrypto::new([3; 32]).public_key()
 }
 
-/// Another source for every number below 2^24.
+/// Source address of a stranger. It differs for all numbers below 2^24.
 pub fn stranger_address(number: u64) -> SocketAddr {
     let [.., a, b, c] = number.to_be_bytes();
     SocketAddr::from(([127, a, b, c], 9))
 }
 
-/// Cryptographic operations so far.
+/// Number of cryptographic operations so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// First messages read: two Diffie–Hellman operations each, with real cryptography.
+    /// First messages processed. Each takes two Diffie–Hellman operations with real cryptography.
     pub accepts: u64,
-    /// MACs made.
+    /// MACs computed.
     pub macs: u64,
 }
 
-/// Datagrams and their bytes.
+/// Number of datagrams and of their bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
     pub packets: u64,
@@ -99,7 +100,7 @@ impl Crypto for Counting {
     }
 }
 
-/// A sender that knows the victim's public key and has a key of its own.
+/// A sender that knows the victim's public key and has its own key.
 pub struct Stranger {
     crypto: NullCrypto,
     initiator: Initiator,
@@ -112,10 +113,11 @@ impl Stranger {
         Self::of(NullCrypto::new(key), victim, number, 0)
     }
 
-    /// A stranger with this key: the attempt of this number of a holder whose clock is `ahead` nanoseconds ahead.
+    /// Creates attempt `number` of a stranger with this key, whose clock is `ahead` nanoseconds
+    /// ahead.
     pub fn with_key(victim: PublicKey, key: [u8; 32], number: u64, ahead: u64) -> Self {
         let mut crypto = NullCrypto::new(key).with_random_numbers(Rng::new(number));
-        // Each attempt has an ephemeral key of its own.
+        // Each attempt has its own ephemeral key.
         for _ in 0..number {
             let _ = crypto.initiate(&victim, &[], &mut Vec::new());
         }
@@ -142,7 +144,7 @@ impl Stranger {
         self.initiator.poll(&self.crypto, PathId(0), now, &mut out).then_some(out)
     }
 
-    /// The first message with the cookie of this reply, if it is one for this stranger.
+    /// The first message with the cookie of this reply, if the reply is for this stranger.
     pub fn on_cookie(&mut self, now: Time, reply: &[u8]) -> Option<Vec<u8>> {
         self.initiator.on_cookie_reply(&self.crypto, PathId(0), now, reply).ok()?;
         self.send(now)
@@ -153,10 +155,10 @@ fn profile() -> Profile {
     Profile::named("anabranch").expect("it is built in")
 }
 
-/// Carries everything at once, and keeps what the strangers get.
+/// A network that delivers everything at once and keeps the datagrams to strangers.
 #[derive(Default)]
 pub struct Streets {
-    /// The client's first message, as an eavesdropper has it.
+    /// The client's first message, as captured by an eavesdropper.
     pub captured: Vec<u8>,
     /// Datagrams that the victim sent to strangers.
     pub to_strangers: Traffic,
@@ -180,11 +182,11 @@ impl Network for Streets {
     }
 }
 
-/// The client and the victim, and counts of the victim's connections and work.
+/// The client, the victim, and counts of the victim's connections and work.
 pub struct Scene {
     pub pair: Pair<Streets>,
     pub rng: Rng,
-    /// Connections that the victim has made, and forgotten.
+    /// Numbers of connections that the victim has created and removed.
     pub accepted: usize,
     pub gone: usize,
     counts: Arc<[AtomicU64; 2]>,
@@ -192,12 +194,13 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A victim to which these may connect, and a client that has not connected.
+    /// Creates a victim to which the holders of these keys may connect, and a client that is not
+    /// connected.
     pub fn new(permitted: Permitted) -> Self {
         Self::with(permitted, |_| {})
     }
 
-    /// Version of [`new`](Self::new) with other limits of the victim.
+    /// Version of [`new`](Self::new) with other limits for the victim.
     pub fn with(permitted: Permitted, limits: impl FnOnce(&mut EndpointConfig)) -> Self {
         let mut config = EndpointConfig::new(profile());
         config.responder.permitted = permitted;
@@ -212,13 +215,13 @@ impl Scene {
         Scene { pair, rng: Rng::new(4), accepted: 0, gone: 0, counts, handles: 0 }
     }
 
-    /// This scene with a client that has the key and the random numbers of another seed.
+    /// Replaces the client by one with the key and the random numbers of another seed.
     pub fn with_key(mut self, seed: u8) -> Self {
         self.pair.ends[CLIENT].endpoint = endpoint(seed, EndpointConfig::new(profile()));
         self
     }
 
-    /// A scene with the client connected.
+    /// Creates a scene whose client is connected.
     pub fn with_client(permitted: Permitted) -> Self {
         let mut scene = Scene::new(permitted);
         scene.connect();
@@ -227,12 +230,12 @@ impl Scene {
         scene
     }
 
-    /// The client opens a connection.
+    /// Lets the client open a connection.
     pub fn connect(&mut self) {
         self.pair.connect(1);
     }
 
-    /// When the client's connection, the newest if there are several, was open.
+    /// When the client's newest connection was established, if there is one.
     pub fn connected(&self) -> Option<Time> {
         self.pair.ends[CLIENT].opened
     }
@@ -242,34 +245,34 @@ impl Scene {
         &self.pair.ends[VICTIM].endpoint
     }
 
-    /// The client's application has this many bytes more to send.
+    /// Gives the client's application this many more bytes to send.
     pub fn write(&mut self, bytes: u64) {
         self.pair.ends[CLIENT].unwritten += bytes;
     }
 
-    /// Bytes that the victim has read of the client's stream.
+    /// Number of bytes that the victim has read from the client's stream.
     pub fn read(&self) -> u64 {
         self.pair.ends[VICTIM].read
     }
 
-    /// A stranger's datagram reaches the victim.
+    /// Delivers a stranger's datagram to the victim.
     pub fn throw(&mut self, remote: SocketAddr, mut bytes: Vec<u8>) {
         self.pair.inject(VICTIM, 0, remote, Ecn::NotEct, &mut bytes);
         self.count();
         self.pair.send_from(VICTIM);
     }
 
-    /// Datagrams that the victim has sent to strangers since they were last asked for.
+    /// Takes the datagrams that the victim has sent to strangers since the last call.
     pub fn take_for_strangers(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
         core::mem::take(&mut self.pair.network.for_strangers)
     }
 
-    /// Datagrams to the stranger who got most.
+    /// Number of datagrams to the stranger that got the most.
     pub fn most_to_one_stranger(&self) -> u64 {
         self.pair.network.to_each.values().copied().max().unwrap_or(0)
     }
 
-    /// Computations that the victim has had to do.
+    /// Number of cryptographic operations of the victim.
     pub fn work(&self) -> Work {
         let [accepts, macs] = &*self.counts;
         Work { accepts: accepts.load(Relaxed), macs: macs.load(Relaxed) }
@@ -281,7 +284,7 @@ impl Scene {
         while self.pair.now < end {
             self.pair.round(STEP.min(end.since(self.pair.now)));
             self.count();
-            // Datagrams sent have arrived already, and their answers are on their way.
+            // The sent datagrams have already arrived, and their answers are in flight.
             while self.pair.deliver_due() > 0 {
                 self.count();
                 self.pair.send();
@@ -291,7 +294,7 @@ impl Scene {
         }
     }
 
-    /// Follows how many connections the victim has.
+    /// Updates the counts of the victim's connections.
     fn count(&mut self) {
         let handles = self.victim().handles().count();
         self.accepted += handles.saturating_sub(self.handles);

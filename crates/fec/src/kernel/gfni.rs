@@ -28,9 +28,9 @@ pub(super) static AVX2: Implementation = Implementation {
     run: run_narrow,
 };
 
-/// By number of rows less one. Sums fill at most 24 of the 32 registers. Few rows take many vectors
-/// of each input at once: inputs larger than the first-level cache then arrive in long runs, which
-/// the processor's prefetchers follow.
+/// Indexed by the number of rows minus one. Sums fill at most 24 of the 32 registers. Tiles of few
+/// rows take many vectors of each input at once: inputs larger than the first-level cache are then
+/// read in long runs, which suit the processor's prefetchers.
 static WIDE_ROWS: [unsafe fn(&mut Job<'_, '_>); 12] = [
     wide::<1, 16>,
     wide::<2, 8>,
@@ -46,7 +46,7 @@ static WIDE_ROWS: [unsafe fn(&mut Job<'_, '_>); 12] = [
     wide::<12, 2>,
 ];
 
-/// By number of rows less one. Sums fill at most 12 of the 16 registers.
+/// Indexed by the number of rows minus one. Sums fill at most 12 of the 16 registers.
 static NARROW_ROWS: [unsafe fn(&mut Job<'_, '_>); 6] = [
     narrow::<1, 4>,
     narrow::<2, 4>,

@@ -14,7 +14,8 @@ pub(super) static NEON: Implementation = Implementation {
     run,
 };
 
-/// By number of rows less one. Sums, operands and tables together fill at most 26 of the 32 registers.
+/// Indexed by the number of rows minus one. Sums, operands and tables together fill at most 26 of
+/// the 32 registers.
 static ROWS: [unsafe fn(&mut Job<'_, '_>); 8] = [
     neon::<1, 8>,
     neon::<2, 4>,
@@ -47,7 +48,7 @@ struct V128(uint8x16_t);
 // each. Loads and stores need no alignment.
 impl Vector for V128 {
     const WIDTH: usize = 16;
-    /// Products with low and with high halves.
+    /// The products of a factor with the low and with the high half of a byte.
     type Factor = [uint8x16_t; 2];
     /// The low and the high halves of each byte, as indices.
     type Operand = [uint8x16_t; 2];

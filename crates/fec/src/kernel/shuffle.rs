@@ -22,11 +22,12 @@ pub(super) static SSSE3: Implementation = Implementation {
     run: run_ssse3,
 };
 
-/// By number of rows less one. Sums, operands and tables together fill the 16 registers.
+/// Indexed by the number of rows minus one. Sums, operands and tables together fill the 16
+/// registers.
 static AVX2_ROWS: [unsafe fn(&mut Job<'_, '_>); 4] =
     [avx2::<1, 4>, avx2::<2, 2>, avx2::<3, 2>, avx2::<4, 2>];
 
-/// By number of rows less one.
+/// Indexed by the number of rows minus one.
 static SSSE3_ROWS: [unsafe fn(&mut Job<'_, '_>); 4] =
     [ssse3::<1, 4>, ssse3::<2, 2>, ssse3::<3, 2>, ssse3::<4, 2>];
 
@@ -69,7 +70,8 @@ struct V256(__m256i);
 // each and are aligned to 16.
 impl Vector for V256 {
     const WIDTH: usize = 32;
-    /// Products with low and with high halves, each table in both 128-bit lanes.
+    /// The products of a factor with the low and with the high half of a byte, each table in both
+    /// 128-bit lanes.
     type Factor = [__m256i; 2];
     /// The low and the high halves of each byte, as indices.
     type Operand = [__m256i; 2];
@@ -126,7 +128,7 @@ struct V128(__m128i);
 // each and are aligned to 16.
 impl Vector for V128 {
     const WIDTH: usize = 16;
-    /// Products with low and with high halves.
+    /// The products of a factor with the low and with the high half of a byte.
     type Factor = [__m128i; 2];
     /// The low and the high halves of each byte, as indices.
     type Operand = [__m128i; 2];

@@ -3,7 +3,8 @@ use anabranch_types::Rng;
 use super::*;
 use crate::gf256;
 
-/// Of similar sizes and factors, Miri tries only every n-th, since it takes some thousand times as long.
+/// The step between similar sizes and factors: 1, but `step` under Miri, which takes about a
+/// thousand times as long.
 const fn every(step: usize) -> usize {
     if cfg!(miri) { step } else { 1 }
 }
@@ -17,7 +18,7 @@ fn random_bytes(rng: &mut Rng, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// One random product, and what it must come to by the field's own multiplication.
+/// A random product. The expected result comes from the field's own multiplication.
 struct Case {
     inputs: Vec<Vec<u8>>,
     before: Vec<Vec<u8>>,

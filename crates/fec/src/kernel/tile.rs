@@ -1,4 +1,4 @@
-//! The loop the vector kernels share; an instruction set supplies the [`Vector`].
+//! The loop that the vector kernels share. Each instruction set implements [`Vector`].
 //!
 //! Everything here is `inline(always)`: the code only becomes vector instructions once it has been
 //! inlined into a function that enables them.
@@ -56,7 +56,8 @@ pub(super) trait Vector: Copy {
     /// `self + factor · operand`.
     unsafe fn add_product(self, operand: Self::Operand, factor: Self::Factor) -> Self;
 
-    /// Whether reading and writing part of a vector is about as fast as all of it.
+    /// Whether reading and writing part of a vector is about as fast as reading and writing all of
+    /// it.
     const MASKS: bool = false;
 
     /// Whether [`Vector::add_two_products`] is faster than two single steps, and there are enough registers for the

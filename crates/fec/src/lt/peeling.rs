@@ -13,7 +13,8 @@ const MOST_MEMBERS: usize = 32;
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     unknown: u16,
-    /// The exclusive or of the unknown sources' indices: once one is left, its index.
+    /// The exclusive or of the unknown sources' indices. Once a single source is unknown, this is
+    /// its index.
     places: u16,
 }
 
@@ -35,8 +36,8 @@ pub struct Held<'a> {
     pub repairs: &'a [(u32, &'a [u8])],
 }
 
-/// Follows the symbols of one block as they arrive, without their bytes: which sources the repairs determine by
-/// peeling.
+/// Tracks which symbols of a block have arrived and which sources the repairs determine by peeling.
+/// It does not hold the symbols' bytes.
 ///
 /// Repairs needed to rebuild a block of which every source is lost, mean of 2000 blocks: 1.49 F for F = 24, 1.37 F
 /// for 64, 1.25 F for 256 and 1.21 F for 512. One block in ten needs 1.83, 1.58, 1.34 and 1.27 F or more.
@@ -53,7 +54,7 @@ pub struct Peeling {
     /// Sources in the order in which they were determined.
     pub(super) steps: Vec<Step>,
     unknown: usize,
-    /// Unknown sources that no repair has.
+    /// Unknown sources that no repair contains.
     uncovered: usize,
     /// Repairs with two unknown sources or more.
     undetermined: usize,
@@ -61,7 +62,7 @@ pub struct Peeling {
 }
 
 impl Peeling {
-    /// Turns to a new block of `sources` symbols, of which nothing has arrived.
+    /// Starts a new block of `sources` source symbols, of which none has arrived.
     ///
     /// # Errors
     /// If a block cannot have this many sources.
@@ -80,8 +81,9 @@ impl Peeling {
         Ok(())
     }
 
-    /// A lower bound on the number of symbols still needed: the unknown sources that no repair has, or the unknown
-    /// sources less the undetermined repairs if that is more; at least one while a source is unknown.
+    /// A lower bound on the number of symbols still needed. It is the larger of two numbers: the
+    /// unknown sources that no repair contains, and the unknown sources minus the undetermined
+    /// repairs. It is at least one while a source is unknown.
     pub fn deficit(&self) -> usize {
         let least = self.unknown.saturating_sub(self.undetermined).max(self.uncovered);
         least.max(usize::from(self.unknown > 0))
@@ -129,8 +131,8 @@ impl Peeling {
         true
     }
 
-    /// Marks a source as held or determined, then as determined every source that becomes the only unknown of a
-    /// repair.
+    /// Marks a source as held or determined, then marks every source that becomes the only unknown
+    /// of a repair as determined.
     fn learn(&mut self, source: usize, origin: u16) {
         let done = self.steps.len();
         self.settle(source, origin);

@@ -107,7 +107,8 @@ fn degrees_are_distributed_as_stated() {
     }
 }
 
-/// Repairs that rebuild a block of which all sources are lost, for this many blocks, fewest first.
+/// How many repairs rebuild a block of which all sources are lost, for each of `blocks` blocks in
+/// ascending order.
 fn needed(count: usize, blocks: u32) -> Vec<u32> {
     let mut peeling = Peeling::default();
     let mut needed: Vec<u32> = (0..blocks)
@@ -125,7 +126,8 @@ fn needed(count: usize, blocks: u32) -> Vec<u32> {
     needed
 }
 
-/// β F repairs suffice except with probability δ (Luby's Theorem 17), and the means are those stated at [`Peeling`].
+/// β F repairs suffice with a probability of at least 1 − δ (Luby's Theorem 17), and the means are
+/// those stated at [`Peeling`].
 #[test]
 fn as_many_repairs_are_needed_as_stated() {
     for (count, mean) in [(24, 1.49), (64, 1.37), (128, 1.31), (256, 1.25), (512, 1.21)] {

@@ -46,8 +46,8 @@ pub struct Held<'a> {
     pub repairs: &'a [&'a [u8]],
 }
 
-/// The symbols of one block that have arrived, as equations in the missing sources. Kept in echelon form:
-/// the first unknown of each row, its pivot, is the first unknown of no other row.
+/// The symbols of one block that have arrived, as equations in the missing sources. They are kept
+/// in echelon form: the first unknown of each row, its pivot, is the first unknown of no other row.
 ///
 /// Memory is kept from block to block: at most 256 bytes for each source of the largest.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Default for Equations {
 }
 
 impl Equations {
-    /// Turns to a new block of `sources` symbols, of which nothing has arrived.
+    /// Starts a new block of `sources` source symbols, of which none has arrived.
     ///
     /// # Errors
     /// If a block cannot have this many sources.
@@ -92,7 +92,7 @@ impl Equations {
         Ok(())
     }
 
-    /// Independent symbols that are still missing.
+    /// How many independent symbols are still needed.
     pub fn deficit(&self) -> usize {
         self.missing - self.rows.len()
     }
@@ -117,14 +117,15 @@ impl Equations {
         }
     }
 
-    /// The repair with `key` has arrived. Returns whether it is kept, to be given to [`rebuild`](Self::rebuild): it
-    /// is unless the other symbols imply it.
+    /// The repair with `key` has arrived. Returns false if the other symbols already imply it.
+    /// Otherwise it is kept, and its bytes have to be given to [`rebuild`](Self::rebuild).
     pub fn repair(&mut self, key: u32) -> bool {
         if self.deficit() == 0 {
             return false;
         }
         let mut row = Row { sources: coefficients(key, self.sources), repairs: [0; WORDS] };
-        // Each repair kept has raised the rank of all that arrived, so there are no more than sources.
+        // Every repair that was kept raised the rank, so no more are kept than the block has
+        // sources.
         if let Some(word) = row.repairs.get_mut(self.kept / 64) {
             *word |= 1 << (self.kept % 64);
         }
@@ -198,7 +199,7 @@ impl Equations {
         }
     }
 
-    /// Leaves each row a single unknown, its pivot.
+    /// Reduces every row until its pivot is its only unknown.
     fn substitute_back(&mut self) {
         for pivot in (0..self.sources).rev() {
             let at = self.row_of[pivot];

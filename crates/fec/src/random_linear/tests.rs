@@ -41,7 +41,7 @@ impl Receiver {
     }
 }
 
-/// The rank by plain elimination, which the incremental one must equal.
+/// The rank by plain elimination. The incremental rank must equal it.
 fn rank(rows: &[Bits]) -> usize {
     let mut rows = rows.to_vec();
     let mut rank = 0;
@@ -62,7 +62,8 @@ fn rank(rows: &[Bits]) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Symbols in any order: the deficit is the true one after each, and once it is 0 the block is rebuilt.
+    /// Symbols arrive in any order: the deficit is exact after each one, and once it is 0 the block
+    /// is rebuilt.
     #[test]
     fn the_deficit_is_exact_and_nothing_is_rebuilt_wrongly(
         seed in any::<u64>(),

@@ -35,7 +35,7 @@ fn rebuild(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any F + 2 symbols, in any order, whatever the lengths of the sources.
+    /// Any F + 2 symbols rebuild a block, in any order and whatever the lengths of the sources.
     #[test]
     fn symbols_rebuild_a_block(
         count in 1_usize..120,
@@ -95,7 +95,7 @@ fn failures(count: usize, trials: u32, rng: &mut Rng) -> [u32; 3] {
         for place in 1..numbers.len() {
             numbers.swap(place, rng.below(place as u64 + 1) as usize);
         }
-        // A block that is rebuilt would be rebuilt with more symbols too: its trial ends.
+        // A block that is rebuilt would also be rebuilt with more symbols, so its trial ends.
         for (extra, failed) in failures.iter_mut().enumerate() {
             let arrived = numbers[..count + extra].iter().copied();
             let (kept, repaired): (Vec<_>, Vec<_>) = arrived.partition(|number| *number < count);
@@ -116,8 +116,9 @@ fn failures(count: usize, trials: u32, rng: &mut Rng) -> [u32; 3] {
     failures
 }
 
-/// RFC 6330 states no rates. The code's authors have at most 10⁻², 10⁻⁴ and 10⁻⁶ for overheads of 0, 1 and 2
-/// (Shokrollahi and Luby, "Raptor Codes", 2011). Rows of random bytes would fail once in 256, in 256² and in 256³.
+/// RFC 6330 states no rates. The code's authors give failure rates of at most 10⁻², 10⁻⁴ and 10⁻⁶
+/// for overheads of 0, 1 and 2 symbols (Shokrollahi and Luby, "Raptor Codes", 2011). Rows of random
+/// bytes would fail once in 256, in 256² and in 256³.
 #[test]
 fn blocks_fail_as_rarely_as_stated() {
     let mut rng = Rng::new(6330);

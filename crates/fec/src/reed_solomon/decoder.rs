@@ -33,8 +33,9 @@ impl Decoder {
         Decoder { kernel, syndromes: Vec::new(), recovered: Vec::new(), missing: [0; MAX_SYMBOLS] }
     }
 
-    /// A decoder with the fastest kernel, in scratch space that [`Decoder::into_buffers`] gives back: a
-    /// caller with many blocks under way needs it once.
+    /// A decoder with the fastest kernel that uses the given scratch space.
+    /// [`Decoder::into_buffers`] gives the space back, so that a caller can decode many blocks with
+    /// the same space.
     pub fn with_buffers((syndromes, recovered): (Vec<u8>, Vec<u8>)) -> Self {
         Decoder { syndromes, recovered, ..Decoder::new() }
     }
@@ -50,14 +51,15 @@ impl Decoder {
     /// `known` are source symbols by index, of at most `symbol_length` bytes; `repairs` are repair
     /// symbols by index, each of exactly that length. If there are more repairs than needed, the
     /// first ones are used. The order of either does not matter. Recovered symbols have
-    /// `symbol_length` bytes, with the zeros that encoding supposed after a shorter source.
+    /// `symbol_length` bytes; a source that was shorter ends with the zeros that encoding assumed.
     ///
     /// The first step takes the known sources' part out of each repair; what is left is a square
     /// Cauchy system in the missing sources alone, solved by its closed-form inverse. Both steps
     /// together multiply as many bytes as encoding that many repairs.
     ///
     /// # Errors
-    /// Any index out of range or given twice, any wrong length, or fewer than `sources` symbols.
+    /// If an index is out of range or given twice, a length is wrong, or there are fewer than
+    /// `sources` symbols.
     pub fn decode<'a>(
         &mut self,
         sources: usize,
@@ -103,7 +105,7 @@ impl Decoder {
         Ok(Recovered { indices: &self.missing[..count], rows: &self.recovered, shape })
     }
 
-    /// The only missing source, in one step: the system is a single division.
+    /// Rebuilds the only missing source in one step, since solving the system is a single division.
     fn solve_one<const SOURCES: usize>(&mut self, received: &Received<'_, SOURCES>, shape: Shape) {
         let (Some(repair), missing) = (received.repair_indices().first(), self.missing[0]) else {
             return;
@@ -119,7 +121,8 @@ impl Decoder {
         });
     }
 
-    /// Up to `MAX` missing sources: first the syndromes, then the square system.
+    /// Rebuilds up to `MAX` missing sources: first computes the syndromes, then solves the square
+    /// system.
     fn solve_several<const MAX: usize, const SOURCES: usize>(
         &mut self,
         received: &Received<'_, SOURCES>,
@@ -136,8 +139,8 @@ impl Decoder {
 
         let missing = &self.missing[..shape.count];
         let inverse = CauchyInverse::<MAX>::new(repair_indices, missing, known_indices);
-        // Rows include the bytes up to the next row, whatever those hold: their products are never used, and
-        // the kernel then has no partial vector to handle.
+        // Rows extend to the start of the next row, so that the kernel has no partial vector to
+        // handle. The products of the extra bytes are never used.
         let whole = Shape { symbol_length: shape.stride, ..shape };
         let inputs = whole.rows::<MAX>(&self.syndromes);
         let mut outputs = whole.rows_mut::<MAX>(&mut self.recovered);
@@ -149,7 +152,8 @@ impl Decoder {
 struct KnownPart<'a> {
     repairs: &'a [u8],
     known: &'a [u8],
-    /// `repairs` as a run, where they are consecutive: mostly the first ones are used.
+    /// `repairs` as a run if they are consecutive, as they mostly are, since the first ones are
+    /// used.
     run: Option<Repairs>,
 }
 
@@ -173,7 +177,7 @@ impl Default for Decoder {
     }
 }
 
-/// The source symbols that a [`Decoder`] rebuilt, by index in ascending order. The bytes lie in
+/// The source symbols that a [`Decoder`] rebuilt, by index in ascending order. The bytes stay in
 /// the decoder until its next block.
 #[derive(Clone, Debug)]
 pub struct Recovered<'a> {
@@ -200,8 +204,8 @@ impl<'a> Iterator for Recovered<'a> {
 
 impl ExactSizeIterator for Recovered<'_> {}
 
-/// How rows lie in scratch space: `count` of them, at most [`MAX_ERASURES`], one every `stride`
-/// bytes, of which the first `symbol_length` are used.
+/// The layout of rows in scratch space: `count` rows, at most [`MAX_ERASURES`], start `stride`
+/// bytes apart, and the first `symbol_length` bytes of each are used.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     count: usize,

@@ -3,18 +3,19 @@ use core::ops::Range;
 use crate::gf256::{EXP, LOG, ORDER};
 use crate::kernel::Matrix;
 
-/// The most sources that can be missing: each needs a repair, and both count among 255 symbols.
+/// The most sources that can be missing: each needs a repair, and a block has at most 255 symbols.
 pub(super) const MAX_ERASURES: usize = 127;
 
 /// The inverse of a square Cauchy matrix, element by element in closed form.
 ///
 /// For the matrix `1 / (x_i + y_j)` the inverse's element in row j and column i is `r_j · c_i /
-/// (x_i + y_j)` with `r_j = Π_k (x_k + y_j) / Π_{k≠j} (y_k + y_j)` and
-/// `c_i = Π_k (x_i + y_k) / Π_{k≠i} (x_i + x_k)` (Schechter, "On the inversion of certain matrices",
-/// 1959; signs vanish in characteristic 2). The e + e factors take O(e²) steps, where elimination
-/// would take O(e³), and fewer where the [`Points`] are runs of numbers. They are kept as logarithms.
+/// (x_i + y_j)` with `r_j = Π_k (x_k + y_j) / Π_{k≠j} (y_k + y_j)` and `c_i = Π_k (x_i + y_k) /
+/// Π_{k≠i} (x_i + x_k)` (Schechter, "On the inversion of certain matrices", 1959; signs vanish in
+/// characteristic 2). Computing the 2e factors for e missing sources takes O(e²) steps, and fewer
+/// if the [`Points`] are runs of numbers; elimination would take O(e³). The factors are kept as
+/// logarithms.
 ///
-/// `MAX` is the most rows there is room for.
+/// There is room for `MAX` rows.
 pub(super) struct CauchyInverse<'a, const MAX: usize> {
     repairs: &'a [u8],
     missing: &'a [u8],
@@ -23,8 +24,9 @@ pub(super) struct CauchyInverse<'a, const MAX: usize> {
 }
 
 impl<'a, const MAX: usize> CauchyInverse<'a, MAX> {
-    /// The inverse for repairs and missing sources: equally many, at most `MAX`, all different; surplus ones
-    /// are left out. `known` are the other sources of the block.
+    /// The inverse for the given repairs and missing sources, which must all differ. Both lists
+    /// have the same length, at most `MAX`; surplus entries are left out. `known` are the other
+    /// sources of the block.
     pub(super) fn new(repairs: &'a [u8], missing: &'a [u8], known: &[u8]) -> Self {
         let count = repairs.len().min(missing.len()).min(MAX);
         let (repairs, missing) = (&repairs[..count], &missing[..count]);
@@ -40,14 +42,14 @@ impl<'a, const MAX: usize> CauchyInverse<'a, MAX> {
     }
 }
 
-/// Points of the matrix by index: the y_j of sources j, which equal j, or the x_i of repairs i, the complements of i.
+/// Points of the matrix by index: y_j = j for source j, or x_i = 255 − i for repair i.
 #[derive(Clone, Copy)]
 enum Points<'a> {
     /// The points listed.
     List(&'a [u8]),
     /// All points from the first number up to but not including the second.
     Run(u8, u8),
-    /// All points below the number, except for those listed.
+    /// All points below the number except those listed.
     Below(u8, &'a [u8]),
 }
 
@@ -65,8 +67,8 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// The logarithm of the product of the points' sums with `a`, not reduced. A point equal to `a` is left out,
-    /// since the table has 0 for zero.
+    /// The logarithm of the product of the points' sums with `a`, not reduced. A point equal to `a`
+    /// adds nothing, since the table's entry for zero is 0.
     fn product(self, a: u8) -> i32 {
         let of = |list: &[u8]| -> i32 { list.iter().map(|point| log(point ^ a)).sum() };
         match self {
@@ -84,9 +86,10 @@ pub(super) fn run(list: &[u8]) -> Option<Range<u8>> {
     list.iter().copied().eq(first..end).then_some(first..end)
 }
 
-/// The sum of the logarithms of `a ^ b` for all b below `end`. The numbers below `end` split into one run for each
-/// set bit of `end`; the length of each is a power of 2, and its first number a multiple of the length. If b takes
-/// all values of such a run, so does `a ^ b` of another one.
+/// The sum of the logarithms of `a ^ b` for all b below `end`. The numbers below `end` split into
+/// one run for each set bit of `end`; the length of each is a power of 2, and its first number a
+/// multiple of the length. If b takes all values of one such run, `a ^ b` takes all values of
+/// another.
 fn below(end: u8, a: u8) -> i32 {
     let mut sum = 0;
     let mut rest = end;
@@ -99,7 +102,7 @@ fn below(end: u8, a: u8) -> i32 {
     sum
 }
 
-/// By number: the sum of the logarithms of all lower bytes.
+/// For each number, the sum of the logarithms of all lower bytes.
 static LOG_SUMS: [i32; 257] = {
     let mut sums = [0; 257];
     let mut byte = 0;

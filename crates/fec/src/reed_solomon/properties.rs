@@ -4,7 +4,7 @@ use proptest::sample::subsequence;
 
 use super::*;
 
-/// A block, how many repairs are made from which index on, and which symbols arrive.
+/// A block, the range of repairs that are made, and the symbols that arrive.
 #[derive(Clone, Debug)]
 struct Scenario {
     sources: Vec<Vec<u8>>,
@@ -69,8 +69,8 @@ proptest! {
         prop_assert_eq!(recovered, expected);
     }
 
-    /// Whatever a peer sends, decoding ends in symbols or in an error. Indices and lengths are mostly
-    /// valid, so that both ends are reached.
+    /// Whatever a peer sends, decoding returns symbols or an error. Indices and lengths are mostly
+    /// valid, so that both results occur.
     #[test]
     fn no_input_panics(
         (sources, length) in prop_oneof![4 => 1_usize..12, 1 => 0_usize..300]

@@ -67,7 +67,8 @@ impl<'a, const MAX: usize> Received<'a, MAX> {
     /// Writes the missing sources' indices, ascending, to the front of `missing`.
     pub(super) fn find_missing(&self, missing: &mut [u8; MAX_SYMBOLS]) {
         let mut count = 0;
-        // Written whether missing or not: losses are random, so a branch would be mispredicted.
+        // The index is written whether the source is missing or not: losses are random, so the
+        // processor would mispredict a branch.
         for (index, seen) in self.seen[..self.sources].iter().enumerate() {
             missing[count] = index as u8;
             count += usize::from(!seen);

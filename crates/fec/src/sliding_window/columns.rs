@@ -31,7 +31,7 @@ impl Columns {
         self.find(number).ok().map(|at| self.taken[at].1)
     }
 
-    /// The source that has a column.
+    /// The source to which a column belongs.
     pub(super) fn source(&self, column: u16) -> Option<u64> {
         self.iter().find(|(_, taken)| *taken == column).map(|(number, _)| number)
     }

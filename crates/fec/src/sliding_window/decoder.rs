@@ -5,7 +5,7 @@ use super::work::Budget;
 use crate::gf256;
 use crate::kernel::MAX_INPUTS;
 
-/// The repairs that a receiver holds, as equations in the sources that it misses. No equation contains the
+/// The repairs that a receiver holds, as equations in its missing sources. No equation contains the
 /// pivot of another.
 ///
 /// The equations contain at most 512 sources, so there are at most 512 equations, each of a symbol's length plus 600
@@ -21,14 +21,15 @@ pub struct Decoder {
     spare: Vec<Box<[u8]>>,
     symbol_length: usize,
     work: Budget,
-    /// No equation has changed since a search found none that is solved.
+    /// A search found no solved equation, and no equation has changed since.
     searched: bool,
-    /// Equations were dropped, so columns may be taken whose sources no equation contains any more.
+    /// Equations were dropped, so some columns may belong to sources that no equation contains any
+    /// more.
     stale: bool,
 }
 
 impl Decoder {
-    /// Nothing has arrived yet; symbols have at most `symbol_length` bytes.
+    /// A decoder to which nothing has arrived yet, for symbols of at most `symbol_length` bytes.
     pub fn new(symbol_length: usize) -> Self {
         Decoder {
             base: 0,
@@ -48,8 +49,9 @@ impl Decoder {
         Decoder { work: Budget::of(work), ..self }
     }
 
-    /// Sources that are missing and occur in an equation, less the equations: this many more are needed
-    /// for all of them. At least 1 as long as there are equations that are not solved.
+    /// How many more symbols are needed to determine all missing sources that occur in equations:
+    /// the number of these sources minus the number of equations. It is at least 1 while an
+    /// equation is unsolved.
     pub fn deficit(&self) -> usize {
         let unknowns = if self.stale {
             occurring(&self.equations).iter().filter(|entry| **entry != 0).count()
@@ -65,14 +67,15 @@ impl Decoder {
         column.is_some_and(|column| self.equations.iter().any(|one| one.factor(column) != 0))
     }
 
-    /// All sources below `base` are known or given up.
+    /// Notes that all sources below `base` are known or given up.
     pub fn advance(&mut self, base: u64) {
         self.base = self.base.max(base);
     }
 
-    /// A repair has arrived. `known` gives the bytes of sources that are held. Returns whether the repair is kept: it
-    /// is not if the others imply it, if it contains a source below the base that is not held, if the equations would
-    /// contain too many sources, or if it takes too much work.
+    /// A repair has arrived. `known` gives the bytes of sources that are held. Returns whether the
+    /// repair is kept. It is dropped if the others imply it, if it contains a source below the base
+    /// that is not held, if the equations would contain too many sources, or if it takes too much
+    /// work.
     pub fn repair<'a>(
         &mut self,
         repair: Repair,
@@ -84,7 +87,8 @@ impl Decoder {
             return false;
         }
         self.work.earn(bytes.len());
-        // Begun only if the budget covers the worst case: most repairs of a flood are dropped here.
+        // Work starts only if the budget covers the worst case, so most repairs of a flood are
+        // dropped here.
         let (held, size) = (self.equations.len(), Equation::row_length(self.symbol_length));
         if !self.work.affords(Budget::price_among(2 * held, repair.count + 2 * held + 2, size)) {
             return false;
@@ -95,8 +99,8 @@ impl Decoder {
         let mut count = 0;
         for (number, coefficient) in (repair.first..end).zip(repair.coefficients()) {
             match known(number) {
-                // A repair is as long as its longest source, so bytes of a source beyond the repair's length are zero
-                // or contradict it.
+                // A repair is as long as its longest source, so an honest sender's sources have
+                // only zeros beyond the repair's length.
                 Some(source) => {
                     factors[count] = coefficient;
                     sources[count] = source.get(..bytes.len()).unwrap_or(source);
@@ -159,9 +163,9 @@ impl Decoder {
         self.columns.release(number);
     }
 
-    /// Takes out a source that the equations determine; returns its number and how many bytes were written to `out`.
-    /// Trailing zeros of the source may be left out; the rest of `out` is cleared. To be called until it returns
-    /// `None`.
+    /// Takes out a source that the equations determine; returns its number and how many bytes were
+    /// written to `out`. Trailing zeros of the source may be left out; the rest of `out` is
+    /// cleared. Callers repeat the call until it returns `None`.
     pub fn take_recovered(&mut self, out: &mut [u8]) -> Option<(u64, usize)> {
         if self.searched {
             return None;
@@ -188,14 +192,16 @@ impl Decoder {
         self.spare.pop().unwrap_or_else(|| vec![0; length].into_boxed_slice())
     }
 
-    /// The column of a missing source for `equation`, which is not among the kept ones yet. `None` if no column is
-    /// free, or if the source is below `base`: it has been given up or is no longer held.
+    /// The column of a missing source for `equation`, an equation that is not kept yet. `None` if
+    /// no column is free, or if the source is below `base`: it has been given up or is no longer
+    /// held.
     fn column(&mut self, number: u64, equation: &Equation) -> Option<u16> {
         if number < self.base {
             return None;
         }
         let column = self.columns.take(number);
-        // The search for columns that no equation uses is paid for like an addition to each equation.
+        // The search for columns that no equation uses costs as much work as one addition to each
+        // equation.
         let price = Budget::price(self.equations.len(), columns::MOST);
         if column.is_some() || !self.stale || !self.work.pay(price) {
             return column;
@@ -217,7 +223,8 @@ impl Decoder {
     /// Keeps an equation that contains no pivot of the others. Returns false if it contains no unknowns either, or if
     /// keeping it takes too much work.
     fn insert(&mut self, equation: Equation) -> bool {
-        // The oldest unknown is the least likely to arrive; if it did, another pivot would be needed.
+        // The pivot is the oldest unknown, which is the least likely to arrive: if a pivot arrives,
+        // the equation needs another.
         let pivot = self.columns.iter().find(|(_, column)| equation.factor(*column) != 0);
         let Some((_, pivot)) = pivot else {
             self.spare.push(equation.into_row());

@@ -5,7 +5,8 @@ use crate::kernel::{Kernel, MAX_INPUTS};
 
 /// Coefficients of an equation, one for each column.
 const SPAN: usize = super::columns::MOST;
-/// How many equations an unknown is eliminated from at a time: as many rows as a kernel works on side by side.
+/// The number of equations from which an unknown is eliminated at a time. It is the most rows of a
+/// kernel's tile.
 const AT_ONCE: usize = 12;
 
 /// Sources of fewer bytes are multiplied byte by byte, since calling a kernel costs more.
@@ -16,7 +17,8 @@ const SHORT: usize = 8;
 pub(super) struct Equation {
     /// The coefficients of the unknowns, by column, followed by the bytes of the sum.
     row: Box<[u8]>,
-    /// Bytes of the row beyond which all are zero; at least [`SPAN`].
+    /// Length of the part of the row that may be non-zero, bytes; at least [`SPAN`]. All bytes
+    /// beyond it are zero.
     used: usize,
     /// The column of an unknown whose coefficient is 1 and which no other equation contains.
     pub(super) pivot: u16,
@@ -56,7 +58,7 @@ impl Equation {
         &self.row[SPAN..self.used]
     }
 
-    /// Bytes that are added when this is added to another.
+    /// How many bytes are added when this equation is added to another.
     pub(super) fn size(&self) -> usize {
         self.used
     }
@@ -111,8 +113,8 @@ impl Equation {
         self.count();
     }
 
-    /// The equation multiplied by `inverse`, which makes the coefficient in `column` 1 and that unknown the pivot.
-    /// `row` is all zeros.
+    /// The equation multiplied by `inverse`, written to `row`, which is all zeros. The coefficient
+    /// in `column` becomes 1, and that unknown the pivot.
     pub(super) fn with_pivot(&self, column: u16, inverse: u8, mut row: Box<[u8]>) -> Self {
         let (from, to) = (&self.row[..self.used], &mut row[..self.used]);
         Kernel::best().multiply(&[from], &mut [to], |_, _| inverse);

@@ -100,7 +100,8 @@ impl Receiver {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
 
-    /// Whatever arrives in whatever order, each source is rebuilt as soon as it is determined, and correctly.
+    /// Whichever symbols arrive, in any order, each source is rebuilt correctly as soon as it is
+    /// determined.
     #[test]
     fn sources_are_rebuilt_as_soon_as_they_are_determined(
         seed in any::<u64>(),
@@ -137,7 +138,7 @@ proptest! {
             }
         }
         prop_assert_eq!(receiver.determined(), 0);
-        // One repair for each source and a few more, for those that do not help, complete the rest.
+        // One repair for each source, and a few more because some do not help, complete the rest.
         let mut needed = 0;
         for key in 0..end as u32 + 8 {
             if receiver.known.len() as u64 == end {
@@ -223,7 +224,8 @@ fn work_is_earned_again_after_all_of_it_is_spent() {
     }
 }
 
-/// Repairs of one byte earn next to nothing: once the work is spent, hardly any of them is looked at.
+/// Repairs of one byte earn hardly any work: once the budget is spent, the decoder examines few of
+/// them.
 #[test]
 fn of_a_flood_of_short_repairs_few_are_looked_at() {
     let mut decoder = Decoder::new(1400).with_work(0);

@@ -1,8 +1,8 @@
-//! A work budget that grows with the bytes that arrive; a sender cannot make a decoder do more.
+//! A work budget that grows with the bytes that arrive. It limits the work that a sender can cause.
 
-/// Work granted for each byte that arrives. Honest symbols need most where half of a full window is lost: a source
-/// and a repair, of 1370 bytes each, then together cause 382 additions while 128 equations are held, which is 300
-/// units of work for each byte.
+/// Work granted for each byte that arrives. Honest symbols need most work if half of a full window
+/// is lost: with 128 equations held, a source and a repair of 1370 bytes each together cause 382
+/// additions, which is 300 units of work for each byte.
 const FOR_EACH_BYTE: u64 = 512;
 /// Bytes of the frame around a symbol, which earn work too.
 const FRAME: u64 = 8;
@@ -10,7 +10,7 @@ const FRAME: u64 = 8;
 const MOST: u64 = 32 << 20;
 /// Fixed work of an addition, on top of the work for its bytes.
 const CALL: usize = 256;
-/// Work of looking at an equation whose row is not in the cache.
+/// Work of examining an equation whose row is not in the cache.
 const LOOK: usize = 64;
 
 /// The work that may still be done. A unit is one byte that is multiplied and added.
@@ -33,7 +33,8 @@ impl Budget {
         self.0 = self.0.saturating_add(earned).min(MOST);
     }
 
-    /// Spends what this many additions of `bytes` bytes take; false, and nothing is spent, if too little is left.
+    /// Spends the work of this many additions of `bytes` bytes. Returns false and spends nothing if
+    /// too little is left.
     #[must_use]
     pub(super) fn spend(&mut self, additions: usize, bytes: usize) -> bool {
         self.pay(Self::price(additions, bytes))
@@ -44,7 +45,7 @@ impl Budget {
         (additions * (bytes + CALL)) as u64
     }
 
-    /// The work of looking at this many equations, and of additions as in [`Self::price`].
+    /// The work of examining this many equations, plus that of additions as in [`Self::price`].
     pub(super) fn price_among(equations: usize, additions: usize, bytes: usize) -> u64 {
         (equations * LOOK) as u64 + Self::price(additions, bytes)
     }
@@ -54,7 +55,7 @@ impl Budget {
         work <= self.0
     }
 
-    /// Spends this much work; false, and nothing is spent, if too little is left.
+    /// Spends this much work. Returns false and spends nothing if too little is left.
     #[must_use]
     pub(super) fn pay(&mut self, work: u64) -> bool {
         match self.0.checked_sub(work) {

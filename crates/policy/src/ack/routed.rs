@@ -93,8 +93,9 @@ pub fn build_all(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyErro
     make(options, Route::All)
 }
 
-/// Cost of a path for an acknowledgement, s: a lost acknowledgement costs about another round trip. The least round
-/// trip counts, since a side that mostly acknowledges has few samples, whose mean one delayed answer would distort.
+/// Cost of a path for an acknowledgement, s: a lost acknowledgement costs about another round trip.
+/// The cost uses the least round trip, because a side that mostly acknowledges has few samples, and
+/// a single delayed answer would distort their mean.
 fn cost(path: &PathView) -> f64 {
     match path.rtt.samples {
         0 => f64::INFINITY,
@@ -107,16 +108,17 @@ fn best<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<PathId> {
     paths.min_by(|a, b| cost(a).total_cmp(&cost(b))).map(|path| path.id)
 }
 
-/// Upper estimate of a path's round trip, s, losses counted as in [`cost`]: the smoothed round trip plus four
-/// deviations, as in a retransmission timeout (RFC 6298 §2.3).
+/// Upper estimate of a path's round trip, s, with losses counted as in [`cost`]: the smoothed round
+/// trip plus four deviations, as in a retransmission timeout (RFC 6298 §2.3).
 fn slowest(path: &PathView) -> f64 {
     let (smoothed, variation) = (path.rtt.smoothed, path.rtt.variation);
     (smoothed + 4 * variation).as_secs_f64() * (1.0 + path.loss.mean)
 }
 
-/// The path that acknowledges packets of the path `about` instead of that path itself: the best one if `about` is not
-/// usable, or one whose round trip is at most half as long even when it is slow. A smaller gain is not worth a change of
-/// path, because every change alters the round trips that the sender measures.
+/// The path, if any, that acknowledges packets of the path `about` in its place: the best path if
+/// `about` is not usable, else a path whose round trip is at most half as long even when it is
+/// slow. A smaller gain is not worth a change of path, because every change alters the round trips
+/// that the sender measures.
 fn quicker<'a>(
     about: PathId,
     usable: impl Iterator<Item = &'a PathView> + Clone,

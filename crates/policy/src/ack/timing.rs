@@ -18,7 +18,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
 pub(super) struct Timing {
     every: u32,
     delay: Duration,
-    /// Each acknowledgement reports on every path.
+    /// Whether each acknowledgement reports on every path.
     pub(super) about_all: bool,
 }
 

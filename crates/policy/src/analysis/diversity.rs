@@ -6,7 +6,8 @@ use anabranch_types::math;
 /// alternates between `low` and `high` with exponential dwells of mean `dwell` seconds each.
 ///
 /// The process decorrelates at rate a = 2/dwell, and the mean over a window T of such a process has
-/// the variance σ²·2/(aT)·(1 − (1 − e^(−aT))/(aT)). For `window` = 0 it is σ = (high − low)/2 itself.
+/// the variance σ²·2/(aT)·(1 − (1 − e^(−aT))/(aT)). For `window` = 0 the deviation is σ = (high −
+/// low)/2.
 pub fn two_state_deviation(low: f64, high: f64, dwell: f64, window: f64) -> f64 {
     let sigma = (high - low).abs() / 2.0;
     let x = 2.0 * window / dwell;
@@ -16,8 +17,8 @@ pub fn two_state_deviation(low: f64, high: f64, dwell: f64, window: f64) -> f64 
     sigma * math::sqrt(2.0 / x * (1.0 - (1.0 - math::exp(-x)) / x))
 }
 
-/// The [`two_state_deviation`] of the mean over `paths` independent paths: less by √M. This is what MPLOT §IV-A calls
-/// the volatility of aggregate loss.
+/// The [`two_state_deviation`] of the mean loss over M = `paths` independent paths: that of one
+/// path divided by √M. MPLOT §IV-A calls it the volatility of aggregate loss.
 pub fn aggregate_deviation(low: f64, high: f64, dwell: f64, window: f64, paths: u32) -> f64 {
     two_state_deviation(low, high, dwell, window) / math::sqrt(f64::from(paths.max(1)))
 }
@@ -34,7 +35,7 @@ pub struct LineFit {
     pub r_squared: f64,
 }
 
-/// The least-squares line through `points` of (x, y). `None` if fewer than two x differ.
+/// The least-squares line through `points` of (x, y). `None` if all x or all y are equal.
 pub fn fit_line(points: &[(f64, f64)]) -> Option<LineFit> {
     let (x_mean, y_mean) = means(points)?;
     let spread: f64 = points.iter().map(|(x, _)| (x - x_mean) * (x - x_mean)).sum();

@@ -3,7 +3,7 @@
 use anabranch_types::{Rng, math};
 
 /// δ(l): the chance that more than `extra` of `window + extra` packets are lost, so that the block
-/// fails to decode (FMTCP eq. 4). `window` is the live congestion window in packets.
+/// fails to decode (FMTCP eq. 4). `window` is the current congestion window in packets.
 pub fn decoding_failure(window: u32, extra: u32, p: f64) -> f64 {
     let sent = u64::from(window) + u64::from(extra);
     // Sums the tail itself, because one minus the head would lose the precision of a small tail.
@@ -88,8 +88,9 @@ fn whole_power(mut x: f64, mut n: u32) -> f64 {
 /// The largest mean number of losses with which more than `spare` losses have a chance of at most `accepted`,
 /// however they are spread over paths.
 ///
-/// More than `spare` losses are at most as likely as by the Poisson distribution of the same mean, as long as `spare` is no
-/// less than that mean (Hoeffding 1956; Anderson and Samuels 1967). With nothing to spare, the mean itself is the bound.
+/// More than `spare` losses are at most as likely as by the Poisson distribution of the same mean,
+/// as long as `spare` is no less than that mean (Hoeffding 1956; Anderson and Samuels 1967). If
+/// `spare` is 0, the mean itself is the bound.
 pub fn tolerable_losses(spare: u32, accepted: f64) -> f64 {
     if spare == 0 {
         return accepted;
@@ -103,7 +104,7 @@ pub fn tolerable_losses(spare: u32, accepted: f64) -> f64 {
         }
         1.0 - sum
     };
-    // Where the bound holds the chance rises with the mean.
+    // In the range of the bound, the chance rises with the mean.
     let (mut low, mut high) = (0.0, f64::from(spare));
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
@@ -153,8 +154,8 @@ impl DeliveryPath {
         (1.0 - self.loss) * self.rtt + self.loss * self.rto
     }
 
-    /// Draws the time until a packet arrives when every loss is repeated on this path after an RTO:
-    /// what regular MPTCP does. Its mean is the EDT.
+    /// Draws the time until a packet arrives if it is sent again on this path an RTO after each
+    /// loss, as in regular MPTCP. The mean of the time is the EDT.
     pub fn draw_repeated(&self, random: &mut Rng) -> f64 {
         let mut time = self.rtt / 2.0;
         while random.chance(self.loss) {
@@ -163,8 +164,9 @@ impl DeliveryPath {
         time
     }
 
-    /// Draws the time until a packet first sent here arrives when its loss is repaired on `fast`, after waiting there
-    /// for `wait` (at most R₁): FMTCP under the condition of Lemma 1 (eq. 17).
+    /// Draws the time until a packet first sent on this path arrives if its loss is repaired on
+    /// `fast`, after waiting there for `wait` seconds (at most R₁): FMTCP under the condition of
+    /// Lemma 1 (eq. 17).
     pub fn draw_moved(&self, fast: &DeliveryPath, wait: f64, random: &mut Rng) -> f64 {
         if random.chance(self.loss) {
             self.rto + wait + fast.draw_repeated(random)

@@ -1,8 +1,8 @@
 //! How many repairs a block needs, what they cost in goodput, and how long a block may be.
 //!
-//! `f` is the number of source symbols F, `k` of proactive repairs, `p` the loss of the aggregate,
-//! moved to `[0, MAX_LOSS]`. The rules that the policies apply as well come from
-//! [`equations`](crate::redundancy::equations) and are named here again.
+//! `f` is the number of source symbols F, `k` the number of proactive repairs, and `p` the loss of
+//! the aggregate, clamped to `[0, MAX_LOSS]`. The rules that the policies apply too are re-exported
+//! from [`equations`](crate::redundancy::equations).
 
 pub use crate::redundancy::equations::{
     MAX_LOSS, TABLE_II, alpha, beta, block_bound, goodput_share, k_fitted, k_mean_sigma, k_min,
@@ -16,7 +16,7 @@ pub struct AlphaColumn {
     pub epsilon: f64,
     /// α as the paper prints it.
     pub printed: f64,
-    /// k_min/F over p/(1 − p), with k_min from eq. 5.
+    /// k_min/F divided by p/(1 − p), with k_min from eq. 5.
     pub exact: f64,
 }
 
@@ -45,12 +45,12 @@ pub fn goodput_curve(bandwidth: f64, f: u16, p: f64, k_max: u16) -> Vec<(f64, f6
     (0..=k_max).map(point).collect()
 }
 
-/// Where GP(x) turns from flat to falling: the least x = k/F at which one more repair is wasted in at
-/// least half of the blocks, that is, costs half of what it costs far beyond (Λ(k + 1) − Λ(k) ≥ 1/2,
-/// eq. 7). `None` if that is not reached by x = 255.
+/// The point from which GP(x) falls: the least x = k/F at which one more repair is wasted in at
+/// least half of the blocks, and so costs at least half of what it costs for large k (Λ(k + 1) −
+/// Λ(k) ≥ 1/2, eq. 7). `None` if there is no such point up to x = 255.
 pub fn goodput_knee(f: u16, p: f64) -> Option<f64> {
     let last = u32::from(f).saturating_mul(255).min(u32::from(u16::MAX) - 1) as u16;
-    // The marginal repair is wasted with a chance that rises with k, so halving finds the point.
+    // The chance that one more repair is wasted rises with k, so bisection finds the point.
     let wasted = |k: u16| mean_repairs(f, p, k + 1) - mean_repairs(f, p, k);
     let (mut low, mut high) = (0, last);
     if f == 0 || wasted(high) < 0.5 {

@@ -32,13 +32,13 @@ pub struct Forecast {
     pub cap: u32,
 }
 
-/// Windows beyond this many packets are forecast as this many.
+/// Larger windows are forecast as windows of this many packets.
 pub const MAX_WINDOW: u32 = 512;
 
-/// Times beyond this many round trips are forecast as this many.
+/// Longer times are forecast as this many round trips.
 pub const MAX_ROUNDS: u32 = 200;
 
-/// Forecasts for a scheduler do not follow courses of events that are less probable than this.
+/// Forecasts for a scheduler do not follow sequences of outcomes that are less probable than this.
 pub const PRUNED: f64 = 1e-6;
 
 /// The three ways in which a round may end, each with its chance and the mean number of packets that are then
@@ -49,8 +49,8 @@ pub struct Outcomes {
     pub clean: (f64, f64),
     /// Some packets are lost and retransmitted fast.
     pub repaired: (f64, f64),
-    /// So many are lost that the retransmission timer has to fire. Where the time is too short for
-    /// that, the packets are those of the round that arrive.
+    /// So many are lost that the retransmission timer has to fire. If the time ends before it does,
+    /// only the packets of this round that arrive are counted.
     pub timed_out: (f64, f64),
 }
 
@@ -64,11 +64,12 @@ impl Forecast {
         Forecaster::exact().packets(self, time, window, ssthresh)
     }
 
-    /// The packets delivered within `time` if each round ends as it most likely does: without a loss, if the chance of
-    /// that is a half or more, else repaired fast. In the last round the likeliest number is lost. There are no
-    /// timeouts.
+    /// The packets delivered within `time` if each round has its likelier outcome: no loss, if the
+    /// chance of no loss is a half or more, else fast retransmission. In the last round the
+    /// likeliest number of packets is lost. There are no timeouts.
     ///
-    /// LATE §II describes DPSAF's forecast so; what it does in the last round is not published, and derived here.
+    /// LATE §II describes DPSAF's forecast in this way. The rule for the last round is not
+    /// published; it is derived here.
     pub fn likeliest(&self, time: Duration, window: u32, ssthresh: u32) -> f64 {
         let Some(clock) = Clock::new(self) else { return 0.0 };
         let (mut left, mut packets) = (clock.horizon(time), 0.0);
@@ -89,8 +90,8 @@ impl Forecast {
         packets
     }
 
-    /// The branches of the first round, for `time` of at least 3/2 round trips; before that there
-    /// is no second round to branch into, and all are zero.
+    /// The branches of the first round, for `time` of at least 3/2 round trips. In a shorter time
+    /// there is no second round, and all branches are zero.
     pub fn outcomes(&self, time: Duration, window: u32, ssthresh: u32) -> Outcomes {
         let Some(clock) = Clock::new(self).filter(|c| c.horizon(time) >= c.second_round()) else {
             return Outcomes::default();
@@ -145,14 +146,14 @@ pub struct Forecaster {
 }
 
 impl Forecaster {
-    /// Follows no course of events less probable than [`PRUNED`]: such a course counts as going on without losses
-    /// and without growth.
+    /// Makes a forecaster that does not follow sequences of outcomes less probable than [`PRUNED`].
+    /// It assumes that such a sequence continues without losses and without growth.
     pub fn pruning(reading: Reading) -> Self {
         let odds = OddsTable::new(reading, 0.0);
         Forecaster { pruned: PRUNED, odds, ..Self::default() }
     }
 
-    /// Follows every course of events.
+    /// Makes a forecaster that follows every sequence of outcomes.
     pub fn exact() -> Self {
         Forecaster::default()
     }
@@ -175,7 +176,7 @@ impl Forecaster {
                 packets += self.step(path, at);
                 turn = grid.next(&at);
                 if turn.is_none() {
-                    // Rounds that would begin after the last turn begin too late to deliver anything.
+                    // Rounds that begin after the last turn begin too late to deliver anything.
                     self.row[at.rounds + 1].take_packets();
                 }
             }

@@ -85,7 +85,7 @@ fn gains_of_the_expected_order_fit_and_others_do_not() {
     assert!(linear.r_squared < 0.9, "{linear:?}");
 }
 
-/// 1/√m, for readable laws.
+/// Writes 1/√m so that the formulas are readable.
 trait InverseRoot {
     fn inverse_root(self) -> f64;
 }
@@ -98,7 +98,8 @@ impl InverseRoot for f64 {
 
 #[test]
 fn extra_packets_for_a_complete_block() {
-    // One loss more than covered, by hand: w = 2, l = 1, p = 1/2: C(3,2)/8 + 1/8.
+    // The chance of more losses than extra packets, computed by hand for w = 2, l = 1, p = 1/2:
+    // C(3,2)/8 + 1/8.
     close(decoding_failure(2, 1, 0.5), 0.5, 1e-12);
     close(decoding_failure(4, 0, 0.1), 1.0 - 0.9_f64.powi(4), 1e-12);
     // The windows that TCP has at each loss.
@@ -194,17 +195,19 @@ fn forecasts_of_deliveries() {
 #[test]
 fn likeliest_deliveries() {
     let table = [
-        // Rounds of 5 and 6.
+        // Two rounds with windows of 5 and 6.
         (0.0, 5, 5, 20, 11.0),
-        // 10, then 11 of which most likely none is lost.
+        // Windows of 10 and 11, in which most likely nothing is lost.
         (0.01, 10, 8, 15, 21.0),
-        // Windows from 10 to 13 arrive whole more often than not.
+        // Windows from 10 to 13, which arrive whole more often than not.
         (0.05, 10, 8, 50, 60.0),
-        // A window of 8 does not: it takes two round trips; then 4, then 5.
+        // A window of 8, which probably has a loss and takes two round trips; then windows of 4 and
+        // 5.
         (0.1, 8, 8, 40, 17.0),
-        // 1, then 2 that take two round trips. The last round would begin when the time is over.
+        // A window of 1, then one of 2 that takes two round trips. The next round would begin at
+        // the end of the time.
         (0.5, 1, 2, 30, 3.0),
-        // Of 9 in the last round 5 are lost.
+        // Of the 9 packets in the last round, 5 are lost.
         (0.5, 9, 2, 14, 4.0),
         (0.0, 5, 5, 4, 0.0),
     ];
@@ -224,14 +227,14 @@ fn forecasts_of_too_little_time_and_of_capped_windows() {
     close(path.packets(Duration::from_millis(5), 10, 5), 9.0, 1e-12);
     close(path.packets(Duration::from_millis(14), 10, 5), 9.0, 1e-12);
     let capped = Forecast { cap: 6, ..forecast(10, 0.0) };
-    // 5, then 6 in each of the rounds that arrive by 15, 25 and 35 ms.
+    // A window of 5, then windows of 6 in the rounds that arrive by 15, 25 and 35 ms.
     close(capped.packets(Duration::from_millis(35), 5, 5), 23.0, 1e-12);
     let endless = Forecast { cap: 4, ..forecast(10, 0.01) };
     assert!(endless.packets(Duration::MAX, 4, 2).is_finite());
     assert_eq!(Forecast { rtt: Duration::ZERO, ..path }.packets(Duration::MAX, 4, 2), 0.0);
 }
 
-/// The model played out once: rounds whose packets are lost by chance.
+/// Simulates the model once: rounds whose packets are lost at random.
 fn played(path: &Forecast, time: Duration, window: u32, ssthresh: u32, rng: &mut Rng) -> u32 {
     let (half, restart) = (path.rtt / 2, path.rto + path.rtt / 2);
     let (mut w, mut s, mut left, mut packets) = (window.min(path.cap), ssthresh, time, 0);
@@ -274,7 +277,7 @@ fn forecasts_are_the_mean_of_what_the_model_does() {
         let mean = samples.iter().sum::<f64>() / f64::from(runs);
         let variance = samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(runs);
         let forecast = path.packets(time, window, ssthresh);
-        // Six cases beyond four standard errors: once in 2,600 seeds, and this one is fixed.
+        // One of six cases exceeds four standard errors with one seed in 2,600; this seed is fixed.
         let error = 4.0 * (variance / f64::from(runs)).sqrt();
         assert!((forecast - mean).abs() < error, "{path:?}: {forecast}, played {mean} ± {error}");
     }

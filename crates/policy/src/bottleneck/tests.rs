@@ -6,25 +6,26 @@ use crate::view::RttView;
 /// One-way delays to the bottleneck and from it, ms.
 type Way = (u64, u64);
 
-/// Two paths that send all the time, and what their delays are made of.
+/// Two paths that send all the time, and the components of their delays.
 struct Road {
     ways: [Way; 2],
-    /// Share of a path's swing that the other's queue has too.
+    /// Share of a path's swing that also reaches the other path's queue.
     common: f64,
-    /// Standard deviation of each packet's delay, ms, and of how far both queues go the same way in a millisecond.
+    /// Standard deviation, ms, of each packet's delay, and of the change in each millisecond that
+    /// both queues have in common.
     jitter: f64,
     drift: f64,
 }
 
 const STILL: Road = Road { ways: [(20, 20); 2], common: 1.0, jitter: 0.0, drift: 0.0 };
 
-/// Nearly normal: mean 0, deviation 1.
+/// A nearly normal random number with mean 0 and deviation 1.
 fn normal(rng: &mut Rng) -> f64 {
     (0..12).map(|_| rng.uniform()).sum::<f64>() - 6.0
 }
 
-/// Returns the milliseconds, of this many seconds, in which the paths were taken to share. `change` may alter the road
-/// as time passes.
+/// Runs for this many seconds, and returns the milliseconds in which the paths were taken to share
+/// a bottleneck. `change` may alter the path as time passes.
 fn run(seed: u64, seconds: u64, road: Road, change: impl Fn(u64, &mut Road)) -> Vec<u64> {
     let mut shared = Vec::new();
     drive(seed, seconds, road, change, |now, found| {
@@ -35,7 +36,7 @@ fn run(seed: u64, seconds: u64, road: Road, change: impl Fn(u64, &mut Road)) -> 
     shared
 }
 
-/// Lets this many seconds pass, and shows what is known in each millisecond.
+/// Runs for this many seconds, and shows the detector to `watch` in each millisecond.
 fn drive(
     seed: u64,
     seconds: u64,
@@ -61,7 +62,7 @@ fn drive(
         let before = queues[now as usize - 1];
         queues.push([0, 1].map(|slot| {
             let grows = arriving[slot] + road.common * arriving[1 - slot] + drift;
-            // Both queues are drawn back to 10 ms.
+            // Both queues tend towards 10 ms.
             before[slot] + grows - (before[slot] - 10.0) / 400.0
         }));
         for slot in 0..2 {
@@ -85,7 +86,7 @@ fn drive(
     }
 }
 
-/// The first time at which the paths were taken to share, s.
+/// The first time at which the paths were taken to share a bottleneck, s.
 fn found_after(road: Road) -> f64 {
     run(1, 30, road, |_, _| {}).first().map_or(f64::INFINITY, |first| *first as f64 / 1e3)
 }
@@ -94,7 +95,7 @@ fn found_after(road: Road) -> f64 {
 fn a_common_queue_is_found_within_seconds() {
     assert!(found_after(STILL) < 6.0);
     assert!(found_after(Road { jitter: 2.0, drift: 0.1, ..STILL }) < 8.0);
-    // Jitter of 10 ms in a round trip of 80 ms drowns each packet's share of the swings.
+    // Jitter of 10 ms in a round trip of 80 ms hides the effect of swings on a single packet.
     assert!(found_after(Road { jitter: 10.0, ..STILL }) < 30.0);
 }
 

@@ -15,8 +15,8 @@ pub const ENTRY: Entry = Entry {
     options: &[option("sources", "most source symbols of a block, 1 to 512", "512")],
 };
 
-/// Symbols of a block that are kept beyond its F sources, at most. Peeling needs about 1.21 F symbols where all of
-/// 512 sources are lost.
+/// At most this many symbols of a block are kept beyond its F sources. Peeling needs about 1.21 F
+/// symbols where all of 512 sources are lost.
 const SURPLUS: u16 = 512;
 
 /// Each repair is the exclusive or of a few sources.

@@ -15,7 +15,8 @@ pub const ENTRY: Entry = Entry {
     options: &[option("sources", "most source symbols of a block, 1 to 1016", "1016")],
 };
 
-/// Symbols beyond the sources that are kept of a block: the chance that this many do not suffice is below 10⁻¹⁶.
+/// How many symbols of a block are kept beyond the number of sources. The chance that so many do
+/// not suffice is below 10⁻¹⁶.
 const SURPLUS: u16 = 8;
 
 /// Most source symbols of a block. RFC 6330 allows 56,403, but the core holds at most 1024 symbols of a block.
@@ -90,7 +91,7 @@ impl Encoder for Making {
     }
 }
 
-/// Counts symbols: their rank shows only when the block is solved.
+/// Counts symbols, since their rank is known only when the block is solved.
 #[derive(Debug, Default)]
 struct Counting {
     sources: u16,

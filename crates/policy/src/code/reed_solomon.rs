@@ -45,7 +45,7 @@ impl ErasureCode for ReedSolomon {
     }
 }
 
-/// Nothing is worth keeping from repair to repair: coefficients come from a table.
+/// The encoder keeps nothing from repair to repair, since the coefficients come from a table.
 impl Encoder for ReedSolomon {
     fn repairs(
         &mut self,

@@ -16,9 +16,9 @@ pub const ENTRY: Entry = Entry {
     options: &[option("initial", "initial window, packets", "10")],
 };
 
-/// Balanced linked adaptation. With one path it is Reno. The ratio of rates is taken as a real number; a
-/// well-known implementation truncates it. Beside other paths a window may fall to one packet instead of two
-/// (draft-walid-mptcp-congestion-control, §3).
+/// Balanced linked adaptation. With one path it is Reno. The ratio of rates is a real number here;
+/// a well-known implementation truncates it. With several paths, a window may fall to one packet
+/// instead of two (draft-walid-mptcp-congestion-control, §3).
 #[derive(Clone, Debug)]
 pub struct Balia {
     cwnd: AdditiveCwnd,

@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
 const HIGH_GAIN: f64 = 2.885;
 /// Pacing gains of the eight phases of bandwidth probing, one round trip each.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Window over the bandwidth-delay product outside startup.
+/// Window outside startup, as a multiple of the bandwidth-delay product.
 const CWND_GAIN: f64 = 2.0;
 /// Rounds that the bandwidth filter remembers.
 const BANDWIDTH_ROUNDS: usize = 10;
@@ -40,7 +40,7 @@ enum State {
     ProbeRtt,
 }
 
-/// BBRv1. Losses only modulate the window for a round trip; congestion marks are not answered.
+/// BBRv1. Losses change the window for a round trip only; congestion marks have no effect.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     state: State,
@@ -49,7 +49,8 @@ pub struct Bbr {
     cwnd: u64,
     pacing: Option<Bitrate>,
     gain: f64,
-    /// Largest delivery rate of each of the last rounds, bits per second, by round modulo the length.
+    /// Largest delivery rate of each of the last rounds, bits per second, indexed by the round's
+    /// number modulo the length.
     rates: [u64; BANDWIDTH_ROUNDS],
     round: u64,
     /// The round ends when a packet sent after this many delivered bytes is acknowledged.
@@ -61,18 +62,19 @@ pub struct Bbr {
     filled: bool,
     phase: usize,
     phase_at: Time,
-    /// Window before loss recovery or RTT probing, to return to.
+    /// Window before loss recovery or RTT probing, which is restored afterwards.
     saved: u64,
     recovery: Option<Recovery>,
     probe_rtt_done: Option<Time>,
     probe_rtt_round: u64,
-    /// The connection went idle: pace the first packets at the estimate, whatever the phase.
+    /// Whether the connection went idle: the first packets are then paced at the estimate in any
+    /// phase.
     idle_restart: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Recovery {
-    /// Ends when a packet sent after this is acknowledged.
+    /// Recovery ends when a packet sent after this time is acknowledged.
     started: Time,
     /// Packet conservation holds through this round.
     round: u64,
@@ -196,7 +198,7 @@ impl Bbr {
         }
     }
 
-    /// Takes the rate sample in. True if the sample begins a round trip and is not app-limited.
+    /// Processes the rate sample. Returns true if it begins a round trip and is not app-limited.
     fn update_rate(&mut self, event: &AckEvent) -> bool {
         let Some(sample) = event.rate else { return false };
         let round_start = sample.prior_delivered >= self.round_end && event.acked_packets > 0;
@@ -249,7 +251,7 @@ impl Bbr {
         }
     }
 
-    /// The pipe is full when three rounds did not bring 25 % more.
+    /// The path is full when the rate has not grown by 25 % in three rounds.
     fn check_full_pipe(&mut self, _event: &AckEvent) {
         if self.filled {
             return;
@@ -279,8 +281,8 @@ impl Bbr {
         }
     }
 
-    /// Begins at any phase but the draining one. The phase comes from the time, so that flows that
-    /// start apart do not probe together and a run repeats.
+    /// Begins at any phase but the draining one. The time determines the phase, so that flows that
+    /// start at different times do not probe together, and simulations are reproducible.
     fn start_probing(&mut self, now: Time) {
         self.state = State::ProbeBandwidth;
         let offset = (now.as_micros() % 7) as usize;
@@ -292,7 +294,8 @@ impl Bbr {
     fn cycle(&mut self, event: &AckEvent) {
         let elapsed = event.now.since(self.phase_at) > self.min_rtt.unwrap_or(event.rtt.min);
         let next = if self.gain > 1.0 {
-            // Probing up must have had its effect, unless losses show that the buffer is short.
+            // Probing up goes on until it has filled the path, unless losses show that the buffer
+            // is short.
             let filled = event.prior_in_flight >= self.product(self.gain);
             elapsed && (filled || event.lost_packets > 0)
         } else if self.gain < 1.0 {

@@ -1,13 +1,15 @@
 //! A controller like C4 (Christian's Congestion Control Code), for comparison: derived from the text of its drafts,
 //! not from its code.
 //!
-//! Two values describe a path: the *nominal rate*, which measurements raise and congestion lowers, and the *nominal
-//! longest round trip*, a decaying maximum of what is seen while no more than that rate is sent. Their product is
-//! the window. Time goes by in *eras* of a round trip. The faster a path is, the sooner it takes delay and loss for
-//! congestion, which draws flows at one bottleneck towards equal rates.
+//! Two values describe a path: the *nominal rate*, which measurements raise and congestion lowers,
+//! and the *nominal longest round trip*, a decaying maximum of what is seen while no more than that
+//! rate is sent. Their product is the window. Time is divided into *eras* of a round trip. The
+//! higher the rate of a flow, the sooner it takes delay and loss for congestion, so that flows at
+//! one bottleneck converge to equal rates.
 //!
-//! The drafts do not say how to answer congestion marks; here they count as losses. Nor do they say what to do when
-//! nothing arrives any more; here, timeouts in a row restart the controller.
+//! The drafts do not say how to answer congestion marks; here they count as losses. They do not say
+//! either what to do when no feedback arrives; here, several timeouts in a row restart the
+//! controller.
 
 use anabranch_types::{Bitrate, Time, math};
 
@@ -35,13 +37,13 @@ const CRUISING_ERAS: u32 = 4;
 const FLAT_ERAS: u32 = 3;
 /// Number of pushes in a row that must raise the rate for the initial state to be entered again.
 const PUSHES: u32 = 3;
-/// Most by which a round trip counts as longer than the least, s (spec: MAX_JITTER).
+/// A round trip counts as longer than the least by at most this, s (spec: MAX_JITTER).
 const MAX_JITTER: f64 = 0.25;
 /// Largest delay threshold, s.
 const MAX_THRESHOLD: f64 = 0.025;
 /// Largest share of the rate that one congestion signal takes off.
 const MAX_CUT: f64 = 0.25;
-/// Jitter is high where the least round trip is below this share of the longest.
+/// Jitter is high if the least round trip is below this share of the longest.
 const HIGH_JITTER: f64 = 0.4;
 /// Packets that must have arrived before losses end the initial state.
 const ENOUGH_PACKETS: u64 = 20;
@@ -68,7 +70,7 @@ struct Era {
     app_limited: bool,
 }
 
-/// See the module's documentation.
+/// A controller like C4; the module's documentation describes it.
 #[derive(Clone, Debug)]
 pub struct C4 {
     packet: u64,
@@ -79,16 +81,18 @@ pub struct C4 {
     /// Longest and least round trip, s; 0 before the first.
     max_rtt: f64,
     min_rtt: f64,
-    /// α now, and in the era whose packets are acknowledged now.
+    /// α for packets sent now, and in the era whose packets are acknowledged now.
     alpha: f64,
     alpha_before: f64,
     era: Era,
     /// Eras that cruising has lasted, and eras in a row of the initial state without growth.
     eras: u32,
     flat: u32,
-    /// Whether congestion caused the recovery under way or was seen in it: then measurements do not raise the rate.
+    /// Whether congestion caused the current recovery or was seen during it. Measurements then do
+    /// not raise the rate.
     congested: bool,
-    /// The α of the push that the recovery under way follows, if it does, and the rate before it.
+    /// The α of the push before the current recovery, if there was one, and the rate before that
+    /// push.
     push: Option<f64>,
     before_push: f64,
     /// Whether the last push raised the rate by enough, and how many in a row did.
@@ -97,7 +101,7 @@ pub struct C4 {
     /// Smoothed share of packets lost or marked.
     loss: f64,
     acked: u64,
-    /// Whether the initial state was entered again because of high jitter, which is done once.
+    /// Whether the initial state was entered again because of high jitter, which happens only once.
     restarted: bool,
 }
 
@@ -107,7 +111,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
     Ok(Box::new(C4::new(initial, options.packet_size().clamp(1, MAX_CWND / 1024))))
 }
 
-/// How readily congestion is seen at a rate in bytes per second, 0 to 1 (spec, "Variable Sensitivity").
+/// Sensitivity to signs of congestion at a rate in bytes per second, 0 to 1 (spec, "Variable
+/// Sensitivity").
 fn sensitivity(rate: f64) -> f64 {
     let between = |from: f64, to: f64| ((rate - from) / (to - from)).clamp(0.0, 1.0);
     0.92 * between(50e3, 1e6) + 0.08 * between(1e6, 10e6)
@@ -141,7 +146,7 @@ impl C4 {
         }
     }
 
-    /// By how much a round trip must exceed the longest to be congestion, s.
+    /// By how much a round trip must exceed the nominal longest one to count as congestion, s.
     fn delay_threshold(&self) -> f64 {
         let fraction = 1.0 / 16.0 + (1.0 - sensitivity(self.rate)) * 3.0 / 16.0;
         (fraction * self.max_rtt).min(MAX_THRESHOLD)
@@ -164,7 +169,7 @@ impl C4 {
         self.enter(State::Recovery, RECOVERY, now);
     }
 
-    /// Takes in what an acknowledgement measures; returns the round trip, s.
+    /// Processes the measurements of an acknowledgement; returns the round trip, s.
     fn measure(&mut self, event: &AckEvent) -> Option<f64> {
         if event.acked_packets == 0 || event.rtt.samples == 0 {
             return None;
@@ -201,8 +206,8 @@ impl C4 {
 
     fn answer(&mut self, event: &AckEvent, cut: f64) {
         match self.state {
-            // Does not cut the rate again: most of this congestion was met by packets that left before recovery
-            // began.
+            // The rate is not cut again, since most of this congestion affected packets that left
+            // before recovery began.
             State::Recovery => self.congested = true,
             State::Initial => self.recover(true, event.now),
             State::Cruising | State::Pushing => {
@@ -214,8 +219,9 @@ impl C4 {
         }
     }
 
-    /// The longest round trip grows at once, and decays by an eighth of its distance from the era's; the least does
-    /// the reverse. Eras in which more than the nominal rate was sent change neither.
+    /// The nominal longest round trip rises at once to that of the era, or else falls by an eighth
+    /// of the difference. The least falls at once, or else rises by an eighth of the difference.
+    /// Eras in which more than the nominal rate was sent change neither.
     fn end_era(&mut self) {
         let Era { min_rtt, max_rtt, .. } = self.era;
         if self.alpha_before > CRUISING || max_rtt == 0.0 {

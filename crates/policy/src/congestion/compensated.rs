@@ -1,15 +1,18 @@
 //! Loss-compensated, delay-bounded, ECN-aware control for real links.
 //!
-//! The controller estimates three things, each in a file of its own, as is the end of startup. The bottleneck's
-//! *rate*: packets lost at random count as delivered, so that such loss does not lower it. The *delay*: what remains
-//! while we send less than the path carries is the floor, the road's own delay or another flow's queue; what rises
-//! above the floor is our queue, and is kept short. The *losses*: those beyond random loss while the queue is longest
-//! are congestion's, and so are all losses that grow with what we send; then a CUBIC window bounds ours.
+//! The controller makes three estimates, each in a module of its own; the end of startup has a
+//! module too. The bottleneck's *rate*: packets lost at random count as delivered, so that such
+//! loss does not lower it. The *delay*: what remains while we send less than the path carries is
+//! the floor, which is the path's own delay or another flow's queue; what rises above the floor is
+//! our own queue, which is kept short. The *losses*: losses beyond random loss while the queue is
+//! longest are due to congestion, and so are all losses that grow with our sending rate; a CUBIC
+//! window then limits what we send.
 //!
-//! The pacing rate goes up and down around the rate in cycles: up to find more, down until our own queue is gone, which
-//! shows the floor, then at the rate for some round trips. `answer` tells how a queue changes while we send less. If it
-//! shrinks but never empties, it belongs to another flow: then we compete with a window alone. `bounds` has the window
-//! and the rate of each phase.
+//! The pacing rate follows a cycle: above the estimated rate to find more, below it until our own
+//! queue is gone, which shows the floor, and then at the rate for some round trips. `answer`
+//! measures how a queue changes while we send less. A queue that shrinks but never empties belongs
+//! to another flow; we then compete with a window alone. `bounds` sets the window and the rate of
+//! each phase.
 
 mod answer;
 mod bounds;
@@ -49,26 +52,28 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Growth of what is delivered while probing up that means that all of the probing went through.
+/// If the delivery rate grows by this factor while probing up, the path carried all that was added.
 const FOLLOWED: f64 = 1.15;
-/// Rounds of a cycle at the rate itself, and up to how many more: flows whose cycles are equally long would
-/// probe in the same order for ever. A queue may end them, but not before this many.
+/// Rounds of a cycle at the rate itself, and below how many more: flows whose cycles are equally
+/// long would always probe in the same order. A queue may end these rounds early, but not before
+/// `LEAST_CRUISE`.
 const CRUISE_ROUNDS: u32 = 8;
 const MORE_CRUISE: u64 = 5;
 const LEAST_CRUISE: u32 = 3;
-/// Rounds after which acknowledgements show what another rate does: those of the first were sent before.
+/// Rounds after which acknowledgements show the effect of another rate. The packets acknowledged in
+/// the first round were sent before the change.
 const SHOWN_ROUNDS: u32 = 2;
 /// Rounds of sending less after which a queue that still drains is not ours.
 const DOWN_ROUNDS: u32 = 4;
-/// Rounds of sending less at most.
+/// Most rounds of sending less.
 const DRAIN_ROUNDS: u32 = 12;
-/// Rounds between two looks whether a rival still holds the queue.
+/// Rounds between two checks whether a rival still holds the queue.
 const COMPETE_ROUNDS: u32 = 16;
-/// Share of what we did not send by which the delay must have shrunk if it comes from a queue, and the share from
-/// which all of that queue is ours.
+/// A delay comes from a queue if it shrinks by at least the first share of what we did not send.
+/// From the second share on, all of the queue is ours.
 const RESPONDS: f64 = 0.3;
 const ALL_OURS: f64 = 0.8;
-/// Share of the rate that was sent that arrives, if the bottleneck has not become slower.
+/// At least this share of the sending rate arrives if the bottleneck has not become slower.
 const ARRIVES: f64 = 0.85;
 /// Delays, in units of the time that one packet takes to pass the bottleneck. Below the first, none of our packets is
 /// taken to wait. Below the second, no other flow is taken to hold a queue, since our own packets leave in trains and
@@ -78,8 +83,9 @@ const TRAIN: f64 = 8.0;
 /// Queue target as a share of the round-trip time, and its least value, s.
 const TARGET_SHARE: f64 = 0.2;
 const LEAST_TARGET: f64 = 0.003;
-/// Timeouts in a row after which the controller starts over. Fewer may come from a run of losses that took the probes
-/// too: such a run ends after a number of packets, not after a time, and then the path is as it was.
+/// Timeouts in a row after which the controller starts over. Fewer may come from a run of losses
+/// that includes the probes. Such a run ends after a number of packets, not after a time, and the
+/// path is then unchanged.
 const DEAD_TIMEOUTS: u32 = 3;
 /// Least window, packets.
 const MIN_PACKETS: u64 = 4;
@@ -94,7 +100,7 @@ enum Phase {
     Compete,
 }
 
-/// See the module's documentation.
+/// The loss-compensated, delay-bounded controller; the module's documentation describes it.
 #[derive(Clone, Debug)]
 pub struct Compensated {
     packet: u64,
@@ -104,7 +110,7 @@ pub struct Compensated {
     phase: Phase,
     /// The previous phase.
     before: Phase,
-    /// Rounds that the phase has lasted, and that cruising lasts.
+    /// Rounds that the phase has lasted, and rounds that cruising lasts in this cycle.
     rounds: u32,
     cruise_rounds: u32,
     cwnd: u64,
@@ -117,12 +123,12 @@ pub struct Compensated {
     startup: Startup,
     /// Delivery rate when the up phase began, bits per second.
     before_up: f64,
-    /// How the queue answers while we send less.
+    /// How the queue changes while we send less.
     answer: Answer,
     /// Whether a full queue dropped packets in this round.
     congested: bool,
     marks: MarkBound,
-    /// The bound that marks set, as a rate.
+    /// The bound set by congestion marks, as a rate.
     marked: Option<Bitrate>,
 }
 
@@ -157,27 +163,27 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
 }
 
 impl Compensated {
-    /// The queue that we allow ourselves, s.
+    /// The longest queue of our own that we allow, s.
     fn target(&self) -> f64 {
         (self.delay.typical() * TARGET_SHARE).min(self.longest_queue).max(LEAST_TARGET)
     }
 
-    /// Bytes that leave in `rtt` seconds.
+    /// Bytes sent at the estimated rate in `rtt` seconds.
     fn product(&self, rtt: f64) -> f64 {
         self.rate.bps() / 8.0 * rtt
     }
 
-    /// How long so many packets take to pass the bottleneck, s.
+    /// How long this many packets take to pass the bottleneck, s.
     fn passing(&self, packets: f64) -> f64 {
         packets * self.packet as f64 * 8.0 / self.rate.bps().max(1.0)
     }
 
-    /// Whether the delay is one that another flow's queue explains, and trains of our own packets do not.
+    /// Whether another flow's queue explains the delay and trains of our own packets do not.
     fn is_rivals(&self) -> bool {
         self.delay.is_steady() && self.delay.level() > self.passing(TRAIN)
     }
 
-    /// Whether so little is in flight that nothing of ours can wait.
+    /// Whether so little is in flight that none of our packets can be queued.
     fn is_empty(&self, event: &AckEvent) -> bool {
         event.bytes_in_flight as f64 <= self.product(self.delay.typical())
     }
@@ -200,7 +206,7 @@ impl Compensated {
             }
             Phase::Cruise => {
                 self.response.send_at_rate(event.now);
-                // By the time, so that a run repeats.
+                // The time gives the number of rounds, so that simulations are reproducible.
                 self.cruise_rounds = CRUISE_ROUNDS + (event.now.as_micros() % MORE_CRUISE) as u32;
                 self.rival.stop();
                 self.delay.measure_floor(event);
@@ -235,7 +241,8 @@ impl Compensated {
             self.enter(event, Phase::Drain);
             return;
         }
-        // A train that arrives slower than it left shows the bottleneck's rate, although little was sent.
+        // A train that takes longer to arrive than to leave shows the bottleneck's rate, even if
+        // little was sent.
         let shows = |sample: RateSample| !sample.app_limited || self.rate.is_stretched();
         if round_over && event.rate.is_none_or(shows) && self.startup.is_full(self.rate.delivery())
         {
@@ -243,7 +250,8 @@ impl Compensated {
         }
     }
 
-    /// Goes on with startup, which ended too early, unless a full queue has dropped packets since.
+    /// Resumes startup, which ended too early, unless a full queue has dropped packets. Returns
+    /// whether it resumes.
     fn resume_startup(&mut self, event: &AckEvent) -> bool {
         let resumes = !self.congested && self.startup.resume(&mut self.delay);
         if resumes {
@@ -252,7 +260,8 @@ impl Compensated {
         resumes
     }
 
-    /// Goes on at the rate while what arrives follows what is sent, which it does as long as no queue grows.
+    /// Ends cruising if startup ended too early or our queue is too long, or else after the cycle's
+    /// rounds at the rate.
     fn cruise(&mut self, event: &AckEvent) {
         if self.rounds >= LEAST_CRUISE
             && self.startup.is_explained(&self.delay)
@@ -278,12 +287,12 @@ impl Compensated {
             return;
         }
         let followed = self.rate.delivery() >= self.before_up * FOLLOWED;
-        // If all that was added went through, there is more room than probing would find soon.
+        // If the path carried all that was added, it has more room than probing would find soon.
         let more = followed && self.delay.own() < self.target();
         self.enter(event, if more { Phase::Startup } else { Phase::Down });
     }
 
-    /// Sends less, and looks what that does to the queue.
+    /// Sends less, and observes what that does to the queue.
     fn send_less(&mut self, event: &AckEvent, round_over: bool) {
         if self.startup.waits_no_longer(event, &self.delay) && self.resume_startup(event) {
             return;
@@ -311,13 +320,13 @@ impl Compensated {
         }
     }
 
-    /// Whether we have sent less for so long that a queue that is left must be another flow's.
+    /// Whether we have sent less for so long that a remaining queue must be another flow's.
     fn is_held(&self) -> bool {
         self.phase == Phase::Down && (self.rounds >= DOWN_ROUNDS || self.before == Phase::Compete)
     }
 
-    /// The delay does not fall although we send less: either the bottleneck has become slower still, or
-    /// others take what we leave, or the road has become longer.
+    /// Handles a delay that does not fall although we send less: either the bottleneck has become
+    /// slower still, or others use what we leave, or the path's own delay has grown.
     fn unresponsive(&mut self, event: &AckEvent) {
         let sent = if self.phase == Phase::Drain { DRAIN_GAIN } else { DOWN_GAIN };
         let less = self.rate.last_two().map(|rate| rate < ARRIVES * sent * self.rate.bps());
@@ -326,7 +335,8 @@ impl Compensated {
             self.rounds = 0;
             self.answer = Answer::since(event.now);
         } else if !less[0] {
-            // Where less arrives for one round trip only, the road may be becoming longer: the next tells.
+            // If less arrives in one round trip only, the path's own delay may be growing; the next
+            // round trip decides.
             let is_queue = self.delay.is_queue(event) && self.is_rivals();
             let goes_on = !is_queue && self.startup.delivers_more(self.rate.delivery());
             if goes_on && self.resume_startup(event) {
@@ -336,7 +346,8 @@ impl Compensated {
         }
     }
 
-    /// If loss responds to our sending rate, lowers the rate to what passes, and begins a window there.
+    /// If loss responds to our sending rate, lowers the rate to what the path carries, and starts a
+    /// window of that size.
     fn answer_response(&mut self, event: &AckEvent) {
         let Some(random) = self.response.conclude() else { return };
         self.rate.fall_to(self.rate.delivery() / (1.0 - random.min(0.95)));
@@ -348,7 +359,7 @@ impl Compensated {
         let starting = self.phase == Phase::Startup;
         let packet = self.packet as f64 * 8.0 / self.rate.delivery().max(1.0);
         let dropped = self.rival.on_ack(event, round_over, &self.delay, packet);
-        // Draining already answers what startup overfilled, and going down what probing did.
+        // Draining already corrects the overshoot of startup, and the down phase that of probing.
         let probed = || self.delay.varies() && self.response.probed(event.largest_lost_sent);
         if dropped && !starting && self.phase != Phase::Drain && !probed() {
             self.rival.cut(event, self.packet);
@@ -374,7 +385,8 @@ impl CongestionController for Compensated {
     fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let starting = self.phase == Phase::Startup;
         let random = self.rival.random().share();
-        // While a queue of ours stands, losses beyond random loss in its better times may be drops of that queue.
+        // While we have a queue, it may have dropped the packets lost beyond the lower estimate of
+        // random loss.
         let least = if self.delay.own() > 0.0 { self.rival.random().least() } else { random };
         let round_over = self.rate.on_ack(event, random, least, starting);
         let rise = self.delay.on_ack(event);
@@ -399,8 +411,8 @@ impl CongestionController for Compensated {
         if event.consecutive < DEAD_TIMEOUTS {
             return;
         }
-        // Whatever was known about the path is out of date. Start over small, so that a path that returns
-        // is loaded gradually.
+        // Whatever was known about the path is out of date. The controller starts over with a small
+        // window, so that a path that returns is loaded gradually.
         (self.rate, self.delay, self.rival, self.response) = Default::default();
         self.startup = Startup::default();
         (self.phase, self.before, self.rounds) = (Phase::Startup, Phase::Startup, 0);

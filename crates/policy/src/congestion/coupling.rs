@@ -3,7 +3,7 @@
 use crate::congestion::AckEvent;
 use crate::view::PathView;
 
-/// The paths that enter the sums: usable, with a window.
+/// The paths that the sums include: usable paths with a window.
 pub(super) fn paths(siblings: &[PathView]) -> impl Iterator<Item = &PathView> {
     siblings.iter().filter(|path| path.usable() && path.cwnd > 0)
 }
@@ -29,15 +29,15 @@ pub(super) fn linked_growth(cwnd: u64, siblings: &[PathView]) -> f64 {
     (linked_gain(siblings) * cwnd as f64).min(1.0)
 }
 
-/// α of LIA over the total window, per byte: max(w/rtt²)/(Σ w/rtt)² (RFC 6356 §3, eq. 2).
+/// α of LIA divided by the total window, per byte: max(w/rtt²)/(Σ w/rtt)² (RFC 6356 §3, eq. 2).
 fn linked_gain(siblings: &[PathView]) -> f64 {
     let best = cwnds(siblings).map(|(cwnd, rtt)| cwnd / (rtt * rtt)).fold(0.0, f64::max);
     let total = total_rate(siblings);
     if total > 0.0 { best / (total * total) } else { f64::INFINITY }
 }
 
-/// Packets to which a loss may shrink a window: one if there are other paths, so that a congested path is left almost
-/// empty, else two as in TCP.
+/// The least window after a loss, packets: one if there are other paths, so that a congested path
+/// is nearly unused, else two as in TCP.
 pub(super) fn least_packets(siblings: &[PathView]) -> u64 {
     if paths(siblings).nth(1).is_some() { 1 } else { 2 }
 }

@@ -1,4 +1,4 @@
-//! CUBIC: the window follows a cubic of the time since the last cut.
+//! CUBIC: the window is a cubic function of the time since the last cut.
 
 use anabranch_types::{Time, math};
 use core::time::Duration;
@@ -32,10 +32,10 @@ pub const ENTRY: Entry = Entry {
 
 /// C, packets per second cubed (RFC 9438 §4.2 and §5).
 const SCALE: f64 = 0.4;
-/// Factor on a cut, β (RFC 9438 §4.6).
+/// Factor by which a cut multiplies the window, β (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
 
-/// CUBIC, with HyStart on request. Windows inside are in packets, as in the RFC.
+/// CUBIC, with HyStart as an option. Internally, windows are in packets, as in the RFC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     packet: u64,
@@ -101,15 +101,16 @@ impl Cubic {
         }
     }
 
-    /// Makes the window this share of a whole flow's at the same loss: CUBIC's window is proportional to C^¼ (RFC
-    /// 9438 §5.1), and in the Reno-friendly region to the square root of Reno's increase, as in RFC 6356.
+    /// Scales the window to the given share of a whole flow's window at the same loss. CUBIC's
+    /// window is proportional to C^¼ (RFC 9438 §5.1), and in the Reno-friendly region to the square
+    /// root of Reno's increase, as in RFC 6356.
     pub(super) fn set_share(&mut self, share: f64) {
         let squared = share * share;
         (self.scale, self.increase) = (SCALE * squared * squared, squared);
     }
 
     fn to_bytes(&self, packets: f64) -> u64 {
-        // A float beyond u64 saturates in the cast; infinity stands for "no threshold".
+        // The cast saturates for values beyond u64; infinity stands for "no threshold".
         (packets * self.packet as f64) as u64
     }
 
@@ -157,8 +158,9 @@ impl Cubic {
         self.cwnd = self.cwnd.max(self.w_est);
     }
 
-    /// Grows a window of w packets towards `target`, whole packets, as Linux does (`bictcp_update`): by one packet for
-    /// every w ÷ (`target` − w) acknowledged ones, 2 at least; for every 100 w if the target is reached.
+    /// Grows a window of w packets towards `target`, whole packets, as Linux does
+    /// (`bictcp_update`): by one packet for every w ÷ (`target` − w) acknowledged packets, but at
+    /// least 2, or for every 100 w if the target is reached.
     fn approach(&mut self, target: f64, acked: f64) {
         let window = self.cwnd.floor().max(1.0);
         let missing = target - window;
@@ -211,7 +213,7 @@ impl CongestionController for Cubic {
             self.ssthresh = (flight * BETA).max(2.0);
             self.prior = self.cwnd;
         }
-        // The plateau is forgotten: the next epoch starts at its own window with K = 0 (§4.8).
+        // The plateau is discarded: the next epoch starts at its own window with K = 0 (§4.8).
         self.w_max = 0.0;
         self.cwnd = 1.0;
         self.epoch = None;

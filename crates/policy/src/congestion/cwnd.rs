@@ -15,9 +15,9 @@ pub(super) struct AdditiveCwnd {
     bytes: u64,
     ssthresh: u64,
     packet: u64,
-    /// Packets below which the threshold does not fall.
+    /// The threshold does not fall below this many packets.
     least: u64,
-    /// Bytes acknowledged in congestion avoidance for which the window has not grown yet.
+    /// Bytes acknowledged in congestion avoidance by which the window has not grown yet.
     credit: u64,
     last_cut: LastCut,
     /// Window and threshold before the last cut.
@@ -38,7 +38,7 @@ impl AdditiveCwnd {
         }
     }
 
-    /// Slow start ends at this many packets, unless 0.
+    /// Sets the threshold at which slow start ends, packets; 0 changes nothing.
     pub(super) fn expect_threshold(&mut self, packets: u64) {
         if packets > 0 {
             self.ssthresh = packets.saturating_mul(self.packet);
@@ -67,7 +67,7 @@ impl AdditiveCwnd {
         self.packet
     }
 
-    /// Whether a packet sent at `sent` belongs to the flight that the last cut answered.
+    /// Whether a packet sent at `sent` belongs to the flight for which the window was last cut.
     pub(super) fn answered(&self, sent: Time) -> bool {
         self.last_cut.answered(sent)
     }
@@ -76,12 +76,13 @@ impl AdditiveCwnd {
         if self.bytes < self.ssthresh { "slow-start" } else { "congestion-avoidance" }
     }
 
-    /// Whether `event` reports a loss or a mark that the last cut did not answer.
+    /// Whether `event` reports a loss or a mark of a later flight than the last cut's.
     pub(super) fn congested(&self, event: &AckEvent) -> bool {
         self.last_cut.congested(event)
     }
 
-    /// Whether the packets that `event` acknowledges let the window grow, as [`LastCut::may_grow`] has it.
+    /// Whether the packets that `event` acknowledges let the window grow; see
+    /// [`LastCut::may_grow`].
     pub(super) fn may_grow(&self, event: &AckEvent) -> bool {
         self.last_cut.may_grow(event)
     }
@@ -91,7 +92,8 @@ impl AdditiveCwnd {
         self.bytes < self.ssthresh
     }
 
-    /// Grows by `acked` bytes in slow start, by one packet per window of bytes above it.
+    /// Grows by `acked` bytes in slow start, and above the threshold by one packet per window of
+    /// bytes.
     pub(super) fn grow(&mut self, acked: u64) {
         self.grow_by(acked, 1.0);
     }
@@ -111,8 +113,8 @@ impl AdditiveCwnd {
         self.bytes = self.bytes.saturating_add(packets.saturating_mul(self.packet)).min(MAX_CWND);
     }
 
-    /// Grows as one acknowledgement of `acked` bytes lets it: by a packet at most in slow start, by
-    /// packet²/window above (RFC 5681 §3.1, eq. 2 and 3).
+    /// Grows for one acknowledgement of `acked` bytes: by at most a packet in slow start, and by
+    /// packet²/window above the threshold (RFC 5681 §3.1, eq. 2 and 3).
     pub(super) fn grow_once(&mut self, acked: u64) {
         let step = if self.bytes < self.ssthresh {
             acked.min(self.packet)
@@ -122,7 +124,8 @@ impl AdditiveCwnd {
         self.bytes = self.bytes.saturating_add(step.max(1)).min(MAX_CWND);
     }
 
-    /// Moves the window to `bytes`, [`least`](Self::set_least) packets at least, without a cut, and ends slow start there.
+    /// Moves the window to `bytes`, but at least [`least`](Self::set_least) packets, without a cut,
+    /// and ends slow start there.
     pub(super) fn steer(&mut self, bytes: u64) {
         self.bytes = bytes.clamp(self.least(), MAX_CWND);
         self.ssthresh = self.ssthresh.min(self.bytes);
@@ -139,14 +142,15 @@ impl AdditiveCwnd {
         self.last_cut = LastCut::at(now);
     }
 
-    /// A retransmission timeout: the window restarts from `packets`. The threshold becomes half the
-    /// flight, unless this repeats a timeout that has set it already (RFC 5681 §3.1, eq. 4).
+    /// Handles a retransmission timeout: the window restarts from `packets`. The threshold becomes
+    /// half the flight, unless an earlier timeout in the row has already set it (RFC 5681 §3.1, eq.
+    /// 4).
     pub(super) fn collapse(&mut self, now: Time, flight: u64, packets: u64, first: bool) {
         if first {
             self.before = (self.bytes, self.ssthresh);
             self.ssthresh = (flight / 2).max(self.least());
         }
-        // A cut without floor may have left less than a packet.
+        // A cut without a floor may have left less than a packet.
         self.bytes = self.bytes.min(packets.max(1) * self.packet).max(self.packet);
         self.credit = 0;
         self.last_cut = LastCut::at(now);
@@ -184,8 +188,8 @@ impl AdditiveCwnd {
     }
 }
 
-/// When a window was last cut. Packets sent up to then belong to the flight that the cut answered: they
-/// do not cut it again, and do not let it grow.
+/// When a window was last cut. Packets sent up to then belong to the flight for which it was cut:
+/// they do not cut the window again, and do not let it grow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastCut(Option<Time>);
 
@@ -194,26 +198,27 @@ impl LastCut {
         LastCut(Some(now))
     }
 
-    /// Whether a packet sent at `sent` belongs to the flight that the cut already answered.
+    /// Whether a packet sent at `sent` belongs to the flight for which the window was cut.
     pub(super) fn answered(self, sent: Time) -> bool {
         self.0.is_some_and(|cut| sent <= cut)
     }
 
-    /// Whether `event` reports a loss or a mark that the cut did not answer.
+    /// Whether `event` reports a loss or a mark of a packet sent after the cut.
     pub(super) fn congested(self, event: &AckEvent) -> bool {
         let lost = event.lost_packets > 0 && !self.answered(event.largest_lost_sent);
         let marked = event.ce_packets > 0 && !self.answered(event.largest_acked_sent);
         lost || marked
     }
 
-    /// Whether what `event` acknowledges may let the window grow: the window was full, and the packets were sent
-    /// after the cut.
+    /// Whether the packets that `event` acknowledges let the window grow: the window was full, and
+    /// they were sent after the cut.
     pub(super) fn may_grow(self, event: &AckEvent) -> bool {
         !event.app_limited && event.acked_packets > 0 && !self.answered(event.largest_acked_sent)
     }
 }
 
-/// A controller made of one [`AdditiveCwnd`] and a rule for it; the window does what the rule does not decide.
+/// A controller that consists of an [`AdditiveCwnd`] and a rule; the window handles what the rule
+/// does not decide.
 pub(super) trait CwndRule: Debug + Send {
     /// The window.
     fn additive(&self) -> &AdditiveCwnd;

@@ -12,20 +12,20 @@ pub(super) struct Round {
     pub(super) rtt: Duration,
     /// Mean of the round's round-trip times.
     pub(super) mean: Duration,
-    /// Least round-trip time ever, taken as the one without a queue.
+    /// Least round-trip time ever, which is taken to be without a queue.
     pub(super) base: Duration,
     /// Acknowledgements in the round.
     pub(super) samples: u32,
 }
 
 impl Round {
-    /// Judges the round by its mean instead of its least round-trip time.
+    /// Replaces the round's least round-trip time by its mean.
     pub(super) fn by_mean(self) -> Round {
         Round { rtt: self.mean, ..self }
     }
 
-    /// w·(rtt − base)/rtt: how much of a window of `cwnd` bytes waits in queues, in packets of `packet`
-    /// bytes.
+    /// w·(rtt − base)/rtt: the part of a window of `cwnd` bytes that waits in queues, in packets of
+    /// `packet` bytes.
     pub(super) fn backlog(&self, cwnd: u64, packet: u64) -> f64 {
         let (rtt, base) = (self.rtt.as_secs_f64(), self.base.as_secs_f64());
         if rtt > 0.0 { cwnd as f64 / packet.max(1) as f64 * (rtt - base) / rtt } else { 0.0 }
@@ -49,7 +49,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Takes in an acknowledgement; gives the round that it ends, if it ends one.
+    /// Processes an acknowledgement; returns the round that it ends, if it ends one.
     pub(super) fn take(&mut self, event: &AckEvent) -> Option<Round> {
         if event.acked_packets == 0 || event.rtt.samples == 0 || event.rtt.latest.is_zero() {
             return None;
@@ -57,8 +57,8 @@ impl Rounds {
         let sample = event.rtt.latest;
         let base = self.base.map_or(sample, |base| base.min(sample));
         self.base = Some(base);
-        // By the sample, not by `largest_acked_sent`: a TCP sender, which itself limits cuts to one a window,
-        // mostly sets that to the present time.
+        // The round's end is computed from the sample, not from `largest_acked_sent`, which a TCP
+        // sender mostly sets to the current time because it limits cuts to one per window itself.
         let ends = event.now - sample >= self.began;
         let round = self.least.filter(|_| ends).map(|rtt| {
             let mean = self.sum / self.samples.max(1);
@@ -80,7 +80,8 @@ impl Rounds {
     }
 }
 
-/// Veno's N, the packets in queues as of the newest full round, and the limit from which the path is congested.
+/// Veno's N, the packets in queues in the newest full round, and the limit from which the path
+/// counts as congested.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     rounds: Rounds,
@@ -94,8 +95,8 @@ impl Backlog {
         Backlog { rounds: Rounds::default(), last: None, limit }
     }
 
-    /// Takes in an acknowledgement; returns whether so many packets of a window of `cwnd` bytes wait in queues that
-    /// the path is congested.
+    /// Processes an acknowledgement; returns whether so many packets of a window of `cwnd` bytes
+    /// wait in queues that the path is congested.
     pub(super) fn take(&mut self, event: &AckEvent, cwnd: u64, packet: u64) -> bool {
         if let Some(round) = self.rounds.take(event) {
             self.last = Some(round);

@@ -1,4 +1,4 @@
-//! MPLOT's controller: Reno that answers congestion marks only and grows as if nothing were lost.
+//! MPLOT's controller: Reno that reacts only to congestion marks and grows as if nothing were lost.
 
 use anabranch_types::{Bitrate, Probability};
 use core::time::Duration;
@@ -24,25 +24,25 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Loss beyond this is not compensated further: growth is divided by at least 0.05.
+/// Largest loss for which growth is compensated: growth is divided by at least 0.05.
 const MAX_LOSS: f64 = 0.95;
 
-/// Reno with ECN as its only congestion signal. Losses never cut the window; each acknowledged byte
-/// counts 1/(1 − p) times, which stands for the bytes of the same flight that were lost on the way.
+/// Reno with ECN as its only congestion signal. Losses never cut the window. Each acknowledged byte
+/// counts 1/(1 − p) times, which includes the bytes of the same flight that were lost.
 ///
-/// MPLOT's packets shrink while its blocks are short. Its paper lets the window grow faster then,
-/// because more acknowledgements come back (§IV-D): that is growth by packets.
+/// MPLOT's packets shrink while its blocks are short. In the paper, the window then grows faster,
+/// because more acknowledgements come back (§IV-D). The option `growth=packets` does so.
 #[derive(Clone, Debug)]
 pub struct EcnReno {
     cwnd: AdditiveCwnd,
     restart: u64,
     growth: Growth,
-    /// A mark arrived while the window was one packet: one packet per timeout until an unmarked
-    /// acknowledgement comes (RFC 3168 §6.1.2, last paragraph).
+    /// The interval at which single packets are sent after a mark has arrived while the window was
+    /// one packet, until an unmarked acknowledgement arrives (RFC 3168 §6.1.2, last paragraph).
     trickle: Option<Duration>,
 }
 
-/// Size that an acknowledged packet counts as when the window grows.
+/// How many bytes an acknowledged packet counts for when the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     /// The bytes of the packet.

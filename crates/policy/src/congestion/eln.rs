@@ -14,8 +14,8 @@ pub const ENTRY: Entry = Entry {
     options: reno::ENTRY.options,
 };
 
-/// TCP-ELN: Reno whose sender heeds loss notices. Damaged packets are sent again like lost ones, but only other losses,
-/// marks and timeouts cut the window.
+/// TCP-ELN: Reno whose sender uses loss notices. Damaged packets are sent again like lost ones, but
+/// only other losses, marks and timeouts cut the window.
 #[derive(Clone, Debug)]
 pub struct Eln {
     reno: Reno,

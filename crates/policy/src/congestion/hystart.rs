@@ -7,17 +7,19 @@ use crate::congestion::AckEvent;
 
 /// Window, packets, below which HyStart does not end slow start (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
-/// Acknowledgements that follow one another within this are one train (`hystart_ack_delta_us`).
+/// Acknowledgements that follow one another within this time are one train
+/// (`hystart_ack_delta_us`).
 const TRAIN_GAP: Duration = Duration::from_millis(2);
-/// Round-trip samples of a round before the least of them is judged (`HYSTART_MIN_SAMPLES`).
+/// Number of a round's round-trip samples from which its least is taken (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
-/// Slow start ends where the least round-trip time of a round exceeds the least of all by more than an eighth of the
-/// latter, limited to these bounds (`HYSTART_DELAY_THRESH`).
+/// Slow start ends when the least round-trip time of a round exceeds the least of all rounds by
+/// more than an eighth of the latter. The eighth is limited to these bounds
+/// (`HYSTART_DELAY_THRESH`).
 const LEAST_RISE: Duration = Duration::from_millis(4);
 const MOST_RISE: Duration = Duration::from_millis(16);
 
-/// Examines each round trip (Ha and Rhee 2011, §IV; Linux, `hystart_update`). As for senders that are not paced, half
-/// of the least round-trip time bounds a train.
+/// Examines each round trip (Ha and Rhee 2011, §IV; Linux, `hystart_update`). A train ends slow
+/// start when it lasts half of the least round-trip time, as in Linux for senders without pacing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HyStart {
     /// Least round-trip time of all.
@@ -27,13 +29,14 @@ pub(super) struct HyStart {
     round_start: Time,
     /// The last acknowledgement of the train that began with the round.
     last_ack: Time,
-    /// Least round-trip time of the round, and its samples, [`SAMPLES`] at most.
+    /// Least round-trip time of the round, and the number of its samples, at most [`SAMPLES`].
     current: Duration,
     samples: u32,
 }
 
 impl HyStart {
-    /// An acknowledgement in slow start, with a window of `cwnd` packets. True if slow start has to end.
+    /// Processes an acknowledgement in slow start, with a window of `cwnd` packets. Returns true if
+    /// slow start has to end.
     pub(super) fn on_ack(&mut self, event: &AckEvent, cwnd: f64) -> bool {
         if event.acked_packets == 0 || event.rtt.samples == 0 {
             return false;

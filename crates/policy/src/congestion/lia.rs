@@ -1,4 +1,4 @@
-//! LIA: paths of one connection grow together no faster than one TCP on the best of them.
+//! LIA: the paths of a connection together grow no faster than one TCP on the best path.
 
 use crate::congestion::coupling::linked_growth;
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};

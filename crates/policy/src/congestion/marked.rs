@@ -1,7 +1,8 @@
-//! The bound that congestion marks set: additive increase, multiplicative decrease, in bytes a round trip.
+//! The bound that congestion marks set, in bytes per round trip: additive increase, multiplicative
+//! decrease.
 //!
-//! A marking queue signals all flows that share it alike when it is long enough. So flows that answer in proportion
-//! share it fairly, whatever rate each of them has estimated.
+//! A marking queue signals all flows that share it alike when it is long enough. So flows that
+//! reduce their bound in proportion share it fairly, whatever rates they have estimated.
 
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
@@ -17,18 +18,18 @@ const GROWTH: f64 = 1.0 / 3.0;
 /// A bound below this many packets grows in proportion to itself: a third of a packet is a large step for a flow of
 /// two packets, and many such flows would keep the queue marking every other packet.
 const SMALL: f64 = 8.0;
-/// Round trips in which a bound of any size grows back to where the mark was met, at the latest.
+/// A bound of any size grows back to where it met the mark within this many round trips.
 const BACK_IN: f64 = 32.0;
-/// Above this many times the bytes at which the last mark was met, that mark says nothing about the free capacity:
-/// the bound then grows by [`EXPLORING`] of itself in a round trip.
+/// Above this many times the bytes at which the last mark was met, that mark says nothing about the
+/// free capacity: the bound then grows by the share [`EXPLORING`] of itself in a round trip.
 const BEYOND: f64 = 1.5;
 const EXPLORING: f64 = 0.125;
 /// Least bound, packets. Below one packet, the pacer sends less than one packet in a round trip.
 const LEAST: f64 = 0.25;
-/// Loss beyond this is not compensated further.
+/// Largest loss for which growth is compensated.
 const MAX_LOSS: f64 = 0.9;
 
-/// Bytes that may leave in a round trip, once marks were seen.
+/// Bytes that may leave in a round trip, once marks have been seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MarkBound(Option<Bound>);
 
@@ -41,8 +42,8 @@ struct Bound {
 }
 
 impl MarkBound {
-    /// Takes in an acknowledgement on a path with packets of `packet` bytes; returns whether its marks
-    /// lowered the bound. Packets of a flight that was answered already change nothing.
+    /// Processes an acknowledgement on a path with packets of `packet` bytes; returns whether its
+    /// marks lowered the bound. Packets sent before the last reduction change nothing.
     pub(super) fn on_ack(&mut self, event: &AckEvent, packet: u64) -> bool {
         let packet = packet as f64;
         if self.0.is_some_and(|bound| event.largest_acked_sent <= bound.cut_at) {
@@ -57,7 +58,7 @@ impl MarkBound {
         if let Some(bound) = &mut self.0
             && !event.app_limited
         {
-            // Lost bytes count as well: they passed the queue without a mark.
+            // Lost bytes count too, since they passed the queue without a mark.
             let passed = event.acked_bytes as f64 / (1.0 - event.loss.mean.clamp(0.0, MAX_LOSS));
             let rounds = (passed / bound.bytes.max(packet)).min(1.0);
             bound.bytes = (bound.bytes + bound.growth(packet) * rounds).min(MAX_CWND as f64);
@@ -65,7 +66,7 @@ impl MarkBound {
         false
     }
 
-    /// Forgets the bound when it has outgrown `cwnd`: marks are not what limits the path any more.
+    /// Drops the bound when it has grown beyond `cwnd`, since marks then no longer limit the path.
     pub(super) fn release_above(&mut self, cwnd: u64) {
         self.0 = self.0.filter(|bound| bound.bytes <= cwnd as f64);
     }

@@ -1,4 +1,4 @@
-//! mVeno, as far as it is public: LIA's growth, and Veno's classification of losses.
+//! mVeno, as far as it is published: LIA's growth, and Veno's classification of losses.
 
 use crate::congestion::coupling::linked_growth;
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
@@ -18,9 +18,10 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// A substitute for mVeno (Dong et al. 2018), of which no complete text is public. Certain are Veno's cuts:
-/// to four fifths while fewer than `beta` packets wait in the path's queues, else to half. The coupling is
-/// derived: LIA's growth, halved from `beta` packets on, as Veno halves Reno's.
+/// A substitute for mVeno (Dong et al. 2018), of which no complete text is public. The cuts are
+/// certainly Veno's: to four fifths while fewer than `beta` packets wait in the path's queues, else
+/// to half. The coupling is our derivation: LIA's growth, halved from `beta` packets on, as Veno
+/// halves Reno's.
 #[derive(Clone, Debug)]
 pub struct MultipathVeno {
     cwnd: AdditiveCwnd,

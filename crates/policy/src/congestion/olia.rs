@@ -16,14 +16,15 @@ pub const ENTRY: Entry = Entry {
 
 /// The opportunistic linked-increases algorithm. With one path it is Reno.
 ///
-/// A path is among the best if it sustains the largest l/rtt², l being the bytes between losses
-/// ([`InterLoss::largest`](crate::view::InterLoss::largest)). If the largest windows are not all on the
-/// best paths, those with the largest shrink a little and the best grow by as much. Beside other paths a
-/// window may fall to one packet instead of two (draft-khalili-mptcp-congestion-control, §3).
+/// A path is among the best if it has the largest l/rtt², where l is the number of bytes between
+/// losses ([`InterLoss::largest`](crate::view::InterLoss::largest)). If some of the best paths do
+/// not have the largest window, the paths with the largest windows shrink a little and these best
+/// paths grow by as much. With several paths, a window may fall to one packet instead of two
+/// (draft-khalili-mptcp-congestion-control, §3).
 #[derive(Clone, Debug)]
 pub struct Olia {
     cwnd: AdditiveCwnd,
-    /// Growth, or shrinkage, not carried out yet: window bytes times packets.
+    /// Growth that has not been applied yet, in window bytes times packets; negative for shrinkage.
     owed: f64,
 }
 
@@ -33,7 +34,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
     Ok(Box::new(Olia { cwnd: AdditiveCwnd::new(initial, options.packet_size()), owed: 0.0 }))
 }
 
-/// l/rtt², by which the best paths are known.
+/// l/rtt², which is largest on the best paths.
 fn quality(path: &PathView) -> f64 {
     let rtt = path.rtt.smoothed.as_secs_f64().max(1e-6);
     path.inter_loss.largest() as f64 / (rtt * rtt)

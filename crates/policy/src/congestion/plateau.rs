@@ -1,8 +1,8 @@
-//! Bounds the window where the delivery rate stops growing.
+//! Limits the window once the delivery rate stops growing.
 //!
-//! In deep buffers a window grows far beyond the bandwidth-delay product of the path. The delivery rate shows it: once
-//! the window exceeds that product, acknowledgements come no faster however much is sent (pTCP §6, congestion window
-//! and bandwidth-delay product).
+//! With deep buffers, a window grows far beyond the path's bandwidth-delay product. The delivery
+//! rate shows this: once the window exceeds that product, acknowledgements arrive no faster however
+//! much is sent (pTCP §6, congestion window and bandwidth-delay product).
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -10,16 +10,18 @@ use core::time::Duration;
 use crate::congestion::AckEvent;
 use crate::congestion::delay::Rounds;
 
-/// Limit of the window, in bandwidth-delay products by the best recent rate. The half above one product keeps the path
-/// filled while the rates of rounds scatter, and for most of the time after a loss has halved the window.
+/// Limit of the window, in bandwidth-delay products at the best recent rate. The half beyond one
+/// product keeps the path filled although the rates of rounds vary, and for most of the time after
+/// a loss has halved the window.
 const MOST: f64 = 1.5;
-/// The rounds whose best rate counts.
+/// Number of recent rounds whose best rate counts.
 const MEMORY: usize = 10;
-/// In slow start the window and with it the rate double from round to round; if the rate grows by less than this
-/// factor, the path is full.
+/// In slow start, the window and the rate double from round to round. If the rate grows by less
+/// than this factor, the path is full.
 const GROWING: f64 = 1.25;
-/// When the limit has held for this long, a *look* drains the queue to measure the round trip without it, which takes
-/// this many rounds: the path may have become longer, and a limit for the old round trip would starve the flow.
+/// When the limit has held for `LOOK_EVERY`, a *look* of `LOOK_ROUNDS` rounds drains the queue to
+/// measure the round trip without it. The path may have become longer, and a limit for the old
+/// round trip would starve the flow.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 const LOOK_ROUNDS: u32 = 2;
 
@@ -27,7 +29,8 @@ const LOOK_ROUNDS: u32 = 2;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plateau {
     rounds: Rounds,
-    /// The round under way: when it began, bytes acknowledged in it, and whether the window was not filled at times.
+    /// The current round: when it began, bytes acknowledged in it, and whether the window was
+    /// sometimes not filled.
     began: Time,
     bytes: u64,
     unused: bool,
@@ -47,7 +50,8 @@ pub(super) struct Plateau {
 }
 
 impl Plateau {
-    /// Takes in an acknowledgement. Returns the size that a window of `cwnd` bytes is to get, if it is to change.
+    /// Processes an acknowledgement. Returns the new size of a window of `cwnd` bytes, if it is to
+    /// change.
     pub(super) fn take(&mut self, event: &AckEvent, cwnd: u64, slow_start: bool) -> Option<u64> {
         // The acknowledgement that ends a round belongs to the next one.
         if let Some(round) = self.rounds.take(event) {

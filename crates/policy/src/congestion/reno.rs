@@ -30,8 +30,8 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Reno with the round-trip bookkeeping of RFC 9002: losses and marks of packets sent before the last
-/// cut do not cut again, and their acknowledgements do not grow the window.
+/// Reno that reacts once per round trip, as in RFC 9002: losses and marks of packets sent before
+/// the last cut do not cut the window again, and acknowledgements of such packets do not grow it.
 #[derive(Clone, Debug)]
 pub struct Reno {
     cwnd: AdditiveCwnd,
@@ -42,12 +42,13 @@ pub struct Reno {
     plateau: Option<Plateau>,
 }
 
-/// Growth for an acknowledgement.
+/// How much the window grows for an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
-    /// All bytes it covers (RFC 3465 with L unlimited).
+    /// By all bytes that it covers (RFC 3465 with L unlimited).
     Bytes,
-    /// One packet at most in slow start, and SMSS²/cwnd above (RFC 5681 §3.1, eq. 2 and 3).
+    /// By at most one packet in slow start, and by SMSS²/cwnd above the threshold (RFC 5681 §3.1,
+    /// eq. 2 and 3).
     Acks,
 }
 
@@ -55,7 +56,8 @@ enum Growth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Halve {
     Cwnd,
-    /// The bytes outstanding, so that a window that was not used does not count (RFC 5681, eq. 4).
+    /// The bytes outstanding, so that an unused part of the window does not count (RFC 5681, eq.
+    /// 4).
     Flight,
 }
 
@@ -64,7 +66,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
     Ok(Box::new(from_options(options)?))
 }
 
-/// Reno itself, for controllers that are Reno with a difference; `options` has Reno's keys.
+/// Reno itself, for controllers that modify it; `options` has Reno's keys.
 pub(super) fn from_options(options: &Options<'_>) -> Result<Reno, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;

@@ -39,7 +39,7 @@ fn rtt(millis: u64) -> RttView {
     }
 }
 
-/// `packets` sent at `sent` are acknowledged at `now`, 100 ms of RTT, nothing lost or marked.
+/// Acknowledges at `now` packets sent at `sent`, with an RTT of 100 ms; nothing is lost or marked.
 fn ack(now: u64, sent: u64, packets: u32) -> AckEvent {
     AckEvent {
         now: ms(now),

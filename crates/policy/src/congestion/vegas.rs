@@ -1,4 +1,4 @@
-//! Vegas: keeps a few packets in the queue and no more.
+//! Vegas: keeps only a few packets in the queue.
 
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::delay::{Round, Rounds};
@@ -25,8 +25,8 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Vegas' window rule. Slow start doubles every round trip until the queue shows, as the common
-/// implementations do; the paper's pauses every second round.
+/// Vegas' window rule. As in common implementations, slow start doubles the window every round trip
+/// until a queue is measured; in the paper, it does so every second round only.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     cwnd: AdditiveCwnd,
@@ -34,7 +34,8 @@ pub struct Vegas {
     alpha: f64,
     beta: f64,
     gamma: f64,
-    /// How the window gives way to other flows, if it does, and whether it has grown for the round under way.
+    /// How the window gives way to other flows, if it does, and whether it has grown for the
+    /// current round.
     yielding: Option<Yielding>,
     grew: bool,
 }
@@ -102,7 +103,7 @@ impl Vegas {
             return;
         };
         if round.samples <= 2 {
-            // Too few to tell a queue from a delayed acknowledgement.
+            // The samples are too few to distinguish a queue from a delayed acknowledgement.
             cwnd.grow(event.acked_bytes);
             return;
         }

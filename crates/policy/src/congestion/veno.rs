@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Veno. A congestion mark is congestion whatever the queue.
+/// Veno. A congestion mark always counts as congestion, however short the queue.
 #[derive(Clone, Debug)]
 pub struct Veno {
     cwnd: AdditiveCwnd,

@@ -44,7 +44,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
 }
 
 impl Westwood {
-    /// BWE·RTTmin, bytes.
+    /// The product of the bandwidth estimate and the least round-trip time, bytes.
     fn pipe(&self) -> u64 {
         (self.twice * self.rounds.base().as_secs_f64()) as u64
     }
@@ -52,7 +52,8 @@ impl Westwood {
     fn measure(&mut self, event: &AckEvent) {
         let ended = self.rounds.take(event).is_some();
         let Some(began) = self.began else {
-            // The send time of the first acknowledgement's bytes is unknown: they count for no sample.
+            // The bytes of the first acknowledgement are in no sample, since their sending time is
+            // unknown.
             self.began = Some(event.now);
             return;
         };

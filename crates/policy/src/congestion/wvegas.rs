@@ -24,7 +24,8 @@ pub const ENTRY: Entry = Entry {
 /// Least number of packets that a path keeps in queues; also the number before its share is known.
 const LEAST_ALPHA: f64 = 2.0;
 
-/// Weighted Vegas. A round's delay is the mean of its samples, as in its paper; Vegas here takes the least.
+/// Weighted Vegas. A round's delay is the mean of its samples, as in the paper; our Vegas takes the
+/// least sample.
 #[derive(Clone, Debug)]
 pub struct WeightedVegas {
     cwnd: AdditiveCwnd,

@@ -23,7 +23,8 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// TCP's detector, applied to each path by itself: order across paths proves nothing.
+/// TCP's detector, applied to each path separately, since the order of packets on different paths
+/// proves nothing.
 #[derive(Clone, Debug)]
 pub struct Dupack {
     packets: u64,

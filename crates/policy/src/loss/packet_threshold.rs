@@ -30,15 +30,16 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Timers are not finer than this (RFC 9002 §6.1.2, kGranularity).
+/// Finest resolution of timers (RFC 9002 §6.1.2, kGranularity).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// RFC 9002's detector, for paths that keep packets in order and for paths that do not.
 ///
-/// In order, a packet is lost when the largest acknowledged number is `packets` above it, or when it was
-/// sent `time` round-trip times ago and a later one is acknowledged. Once packets have come late, a missing packet is
-/// waited for as long as the latest of them was late, counted from when the missing packet was overtaken. If a late
-/// packet was at least the packet threshold behind, packets are not counted any more.
+/// While packets arrive in order, a packet is lost when the largest acknowledged number is
+/// `packets` above its own, or when it was sent `time` round-trip times ago and a later packet is
+/// acknowledged. Once packets have arrived late, the detector waits for a missing packet, from the
+/// time when it was overtaken, as long as the latest packet was late. If a late packet was behind
+/// by at least the packet threshold, the threshold no longer applies.
 #[derive(Clone, Debug)]
 pub struct PacketThreshold {
     packets: u64,
@@ -76,7 +77,8 @@ impl Extent {
     }
 }
 
-/// The largest recent extent, for each of the two newest halves of the time for which extents are remembered.
+/// The largest recent extents. The time for which they are remembered has two halves, and each half
+/// has its own largest extent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reordering {
     current: Extent,
@@ -130,7 +132,7 @@ impl LossDetector for PacketThreshold {
 
     fn on_late(&mut self, packet: &Late) {
         let rtt = &packet.rtt;
-        // A packet that is late by more than `longest` counts as lost: no timer waits for it.
+        // A packet that is late by more than `longest` counts as lost, since no timer waits longer.
         let longest = rtt.smoothed.max(rtt.variation.saturating_mul(self.window));
         let extent = Extent { late: packet.late.min(longest), gap: packet.gap };
         self.reordering.add(packet.now, extent, self.half(rtt));

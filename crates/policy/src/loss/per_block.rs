@@ -34,8 +34,8 @@ struct Block {
     done: bool,
 }
 
-/// Estimates per path and over the aggregate, one smoothing step per block. Successes resolve before
-/// losses, so a ratio taken earlier is biased low; at the end of the block it is not.
+/// Estimates per path and over the aggregate, one smoothing step per block. Successes resolve
+/// before losses, so the lost share is biased low until the end of the block.
 #[derive(Clone, Debug)]
 pub struct PerBlock {
     blocks: ByBlock<Block>,

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use crate::view::{BlockId, LossView};
 
-/// Blocks remembered at most; older ones are forgotten first.
+/// The most blocks that are remembered; the oldest are dropped first.
 const MAX_BLOCKS: usize = 1024;
 
-/// Paths remembered at most; those that appeared first are forgotten first. Open ones are far fewer.
+/// The most paths that are remembered; those that appeared first are dropped first. Far fewer paths
+/// are open.
 const MAX_PATH_ENTRIES: usize = 4 * crate::view::MAX_PATHS;
 
 /// Packets whose fate is known.
@@ -41,7 +42,7 @@ impl Count {
     }
 }
 
-/// Counts by path. Few paths exist, so a list beats a map.
+/// Counts by path. A list is faster than a map because there are few paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ByPath<T>(Vec<(PathId, T)>);
 
@@ -69,7 +70,7 @@ impl<T: Default> ByPath<T> {
     }
 }
 
-/// Something kept per block, for the newest blocks only.
+/// Values by block, kept for the newest blocks only.
 #[derive(Clone, Debug)]
 pub(super) struct ByBlock<T>(BTreeMap<BlockId, T>);
 
@@ -98,13 +99,14 @@ pub(super) struct Smoothed {
     seen: Count,
 }
 
-/// Mean from which the squared distance of eq. 3 is taken.
+/// The mean from which eq. 3 takes the squared distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VarianceFrom {
     /// The mean before the update: how far the estimate was off when it was used.
     Prior,
-    /// The mean after it, as the order of MPLOT's text has it: a quarter of that variance at gain 1/2,
-    /// which leaves a quarter to a third of blocks short where the other leaves a sixth.
+    /// The mean after the update, as in the order of MPLOT's text. At gain 1/2 this gives a quarter
+    /// of the variance of `Prior`; a quarter to a third of blocks then have too few repairs, where
+    /// with `Prior` a sixth have.
     Updated,
 }
 

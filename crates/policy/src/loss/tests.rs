@@ -37,7 +37,7 @@ fn view(now: u64, largest_acked: u64, acked_above: u64) -> DetectionView {
 const PACKET: InFlight =
     InFlight { number: 10, sent: Time::from_millis(1000), overtaken: Time::from_millis(1060) };
 
-/// A packet that came `late` ms after one sent later, whose number is `gap` above its own.
+/// A packet that arrived `late` ms after one sent later, whose number is `gap` higher.
 fn late(now: u64, late: u64, gap: u64) -> Late {
     Late { now: Time::from_millis(now), late: ms(late), gap, rtt: rtt(80) }
 }
@@ -58,14 +58,15 @@ fn packet_threshold_counts_numbers_and_time() {
 #[test]
 fn packets_are_waited_for_as_long_as_others_came_late() {
     let mut detector = detector("packet-threshold");
-    // Behind by less than the threshold: numbers still count.
+    // The late packet was behind by less than the threshold, so the threshold still applies.
     detector.on_late(&late(1000, 40, 2));
     assert_eq!(detector.judge(&PACKET, &view(1070, 13, 3)), LossVerdict::Lost);
     assert_eq!(
         detector.judge(&PACKET, &view(1070, 12, 2)),
         LossVerdict::At(Time::from_millis(1100))
     );
-    // Further behind: only time counts, from when the packet was overtaken.
+    // The late packet was further behind, so only the time counts, from when a packet was
+    // overtaken.
     detector.on_late(&late(1000, 50, 3));
     let due = LossVerdict::At(Time::from_millis(1110));
     assert_eq!(detector.judge(&PACKET, &view(1109, 1000, 900)), due);
@@ -76,13 +77,13 @@ fn packets_are_waited_for_as_long_as_others_came_late() {
 fn the_reordering_window_is_bounded_by_the_spread_of_round_trips() {
     let mut detector = detector("packet-threshold");
     detector.on_late(&late(1000, 5000, 500));
-    // Sixteen deviations of 10 ms.
+    // The detector waits for at most sixteen deviations of 10 ms.
     let due = LossVerdict::At(Time::from_millis(1220));
     assert_eq!(detector.judge(&PACKET, &view(1080, 600, 100)), due);
     let steady = RttView { variation: ms(1), ..rtt(80) };
     let mut detector = self::detector("packet-threshold");
     detector.on_late(&Late { rtt: steady, ..late(1000, 5000, 500) });
-    // A round trip.
+    // It waits for at most a round trip.
     let due = LossVerdict::At(Time::from_millis(1140));
     assert_eq!(detector.judge(&PACKET, &view(1080, 600, 100)), due);
 }
@@ -102,7 +103,7 @@ fn reordering_is_forgotten_after_as_many_round_trips_as_asked_for() {
             LossVerdict::At(Time::from_millis(now + 70)),
         )
     };
-    // Halves of 400 ms: the first extent is the largest, and forgotten with its half.
+    // The halves last 400 ms. The first extent is the largest, and is dropped with its half.
     assert_eq!(detector.judge(&at(1350), &view(1350, 20, 9)), due(50, 1350).1);
     let overtaken = InFlight { sent: Time::from_millis(1200), ..at(1350) };
     assert_eq!(detector.judge(&overtaken, &view(1350, 20, 9)), due(50, 1350).0);
@@ -112,7 +113,7 @@ fn reordering_is_forgotten_after_as_many_round_trips_as_asked_for() {
     detector.on_late(&late(1900, 10, 4));
     let overtaken = InFlight { sent: Time::from_millis(1750), ..at(1900) };
     assert_eq!(detector.judge(&overtaken, &view(1900, 20, 9)), due(10, 1900).0);
-    // Once nothing has come late for as long as that, numbers count again.
+    // Once no packet has been late for both halves, the packet threshold applies again.
     assert_eq!(detector.judge(&at(2800), &view(2800, 20, 9)), LossVerdict::Lost);
 }
 
@@ -159,7 +160,7 @@ fn nothing_is_lost_before_anything_is_known() {
 fn per_block_steps_once_per_block() {
     let mut estimator = estimator("per-block:variance=prior");
     estimator.on_resolved(&resolved(0, 0, 4, 1));
-    // Counts seen stand in: 1 of 5, deviation sqrt(.2·.8/5).
+    // The counts seen so far give the estimate: 1 of 5, deviation sqrt(.2·.8/5).
     close(estimator.aggregate(), 0.2, 0.032_f64.sqrt());
     estimator.on_resolved(&resolved(0, 0, 4, 1));
     estimator.on_resolved(&resolved(1, 0, 4, 6));
@@ -186,7 +187,8 @@ fn the_variance_is_taken_from_either_mean() {
         estimator.on_resolved(&resolved(0, block, 20 - lost, lost));
         estimator.on_block_resolved(BlockId(block));
     }
-    // Mean 0 then 1/2: distance of 1 from the updated mean is 1/2, its square smoothed 1/8.
+    // The mean is 0, then 1/2. The distance of 1 from the updated mean is 1/2; its square,
+    // smoothed, is 1/8.
     close(estimator.aggregate(), 0.5, 0.125_f64.sqrt());
 }
 
@@ -200,7 +202,7 @@ fn per_ack_steps_on_the_resolved_ratio_and_literal_on_the_sent_one() {
         estimator.on_resolved(&resolved(0, 0, 1, 0));
     }
     assert_eq!(per_ack.aggregate().mean, 0.0);
-    // 9 then 8 of 10 not delivered: (.9 + .8)/2.
+    // First 9 and then 8 of 10 are not delivered: (.9 + .8)/2.
     assert!((literal.aggregate().mean - 0.85).abs() < 1e-12);
     for estimator in [&mut per_ack, &mut literal] {
         estimator.on_resolved(&resolved(0, 0, 0, 2));
@@ -209,7 +211,8 @@ fn per_ack_steps_on_the_resolved_ratio_and_literal_on_the_sent_one() {
     assert!((literal.path(PathId(0)).mean - 0.825).abs() < 1e-12);
 }
 
-/// Runs `blocks` of 50 packets with loss `p`, ten per acknowledgement; the mean estimate after each.
+/// Runs `blocks` blocks of 50 packets with loss `p`, ten per acknowledgement. Returns the mean of
+/// the estimates after each block.
 fn average(estimator: &mut dyn LossEstimator, p: f64, blocks: u64) -> f64 {
     let mut rng = Rng::substream(3, "loss");
     let mut sum = 0.0;

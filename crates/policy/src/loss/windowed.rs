@@ -1,4 +1,4 @@
-//! Loss estimation for real links: counts that decay exponentially and leave out losses by
+//! Loss estimation for real links. The counts decay exponentially and exclude losses due to
 //! congestion.
 
 use anabranch_types::{PathId, Time, math};
@@ -22,12 +22,12 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Packets that make up one observation of the lost share, for its deviation.
+/// Packets in one observation of the lost share; the deviation is computed from these observations.
 const BATCH: u32 = 32;
 
-/// Exponentially weighted counts per path and over the aggregate. While the forward queue stands
-/// above max(`queue`, srtt/4) nothing is counted, neither losses, which may be congestion's, nor
-/// arrivals, which would then be counted without their losses.
+/// Exponentially weighted counts per path and over the aggregate. While the forward queue is longer
+/// than max(`queue`, srtt/4), nothing is counted: losses may be due to congestion, and without
+/// losses, arrivals must not be counted either.
 #[derive(Clone, Debug)]
 pub struct Windowed {
     half_life: Duration,
@@ -51,12 +51,12 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyErro
     }))
 }
 
-/// Decaying counts of one path or of all, in packets.
+/// Decaying counts of one path or of all paths, in packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Track {
     acked: f64,
     lost: f64,
-    /// Rest of the packets assumed at the start; `None` before the first event.
+    /// What remains of the packets assumed at the start; `None` before the first event.
     prior: Option<f64>,
     last: Time,
     /// The observation being collected.
@@ -76,7 +76,8 @@ impl Track {
         half_life: impl FnOnce() -> Duration,
         prior: f64,
     ) {
-        // One acknowledgement resolves many packets at once: only the first of them sees time pass.
+        // One acknowledgement resolves many packets at once, so time has passed only for the first
+        // of them.
         if event.now > self.last {
             self.forget(event.now.since(self.last), half_life());
             self.last = event.now;
@@ -90,7 +91,7 @@ impl Track {
         }
     }
 
-    /// Weighs what was counted by half for every half-life that passed.
+    /// Halves the counts for every half-life that has passed.
     fn forget(&mut self, age: Duration, half_life: Duration) {
         let decay =
             math::exp(-core::f64::consts::LN_2 * age.as_secs_f64() / half_life.as_secs_f64());
@@ -119,7 +120,7 @@ impl Track {
         }
     }
 
-    /// Takes back spurious losses, undecayed: they are recent compared with the half-life.
+    /// Takes back spurious losses without decay, since they are recent compared with the half-life.
     fn take_back(&mut self, lost: u32) {
         let packets = f64::from(lost).min(self.lost);
         self.lost -= packets;
@@ -138,7 +139,8 @@ impl Track {
         let variance = if self.squares_weight > 0.0 {
             self.squares / self.squares_weight
         } else {
-            // No observation yet: what independent losses would give in one.
+            // Before the first observation, the variance is that of independent losses in one
+            // observation.
             mean * (1.0 - mean) / f64::from(BATCH)
         };
         LossView { mean, deviation: variance.clamp(0.0, 1.0).sqrt() }

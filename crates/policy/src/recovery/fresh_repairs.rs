@@ -30,8 +30,9 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Any symbol helps as much as the lost one, so lost symbols themselves are sent again only on request, and only while
-/// their block fills: then it has no repairs yet, and sending the symbol itself is never wasted.
+/// Any symbol helps as much as the lost one, so lost symbols are sent again only if the option
+/// `open` says so, and only while their block is filling: a block has no repairs until it closes,
+/// and sending the symbol itself is never wasted.
 #[derive(Clone, Copy, Debug)]
 pub struct FreshRepairs {
     reinject: bool,

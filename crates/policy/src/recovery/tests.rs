@@ -14,7 +14,8 @@ fn lost(open: bool) -> RecoveryEvent {
     RecoveryEvent::Lost { block: BLOCK, open, path: PATH }
 }
 
-/// The policy's answers to a loss, a timeout with and without other paths, and a cut of the congestion window.
+/// The policy's actions for a loss, a timeout with and without other paths, and a cut of the
+/// congestion window.
 fn answers(spec: &str) -> [RecoveryAction; 4] {
     let mut policy = build(&spec.parse().unwrap()).unwrap();
     [

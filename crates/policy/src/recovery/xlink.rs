@@ -1,5 +1,5 @@
-//! Reinjection as in XLINK: a symbol that is in flight on one path for long is sent again on another before it counts
-//! as lost.
+//! Reinjection as in XLINK: a symbol that has been in flight on one path for a long time is sent
+//! again on another path before it counts as lost.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
@@ -23,8 +23,8 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Retransmission of losses, and copies of what may be late. XLINK makes copies only while a video has little
-/// play-time left; nothing here knows that, so they are always made.
+/// Retransmits lost symbols and copies symbols that may be late. XLINK makes copies only while a
+/// video has little play-time left. Play-time is not known here, so copies are always made.
 #[derive(Clone, Copy, Debug)]
 pub struct Xlink {
     losses: Resend,
@@ -56,7 +56,8 @@ impl RecoveryPolicy for Xlink {
     }
 }
 
-/// From which age on a symbol in flight is copied: max(min(factor · least smoothed round-trip time, most), least).
+/// The age from which a symbol in flight is copied: max(min(factor · least smoothed round-trip
+/// time, most), least).
 #[derive(Clone, Copy, Debug)]
 struct Age {
     factor: f64,
@@ -73,7 +74,8 @@ impl Age {
     }
 }
 
-/// Wraps a scheduler: gives a path copies before the scheduler is asked or, if it has nothing for the path, afterwards.
+/// Wraps a scheduler. A path gets copies before the scheduler is asked, or afterwards if the
+/// scheduler has nothing for the path.
 #[derive(Debug)]
 struct Copying {
     scheduler: Box<dyn Scheduler>,
@@ -85,7 +87,8 @@ struct Copying {
 const LONG_IN_FLIGHT: Reason = "long in flight on another path";
 const NOTHING_NEW: Reason = "in flight on another path, and nothing new waits";
 
-/// Blocks of which `path` may take a copy of a symbol in flight, oldest first: those with symbols not copied yet.
+/// Blocks of which `path` may take a copy of a symbol in flight, oldest first. These blocks have
+/// symbols that are not copied yet.
 fn single<'a>(path: &PathView, view: &SchedulerView<'a>) -> impl Iterator<Item = &'a BlockView> {
     view.blocks.iter().filter(move |block| {
         let carried: u32 = block.in_flight_on.iter().map(|count| u32::from(*count)).sum();
@@ -93,8 +96,9 @@ fn single<'a>(path: &PathView, view: &SchedulerView<'a>) -> impl Iterator<Item =
     })
 }
 
-/// The earliest time at which other paths can have sent what they carry of a block: when its first symbol left, or
-/// when the oldest unacknowledged packet of these paths left, whichever is later.
+/// The earliest time at which other paths can have sent the block's symbols that they carry: when
+/// the block's first symbol left, or when the oldest unacknowledged packet of these paths left,
+/// whichever is later.
 fn left(block: &BlockView, path: &PathView, view: &SchedulerView<'_>) -> Time {
     let carries = |other: &&PathView| other.id != path.id && block.in_flight_by(other) > 0;
     let oldest = view.paths.iter().filter(carries).filter_map(|other| other.oldest_unacked).min();
@@ -102,7 +106,8 @@ fn left(block: &BlockView, path: &PathView, view: &SchedulerView<'_>) -> Time {
 }
 
 impl Copying {
-    /// The oldest block that holds a symbol long in flight elsewhere. Notes in `ripens` when the next one will.
+    /// The oldest block of which a symbol has long been in flight on another path. If there is
+    /// none, notes in `ripens` when there will be one.
     fn aged<'a>(&mut self, path: &PathView, view: &SchedulerView<'a>) -> Option<&'a BlockView> {
         let age = self.age.of(view);
         for block in single(path, view) {

@@ -1,12 +1,14 @@
 //! Automatic redundancy within a byte budget.
 //!
-//! A repair that is sent before it is known to be needed either saves its block a second round or is wasted. A bulk
-//! block gets another repair as long as few are wasted for each round saved. Where a round trip matters more (the end of
-//! the data, a block that has waited a round trip already), more may be wasted, as long as all wasted repairs stay within
-//! a share of the data. A block of an urgent class gets as many as it takes for a small chance of a second round.
+//! A repair that is sent before it is known to be needed either saves its block a second round or
+//! is wasted. A bulk block gets another repair as long as few are wasted for each round saved. If a
+//! round trip matters more (at the end of the data, or for a block that has already waited a round
+//! trip), more may be wasted, but all wasted repairs stay within a share of the data. A block of an
+//! urgent class gets enough repairs to make a second round improbable.
 //!
-//! Live data has a sliding window of its own where the peer offers one ([`Sliding`]). Where it has none, a block of live
-//! data that comes little by little stays open for a part of a round trip, so that several symbols share these repairs.
+//! Live data has its own sliding window if the peer offers one ([`Sliding`]). Otherwise, a block of
+//! live data that arrives little by little stays open for a part of a round trip, so that several
+//! symbols share its repairs.
 
 use anabranch_types::{Time, math};
 use core::time::Duration;
@@ -33,45 +35,50 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Source symbols in a bulk block, at least, while there is data.
+/// Least number of source symbols in a bulk block, while there is data.
 const LEAST_SOURCES: u16 = 3;
-/// Most time in which a bulk block fills up, in round trips of the slowest path: a larger block would keep its losses
-/// waiting for repairs, which cannot be made before it closes, and a smaller one needs more repairs for its size.
+/// The longest time in which a bulk block fills, in round trips of the slowest path. A larger block
+/// delays the repairs of its losses, which cannot be made before it closes; a smaller one needs
+/// more repairs for its size.
 const BLOCK_ROUNDS: f64 = 1.5;
-/// Source symbols in a block of an urgent class, at least, while there is data.
+/// Least number of source symbols in a block of an urgent class, while there is data.
 const URGENT_SOURCES: u16 = 16;
 /// Weight of the newest pause in the smoothed one.
 const GAIN: f64 = 0.125;
-/// Repairs for each source symbol of a live block, at most.
+/// Most repairs per source symbol of a live block.
 const LIVE_REPAIRS: u16 = 3;
-/// Repairs for each source symbol of an interactive block, at most: its messages are short, and with half of the
-/// packets lost, a single symbol needs seven repairs to keep the chance of a further round within 0.005.
+/// Most repairs per source symbol of an interactive block. Interactive messages are short: with
+/// half of the packets lost, a single symbol needs seven repairs to keep the chance of a further
+/// round within 0.005.
 const INTERACTIVE_REPAIRS: u16 = 7;
-/// Loss beyond this is not provided for.
+/// Largest loss for which repairs are provided.
 const MAX_LOSS: f64 = 0.9;
 /// Most repairs of a block.
 const MAX_REPAIRS: u16 = 255;
-/// Share of the variance of observed loss that is taken for a change of the loss rate, not for chance.
+/// Share of the variance of observed loss that is attributed to changes of the loss rate and not to
+/// chance.
 const CHANGE: f64 = 0.25;
-/// Deviations of the number of losses that a full block's repairs must cover: one block in a thousand
-/// runs out.
+/// A full block's repairs must cover the mean number of losses plus this many standard deviations;
+/// one block in a thousand has too few.
 const COVERED_DEVIATIONS: f64 = 3.0;
 /// Repairs that may be wasted for each second round that they spare a bulk block.
 const ROUND_WORTH: f64 = 5.0;
-/// Repairs that may be wasted for each second round spared at the end of the data, for a block that has been open for
-/// more than a round trip, behind which later ones wait, and for reactive repairs of urgent classes.
+/// Repairs that may be wasted for each second round spared at the end of the data, for a block that
+/// has been open for more than a round trip (later blocks wait for it), and for reactive repairs of
+/// urgent classes.
 const LATE_ROUND_WORTH: f64 = 20.0;
 
-/// See the module's documentation.
+/// Redundancy within a byte budget; the module's documentation describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     overhead: f64,
     sources: u16,
     urgent_failure: f64,
-    /// Round trips of the quickest path for which a live block stays open. A loss is repaired that much later, which
-    /// is still sooner than after a report of it. Interactive blocks close as soon as nothing waits.
+    /// Round trips of the quickest path for which a live block stays open. A loss is repaired later
+    /// by that time, which is still sooner than after a report of the loss. Interactive blocks
+    /// close as soon as no data waits.
     linger: f64,
-    /// Smoothed time from one moment at which no live data waits to the next.
+    /// Smoothed time between moments at which no live data waits.
     pauses: Interval,
     /// Repairs of live data that has a sliding window.
     sliding: Sliding,
@@ -93,7 +100,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 }
 
 impl Budget {
-    /// Most sources of a block whose repairs should not run out.
+    /// Most sources of a block that leave room for enough repairs.
     fn cap(&self, view: &RedundancyView<'_>) -> u16 {
         let loss = (view.loss.mean + view.loss.deviation).clamp(0.0, MAX_LOSS);
         let total = u64::from(view.max_symbols);
@@ -103,13 +110,15 @@ impl Budget {
         (cap as u16).clamp(8, view.max_symbols)
     }
 
-    /// Repairs that may still be wasted: `overhead` · (sources sent + 64), minus those wasted already.
+    /// How many repairs may still be wasted: `overhead` · (sources sent + 64), minus those already
+    /// wasted.
     fn allowance(&self, view: &RedundancyView<'_>) -> f64 {
         let budget = self.overhead * (view.sources_sent + 64) as f64;
         (budget - view.repairs_unneeded as f64).max(0.0)
     }
 
-    /// Repairs beyond the `coming` symbols, which are in flight or will be sent, that are worth their waste.
+    /// How many repairs are worth sending beyond the `coming` symbols, which are in flight or will
+    /// be sent.
     fn reserve(
         &self,
         block: &BlockView,
@@ -122,7 +131,8 @@ impl Budget {
         wanted.min(self.allowance(view) as u16)
     }
 
-    /// Repairs with which an urgent block needs no further round but for the chance allowed.
+    /// How many repairs an urgent block needs so that the chance of a further round is at most the
+    /// one allowed.
     fn urgent_repairs(&self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let most = match block.class {
             TrafficClass::Interactive => INTERACTIVE_REPAIRS,
@@ -133,8 +143,8 @@ impl Budget {
     }
 }
 
-/// How many symbols will have to replace the losses among symbols that are in flight or still to be sent,
-/// counting those that are lost in turn: mean and variance.
+/// Mean and variance of the number of symbols needed to replace losses among symbols in flight or
+/// still to be sent. Replacements that are lost too are included.
 fn need(block: &BlockView, coming: u16, view: &RedundancyView<'_>) -> (f64, f64) {
     let mut rest = coming;
     let (mut lost, mut change) = (0.0, 0.0);
@@ -154,9 +164,9 @@ fn need(block: &BlockView, coming: u16, view: &RedundancyView<'_>) -> (f64, f64)
     (mean, (mean + CHANGE * change / arriving) / arriving)
 }
 
-/// The largest number of repairs of which the last wastes at most `worth` for each second round that it
-/// spares: P(need < k) / P(need = k), which rises with k. The need is taken as negative binomial, as it is
-/// where losses are independent.
+/// The largest number of repairs k whose last repair wastes at most `worth` repairs for each second
+/// round that it spares. This ratio is P(need < k) / P(need = k) and rises with k. The need is
+/// assumed to be negative binomial, as it is with independent losses.
 fn repairs_worth(worth: f64, (mean, variance): (f64, f64)) -> u16 {
     if mean <= 0.0 {
         return 0;
@@ -181,7 +191,7 @@ fn longest_round(view: &RedundancyView<'_>) -> Duration {
     view.usable().map(|path| path.rtt.smoothed).max().unwrap_or_default()
 }
 
-/// Source symbols that arrive within so many round trips.
+/// How many source symbols arrive within this many round trips.
 fn sources_within(rounds: f64, round: Duration, view: &RedundancyView<'_>) -> u16 {
     let bytes: f64 = view
         .usable()

@@ -1,14 +1,17 @@
-//! FMTCP's provisioning: a block gets symbols until the probability that it fails to decode is small.
+//! FMTCP's provisioning: a block gets symbols until the probability of a decoding failure is small.
 //!
-//! A block is δ-complete (definition 2) when, with a chance of at least 1 − δ̂, enough of its symbols that are on
-//! their way arrive. How many more symbols that takes depends on the paths that will carry them; a scheduler that knows
-//! these paths names them when it asks ([`Demand`](crate::view::Demand)), else the path of least loss is assumed.
+//! A block is δ-complete (definition 2) when enough of its symbols in flight and queued will arrive
+//! with a chance of at least 1 − δ̂. How many more symbols it needs depends on the paths that will
+//! carry them. A scheduler that knows these paths names them when it asks
+//! ([`Demand`](crate::view::Demand)); otherwise the path of least loss is assumed.
 //!
-//! Readings: the chance is over the paths that the block's packets are on (B8), so that eq. 4 is the case of a single one.
-//! Only what may still be lost unnoticed counts, the packets of the last round trip: those in flight, and of those to be sent
-//! no more than the live congestion window ŵ admits, since the fate of what was sent before is known by then, and losses are
-//! made good. A block larger than the window thus needs as many extra packets as one of a window, and a smaller
-//! one as many as its own size asks for. Extra packets are counted in packets, whatever number of symbols one holds.
+//! Our readings of the paper: the chance is computed over all paths that carry packets of the block
+//! (B8); eq. 4 is the case of a single path. Only the packets of the last round trip count, since
+//! the fate of earlier packets is known and their losses have been repaired. These are the packets
+//! in flight and, of those still to be sent, at most a current congestion window ŵ. So a block
+//! larger than the window needs as many extra packets as a block of a window, and a smaller block
+//! as many as its own size requires. Extra packets are counted in packets, however many symbols a
+//! packet holds.
 
 use crate::analysis::fountain::{losses_beyond, tolerable_losses};
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
@@ -38,25 +41,27 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Extra packets for which the loss that they cover is computed beforehand.
+/// The loss that extra packets cover is computed in advance for fewer than this many extra packets.
 const TABLED: usize = 32;
-/// Beyond this loss no number of packets helps much.
+/// Largest loss for which extra packets are computed; beyond it, no number of packets helps much.
 const MAX_LOSS: f64 = 0.95;
-/// Most extra packets that a block is given at a time.
+/// Most extra packets that a block is given at once.
 const MOST_EXTRA: u16 = 1000;
 
-/// See the module's documentation.
+/// FMTCP's provisioning of blocks; the module's documentation describes it.
 #[derive(Clone, Debug)]
 pub struct DeltaComplete {
     block: u32,
     symbol: u16,
     together: u16,
     failure: f64,
-    /// Extra packets; `None`: as `failure` asks for.
+    /// A fixed number of extra packets; `None` if `failure` determines the number.
     append: Option<u16>,
-    /// By extra packets: the mean number of losses with which a block is complete for certain.
+    /// By number of extra packets: a mean number of losses up to which a block is certainly
+    /// complete.
     tolerable: [f64; TABLED],
-    /// The mean number of losses beyond which a block without extra packets is not complete.
+    /// The mean number of losses beyond which a block without extra packets is certainly not
+    /// complete.
     fatal: f64,
 }
 
@@ -75,15 +80,16 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
     }))
 }
 
-/// The packets of a block that may still be lost, by place among the open paths, and what they amount to.
+/// The packets of a block that may still be lost, by index of the open path, with derived numbers.
 #[derive(Clone, Copy, Debug)]
 struct Risk {
     /// Packets and their chance of being lost.
     paths: [(u32, f64); MAX_PATHS],
     count: usize,
-    /// Symbols on their way, those that are not at risk included.
+    /// Symbols in flight and queued, including those that are not at risk.
     symbols: u32,
-    /// The path of least loss among those in use, by place; how many packets of it may still be added at risk.
+    /// The index of the path of least loss among those in use, and how many packets at risk may
+    /// still be added on it.
     best: usize,
     room: u32,
 }
@@ -104,7 +110,7 @@ impl DeltaComplete {
         (payload / u64::from(self.symbol.max(1))).clamp(1, u64::from(self.together)) as u32
     }
 
-    /// Packets at risk with `more` symbols by path slot, beyond those under way.
+    /// Packets at risk with `more` symbols by path slot, in addition to those in flight and queued.
     fn risk(&self, block: &BlockView, more: &[u16; MAX_PATHS], view: &RedundancyView<'_>) -> Risk {
         // Copies of a symbol count once.
         let distinct = u32::from(block.in_flight) + u32::from(block.queued);
@@ -117,7 +123,7 @@ impl DeltaComplete {
             let coming = u32::from(block.queued_on[slot]) + u32::from(more[slot]);
             let loss = path.loss.mean_up_to(MAX_LOSS);
             *entry = (at_risk(path, flying, coming, self.per_packet(path, view)), loss);
-            // A path that is not in use gets nothing new; if none is in use, any path may.
+            // A path that is not in use gets no new symbols, unless no path is in use.
             let rank = if path.usable() && !path.backup { loss } else { loss + 1.0 };
             if rank < least {
                 (least, risk.best) = (rank, risk.count);
@@ -132,8 +138,9 @@ impl DeltaComplete {
         risk
     }
 
-    /// Whether a quick test shows that `block` is complete with what is under way: it assumes that each symbol has a
-    /// packet of its own, and that all are on the path of most loss.
+    /// Whether a quick test shows that `block` is complete with the symbols in flight and queued.
+    /// The test assumes that each symbol has its own packet, and that all are on the path of most
+    /// loss.
     fn is_plainly_complete(&self, block: &BlockView, most_loss: f64) -> bool {
         let symbols = u32::from(block.in_flight) + u32::from(block.queued);
         let spare = symbols.checked_sub(u32::from(block.deficit()));
@@ -154,8 +161,8 @@ impl DeltaComplete {
         !certain && losses_beyond(spare, paths.iter().copied()) <= self.failure
     }
 
-    /// Symbols to add to those at risk, on the path of least loss, until the block is complete, including the `waiting`
-    /// symbols, whose paths are not known yet.
+    /// How many symbols to add on the path of least loss until the block is complete. The result
+    /// includes the `waiting` symbols, whose paths are not known yet.
     fn missing(&self, needed: u32, waiting: u32, mut risk: Risk, view: &RedundancyView<'_>) -> u16 {
         let each = view.paths.get(risk.best).map_or(1, |path| self.per_packet(path, view));
         let most = u16::MAX.into();
@@ -188,7 +195,8 @@ fn window(path: &PathView) -> u32 {
     path.cwnd_packets().min(u64::from(u32::MAX)) as u32
 }
 
-/// Packets that may still be lost unnoticed, of those for `flying` symbols in flight and `coming` ones to be sent.
+/// How many packets are at risk, of those for `flying` symbols in flight and `coming` symbols to be
+/// sent.
 fn at_risk(path: &PathView, flying: u32, coming: u32, each: u32) -> u32 {
     let all = packets(flying + coming, each);
     let within = u64::from(all).saturating_mul(path.packet_size) <= path.cwnd;
@@ -203,16 +211,16 @@ fn packets(symbols: u32, each: u32) -> u32 {
 impl RedundancyPolicy for DeltaComplete {
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         let symbol_size = self.symbol.min(view.max_symbol_size).max(1);
-        // Half of the codeword at least is left to repairs.
+        // At least half of the codeword is left for repairs.
         let most = u32::from(view.max_symbols / 2).max(1);
         let sources = self.block.div_ceil(u32::from(symbol_size)).clamp(1, most) as u16;
         BlockShape { sources, symbol_size }
     }
 
-    /// The repairs that complete the block as it is now; [`still_needed`](RedundancyPolicy::still_needed) is asked
-    /// again when the last symbols leave.
+    /// The repairs that complete the block as it is now. When the last symbols leave,
+    /// [`still_needed`](RedundancyPolicy::still_needed) is called again.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
-        // The symbol that closes the block is not under way yet.
+        // The symbol that closes the block is neither in flight nor queued yet.
         let risk = self.risk(block, &[0; MAX_PATHS], view);
         let needed = u32::from(block.deficit());
         let unsent = needed.saturating_sub(risk.symbols);
@@ -232,7 +240,7 @@ impl RedundancyPolicy for DeltaComplete {
         view: &RedundancyView<'_>,
     ) -> u16 {
         let needed = u32::from(block.deficit());
-        // A block is encoded whole: until it closes there is nothing to repair it with.
+        // A block is encoded as a whole, so it has no repairs until it closes.
         if needed == 0 || !block.closed {
             return 0;
         }
@@ -258,7 +266,7 @@ impl RedundancyPolicy for DeltaComplete {
         let handed: u32 = hypothetical.iter().map(|n| u32::from(*n)).sum();
         let symbols = u32::from(block.in_flight) + u32::from(block.queued) + handed;
         let Some(spare) = symbols.checked_sub(needed) else { return true };
-        // Few paths carry a block: the others are passed over.
+        // Few paths carry a block, so the others are skipped.
         let carries: [u16; MAX_PATHS] = core::array::from_fn(|slot| {
             block.in_flight_on[slot] | block.queued_on[slot] | hypothetical[slot]
         });

@@ -1,11 +1,11 @@
 //! MPLOT's provisioning and sizing equations as pure functions.
 //!
 //! `f` is the number of source symbols of a block, `p` the loss probability of the aggregate, `k` a
-//! number of proactive repairs. Probabilities outside `[0, MAX_LOSS]` are moved to the nearer end.
+//! number of proactive repairs. Probabilities are clamped to `[0, MAX_LOSS]`.
 
 use anabranch_types::math;
 
-/// Loss beyond this is treated as this: provisioning divides by 1 − q, at least 0.05.
+/// Larger loss is treated as this: provisioning divides by 1 − q, which is thus at least 0.05.
 pub const MAX_LOSS: f64 = 0.95;
 
 /// α of MPLOT's Table II by ε.
@@ -16,11 +16,11 @@ fn loss(p: f64) -> f64 {
     if p.is_nan() { 0.0 } else { p.clamp(0.0, MAX_LOSS) }
 }
 
-/// The chances h(0), h(1), … that exactly that many repairs are needed (eq. 5), each from the one
-/// before: h(i) = h(i − 1) · p · (f + i − 1)/i.
+/// The chances h(0), h(1), … that exactly 0, 1, … repairs are needed (eq. 5), each computed from
+/// the previous one: h(i) = h(i − 1) · p · (f + i − 1)/i.
 fn needed(f: u16, p: f64) -> impl Iterator<Item = f64> {
     let (f, p) = (f64::from(f), loss(p));
-    // In logarithms, because (1 − p)^f underflows for large blocks at heavy loss.
+    // The computation uses logarithms, because (1 − p)^f underflows for large blocks at heavy loss.
     let mut log = f * math::ln(1.0 - p);
     let mut i = 0.0;
     core::iter::from_fn(move || {
@@ -78,7 +78,7 @@ pub fn k_fitted(f: u16, p: f64, epsilon: f64) -> u16 {
 /// Λ(k): the mean number of repairs spent on a block that starts with `k` (eq. 7).
 pub fn mean_repairs(f: u16, p: f64, k: u16) -> f64 {
     let p = loss(p);
-    // Σ i·h(i) over all i is f·p/(1 − p), so the tail is that less the head.
+    // Σ i·h(i) over all i is f·p/(1 − p), so the tail is this sum minus the head.
     let mut head = 0.0;
     let mut recovered = 0.0;
     for (i, term) in (0..=k).zip(needed(f, p)) {
@@ -100,7 +100,8 @@ pub fn redundancy(q: f64) -> f64 {
     q / (1.0 - q)
 }
 
-/// Loss below this counts as none: a smoothed estimate halves with every loss-free block but never reaches 0.
+/// Loss below this counts as none, since a smoothed estimate halves with every loss-free block but
+/// never reaches 0.
 const NO_LOSS: f64 = 1e-6;
 
 /// k = ⌈x·f⌉, which is at least 1 if any loss is expected (eq. 9).
@@ -121,16 +122,16 @@ pub fn block_bound(paths: impl Iterator<Item = (f64, f64)>, delta: f64, alpha: f
     rate * delta * (1.0 + (alpha - 1.0) * loss(p))
 }
 
-/// The most sources a codeword of `codeword` symbols may hold so that the whole codeword fails to
-/// deliver them with a chance of at most `residual`: P(Bin(codeword, 1 − q) < f) ≤ residual.
-/// At least 1.
+/// The most sources that a codeword of `codeword` symbols may hold if the chance that the whole
+/// codeword fails to deliver them is to be at most `residual`: P(Bin(codeword, 1 − q) < f) ≤
+/// residual. At least 1.
 pub fn f_max(q: f64, codeword: u16, residual: f64) -> u16 {
     let q = loss(q);
     if q == 0.0 {
         return codeword.max(1);
     }
-    // Losses above the mode, term by term from the mode outwards: the tail beyond m losses is what
-    // remains of their sum.
+    // The terms above the mode are summed from the mode outwards; the tail beyond m losses is what
+    // remains of the sum.
     let n = u64::from(codeword);
     let mode = (f64::from(codeword) * q) as u64;
     let ratio = |m: u64| (n - m) as f64 / (m + 1) as f64 * q / (1.0 - q);
@@ -145,7 +146,8 @@ pub fn f_max(q: f64, codeword: u16, residual: f64) -> u16 {
     let mut tail: f64 = terms().map(|(_, term)| term).sum();
     for (m, term) in terms() {
         tail -= term;
-        // The tail is now the chance of more than m losses; otherwise at least n − m symbols arrive.
+        // The tail is now the chance of more than m losses. With at most m losses, at least n − m
+        // symbols arrive.
         if tail <= residual {
             return (n - m).max(1) as u16;
         }
@@ -153,7 +155,7 @@ pub fn f_max(q: f64, codeword: u16, residual: f64) -> u16 {
     1
 }
 
-/// The next whole number, saturating; rounding noise of an exact product does not add one.
+/// The next whole number, saturating. Rounding errors of an exact product do not add one.
 fn to_count(value: f64) -> u16 {
     let up = (value - 1e-9).ceil();
     if up >= f64::from(u16::MAX) { u16::MAX } else { up.max(0.0) as u16 }

@@ -1,5 +1,5 @@
-//! A fixed share of repairs for every block, whatever the losses: for measurements, and for links whose loss is known
-//! beforehand.
+//! A fixed share of repairs for every block, whatever the losses. It is for measurements, and for
+//! links whose loss is known in advance.
 
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
@@ -38,7 +38,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 }
 
 impl Fixed {
-    /// Repairs of a block of `sources` symbols, rounded up: a short block gets one at least.
+    /// Repairs of a block of `sources` symbols, rounded up, so that a short block gets at least
+    /// one.
     fn repairs(&self, sources: u16) -> u16 {
         (f64::from(sources) * self.share).ceil() as u16
     }
@@ -46,7 +47,7 @@ impl Fixed {
 
 impl RedundancyPolicy for Fixed {
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
-        // Half the codeword is left to repairs on deficit, unless the share itself asks for more.
+        // Half of the codeword is left for repairs, or more if the share requires more.
         let most = f64::from(view.max_symbols) / (1.0 + self.share.max(1.0));
         let sources = self.sources.min(most as u16).min(view.max_symbols).max(1);
         BlockShape { sources, symbol_size: view.max_symbol_size.min(self.symbol) }

@@ -11,7 +11,8 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// The event happens now. `gain` is the weight of the time since the event before, `[0, 1]`.
+    /// Notes an event at `now`. `gain` is the weight of the time since the previous event, `[0,
+    /// 1]`.
     pub(super) fn on_event(&mut self, now: Time, gain: f64) {
         if let Some(newest) = self.newest.replace(now) {
             let interval = now.since(newest);

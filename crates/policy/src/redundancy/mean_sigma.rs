@@ -42,7 +42,7 @@ pub const ENTRY: Entry = Entry {
 
 /// Symbol payloads of MPLOT's 750, 550 and 250 byte packets behind its 50 byte header.
 const PAPER_SIZES: [u16; 3] = [700, 500, 200];
-/// Symbols never shrink below this, unless the path asks for it.
+/// Symbols are no shorter than this, unless the path requires it.
 const LEAST_SIZE: u16 = 200;
 
 /// How the number of proactive repairs is computed.
@@ -66,12 +66,12 @@ pub struct MeanSigma {
     paper_sizes: bool,
     packets: f64,
     whole_rounds: bool,
-    /// Whether the loss as a block opened decides its proactive repairs.
+    /// Whether the loss estimate when a block opened determines its proactive repairs.
     at_opening: bool,
     /// The loss estimate when the newest block was opened.
     opened_with: f64,
-    /// Loss and codeword length of the last bound on sources, and the bound; kept since estimates often do not
-    /// change.
+    /// Loss and codeword length of the last bound on sources, and the bound. It is kept since
+    /// estimates often do not change.
     bound: Option<(f64, u16, u16)>,
 }
 
@@ -101,7 +101,7 @@ fn pessimistic(loss: LossView, kappa: f64) -> f64 {
     if q.is_nan() { 0.0 } else { q.clamp(0.0, equations::MAX_LOSS) }
 }
 
-/// Paths that share the load: usable ones that are not backups; failing that, all.
+/// Paths that share the load: usable paths that are not backups, or all paths if there are none.
 fn carriers<'a>(view: &RedundancyView<'a>) -> impl Iterator<Item = &'a PathView> + use<'a> {
     let paths = view.paths;
     let ordinary = |path: &PathView| path.usable() && !path.backup;
@@ -109,7 +109,7 @@ fn carriers<'a>(view: &RedundancyView<'a>) -> impl Iterator<Item = &'a PathView>
     paths.iter().filter(move |path| !any || ordinary(path))
 }
 
-/// The median smoothed round-trip time; the mean of the middle two of an even number.
+/// The median smoothed round-trip time: the mean of the middle two for an even number of paths.
 fn median_rtt<'a>(paths: impl Iterator<Item = &'a PathView>) -> Duration {
     let mut times = [Duration::ZERO; MAX_PATHS];
     let mut count = 0;
@@ -126,7 +126,7 @@ fn median_rtt<'a>(paths: impl Iterator<Item = &'a PathView>) -> Duration {
 }
 
 impl MeanSigma {
-    /// Bytes on the wire that a block may span: eq. 12 (eq. 11) with windows in bytes.
+    /// Most bytes of a block on the wire: eq. 11, of which eq. 12 is a case, with windows in bytes.
     fn block_bytes(&self, view: &RedundancyView<'_>) -> f64 {
         let delta = self.delta * median_rtt(carriers(view)).as_secs_f64();
         let windows =
@@ -189,7 +189,7 @@ impl RedundancyPolicy for MeanSigma {
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let codeword = self.codeword.min(view.max_symbols);
         let now = || pessimistic(view.loss, self.kappa1);
-        // One block is open at a time: the newest opened is the one that closes.
+        // One block is open at a time, so the block that closes is the newest one opened.
         let q = if self.at_opening { self.opened_with } else { now() };
         self.repairs(block.sources, q, codeword)
     }
@@ -200,7 +200,7 @@ impl RedundancyPolicy for MeanSigma {
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16 {
-        // A block is encoded whole: until it closes there is nothing to repair it with.
+        // A block is encoded as a whole, so it has no repairs until it closes.
         let mid_round = block.in_flight > 0 || block.due > 0 || block.proactive_left > 0;
         if !block.closed || (self.whole_rounds && mid_round) {
             return 0;

@@ -1,7 +1,8 @@
-//! A repair of the newest symbols after every few of them.
+//! Sends a repair of the newest symbols after every few symbols.
 //!
-//! The rate is fixed, or follows the loss: then the symbols of a round trip get as many repairs as make good their losses
-//! but for a small chance. What is missing after a round trip is sent again in any case.
+//! The rate of repairs is fixed or automatic. The automatic rate follows the loss: the repairs of a
+//! round trip's symbols replace their losses except with a small probability. Symbols still missing
+//! after a round trip are repaired or sent again in any case.
 
 use crate::code::Coverage;
 use crate::redundancy::equations::{k_min, redundancy};
@@ -28,28 +29,29 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Newest symbols that a repair covers by default.
+/// How many of the newest symbols a repair covers by default.
 const REACH: u16 = 64;
 /// Chance that the repairs of a round trip's symbols do not suffice, at the automatic rate. Bulk data then waits for a
 /// second round, which is cheaper than further repairs.
 const BULK_FAILURE: f64 = 0.1;
 /// Chance that the repairs do not suffice, at the automatic rate, for classes other than bulk.
 const URGENT_FAILURE: f64 = 0.005;
-/// Repairs for each symbol, at most, at the automatic rate.
+/// Most repairs per symbol at the automatic rate.
 const MOST_REPAIRS: u16 = 3;
 /// Weight of the newest interval between symbols in the smoothed one.
 const GAIN: f64 = 1.0 / 16.0;
 
-/// Repairs that follow each symbol.
+/// The rate of repairs.
 #[derive(Clone, Copy, Debug)]
 enum Rate {
-    /// One for so many symbols.
+    /// One repair for this many symbols.
     Every(u16),
-    /// A rate that the loss calls for.
+    /// A rate computed from the loss.
     Automatic(Automatic),
 }
 
-/// Repairs at a rate, so that a loss is repaired some symbols later whatever the round-trip time.
+/// Sends repairs at a rate, so that a loss is repaired some symbols later, whatever the round-trip
+/// time.
 #[derive(Clone, Copy, Debug)]
 pub struct Sliding {
     rate: Rate,
@@ -57,8 +59,8 @@ pub struct Sliding {
     sources: u16,
     symbol: u16,
     together: u16,
-    /// Repairs due for the symbols sent so far, less those sent. Negative after the last symbols of the data got their
-    /// repair early.
+    /// Repairs due for the symbols sent so far, minus the repairs sent. The number is negative
+    /// after the last symbols of the data have got their repair early.
     owed: f64,
 }
 
@@ -77,7 +79,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 }
 
 impl Sliding {
-    /// At the automatic rate, with the defaults of the other options.
+    /// Makes the policy with the automatic rate and the defaults of the other options.
     pub(super) fn automatic() -> Self {
         Sliding {
             rate: Rate::Automatic(Automatic::default()),
@@ -100,7 +102,8 @@ struct Automatic {
 }
 
 impl Automatic {
-    /// Symbols that leave before the fate of the first of them is known, as far as a repair reaches.
+    /// How many symbols leave before the fate of the first of them is known, at most the reach of a
+    /// repair.
     fn round(&self, reach: u16, view: &RedundancyView<'_>) -> u16 {
         let round = view.quickest_round().as_secs_f64();
         let interval = self.interval.smoothed();
@@ -130,7 +133,8 @@ impl Rate {
 }
 
 impl Sliding {
-    /// Takes whole repairs off what is owed. Sums of a share may fall short of a whole by rounding.
+    /// Subtracts whole repairs from those owed, and returns their number. A sum of shares may be
+    /// slightly below a whole number because of rounding.
     fn pay(&mut self) -> u16 {
         let repairs = (self.owed + 1e-6).max(0.0) as u16;
         self.owed -= f64::from(repairs);
@@ -147,8 +151,9 @@ impl RedundancyPolicy for Sliding {
         BlockShape { sources, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
-    /// The last symbols of the data get a repair even if the rate does not ask for one yet. It is the next repair
-    /// sent early, so that an application that writes symbol by symbol does not get a repair for each symbol.
+    /// The last symbols of the data get a repair even if none is due yet. This is the next repair
+    /// sent early, so that an application that writes symbol by symbol does not cause a repair for
+    /// each symbol.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let room = view.max_symbols.saturating_sub(block.sources);
         if !view.flushing || self.owed < 1e-6 || room == 0 {
@@ -186,7 +191,7 @@ impl RedundancyPolicy for Sliding {
         let missing = block.shortfall().saturating_sub(handed);
         match self.rate {
             Rate::Every(_) => missing,
-            // Some of these are lost too.
+            // Some of these symbols will be lost too.
             Rate::Automatic(_) => {
                 let more = f64::from(missing) * redundancy(view.loss.mean);
                 missing.saturating_add((more + 0.5) as u16)

@@ -49,11 +49,11 @@ fn blocks_span_a_median_round_trip() {
     let shape = mplot.next_block(&view(&paths, 0.0, 0.0));
     assert_eq!(shape, BlockShape { sources: 75, symbol_size: 1250 });
     assert_eq!(mplot.proactive(&closed(75), &view(&paths, 0.0, 0.0)), 0);
-    // q = .1 + .15 = .25: 75·.75 = 56 sources and a third of that in repairs.
+    // q = .1 + .15 = .25: 75·.75 = 56 sources, and a third as many repairs.
     let shape = mplot.next_block(&view(&paths, 0.1, 0.15));
     assert_eq!(shape, BlockShape { sources: 56, symbol_size: 1250 });
     assert_eq!(mplot.proactive(&closed(56), &view(&paths, 0.1, 0.15)), 19);
-    // An even number of paths: the median is 45 ms.
+    // With an even number of paths, the median is 45 ms.
     let shape = mplot.next_block(&view(&paths[..2], 0.0, 0.0));
     assert_eq!(shape.sources, 45);
 }
@@ -75,7 +75,7 @@ fn sources_leave_room_in_the_codeword() {
         let shape = policy("mean-sigma").next_block(&view(&paths, q, 0.0));
         assert_eq!(shape.sources, sources, "{q}");
     }
-    // Beyond .95 nothing changes.
+    // Beyond a loss of .95 nothing changes.
     let at = |mean, deviation| policy("mean-sigma").next_block(&view(&paths, mean, deviation));
     assert_eq!(at(0.9, 0.5), at(0.95, 0.0));
 }
@@ -102,7 +102,7 @@ fn symbols_shrink_to_keep_five_packets_in_a_block() {
         (shape.symbol_size, shape.sources)
     };
     assert_eq!(shape("mean-sigma", 5), (1250, 5));
-    // 2600 bytes over five packets with 50 bytes around each symbol.
+    // 2600 bytes in five packets, with 50 bytes of overhead for each symbol.
     assert_eq!(shape("mean-sigma", 2), (470, 5));
     assert_eq!(shape("mean-sigma:sizes=paper", 10), (700, 17));
     assert_eq!(shape("mean-sigma:sizes=paper", 2), (200, 10));
@@ -116,14 +116,15 @@ fn losses_are_made_good_with_reserve_once() {
     let mplot = policy("mean-sigma");
     let view = view(&paths, 0.5, 0.2);
     let mut block = BlockView { received: 80, in_flight: 6, ..closed(90) };
-    // Four missing, ⌈4/(1 − .5)⌉ = 8; then those are due, then in flight, and no more are asked for.
+    // Four symbols are missing, ⌈4/(1 − .5)⌉ = 8. Once these are due or in flight, no more are
+    // needed.
     assert_eq!(mplot.still_needed(&block, &NOWHERE, &view), 8);
     block.due = 8;
     assert_eq!(mplot.still_needed(&block, &NOWHERE, &view), 0);
     block.due = 0;
     block.in_flight += 8;
     assert_eq!(mplot.still_needed(&block, &NOWHERE, &view), 0);
-    // Six of the fourteen in flight turn out lost: two short again.
+    // Six of the fourteen in flight are lost, so two are missing again.
     block.in_flight -= 6;
     assert_eq!(mplot.still_needed(&block, &NOWHERE, &view), 4);
     let mut handed = NOWHERE;
@@ -201,7 +202,7 @@ fn a_fixed_share_is_the_same_at_any_loss() {
         assert_eq!(fixed.proactive(&closed(100), &view(&paths, mean, 0.1)), 5);
         assert_eq!(fixed.proactive(&closed(3), &view(&paths, mean, 0.1)), 1, "rounded up");
     }
-    // The codeword has room for all the repairs asked for.
+    // The codeword has room for all repairs of the share.
     let mut many = policy("fixed:share=4,sources=255");
     let shape = many.next_block(&view(&paths, 0.0, 0.0));
     let repairs = many.proactive(&closed(shape.sources), &view(&paths, 0.0, 0.0));
@@ -218,7 +219,8 @@ fn budget_blocks_fill_up_within_the_longest_round_trips() {
     paths[0].rate = anabranch_types::Bitrate::from_mbps(2.0);
     paths[1].rate = anabranch_types::Bitrate::from_mbps(1.0);
     paths[1].loss.mean = 0.5;
-    // 2 and half of 1 Mb/s bring 31,250 bytes in 100 ms; one and a half times that is 37.5 symbols.
+    // 2 Mb/s and half of 1 Mb/s deliver 31,250 bytes in 100 ms; one and a half times this is 37.5
+    // symbols.
     let sources = |view: &RedundancyView<'_>, budget: &mut dyn RedundancyPolicy| {
         budget.next_block(view).sources
     };
@@ -233,7 +235,7 @@ fn budget_blocks_fill_up_within_the_longest_round_trips() {
     assert_eq!(sources(&view(&paths, 0.2, 0.0), &mut *budget), 128);
 }
 
-/// After so many symbols that the budget for wasted repairs does not bind.
+/// A view after so many symbols that the budget for wasted repairs is not exhausted.
 fn underway(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_> {
     RedundancyView { sources_sent: 10_000, ..view(paths, mean, deviation) }
 }
@@ -245,11 +247,13 @@ fn budget_repairs_until_the_next_one_wastes_too_much() {
     let mut repairs = |sources, loss, deviation| {
         budget.proactive(&closed(sources), &underway(&paths, loss, deviation))
     };
-    // 6 at a loss of 1/4 lose k with .178, .267, .234, .156, .088 and more: the third repair wastes
-    // .678/.156 = 4.3 for each round spared, the fourth .834/.088 = 9.5.
+    // At a loss of 1/4, six symbols need 0, 1, 2, 3, 4, … repairs with a chance of .178, .267,
+    // .234, .156, .088, …: the third repair wastes .678/.156 = 4.3 for each round spared, the
+    // fourth .834/.088 = 9.5.
     assert_eq!(repairs(6, 0.25, 0.0), 3);
     assert_eq!([0.0, 0.01, 0.1, 0.5].map(|loss| repairs(6, loss, 0.0)), [0, 0, 1, 6]);
-    // The mean is 42.7: the wider the spread, the less certain that one more decides anything.
+    // The mean is 42.7. The larger the deviation, the less likely it is that one more repair spares
+    // a round.
     assert_eq!([0.0, 0.05, 0.1].map(|deviation| repairs(128, 0.25, deviation)), [37, 34, 29]);
 }
 
@@ -277,11 +281,11 @@ fn budget_reserves_more_once_a_block_is_late_and_only_at_losses() {
         let view = RedundancyView { now, flushing, ..underway(&paths, 0.25, 0.0) };
         budget.still_needed(&block, &NOWHERE, &view)
     };
-    // Two are lost and four in flight: six may be lost, as above.
+    // Two are lost and four in flight, so up to six are lost, as above.
     assert_eq!(needed(4, 49, false), 2 + 3);
     assert_eq!(needed(4, 51, false), 2 + 4);
     assert_eq!(needed(4, 0, true), 2 + 4);
-    // All six in flight: the reserve was sent with them.
+    // All six are in flight, and the reserve was sent with them.
     assert_eq!(needed(6, 51, false), 0);
     assert_eq!(needed(6, 51, true), 4, "at the end nothing comes after that could tell");
 }
@@ -320,7 +324,8 @@ fn the_automatic_rate_follows_the_loss() {
         let share = automatic_share(&mut view(&paths, loss, 0.0), 500);
         assert!((least..=most).contains(&share), "{share} at {loss}");
     }
-    // Bulk data fills all paths. Other data takes the quickest, which may be the worst, so the loss of all is not enough.
+    // Bulk data fills all paths. Other data takes the quickest path, which may be the one that
+    // loses most, so the aggregate loss is too low.
     let mut lossy = path(1, 100, 40);
     lossy.loss.mean = 0.3;
     let paths = [lossy];
@@ -339,7 +344,7 @@ fn the_automatic_rate_is_higher_for_few_symbols_in_a_round_trip_and_for_urgent_o
     let (many, few) = (automatic_share(&mut view, 500), automatic_share(&mut view, 5000));
     let alone = automatic_share(&mut view, 50_000);
     assert!(bulk < many && many < few && few < alone, "{bulk} {many} {few} {alone}");
-    // A symbol that is alone gets one repair: both are lost with a chance of .05², which is below .005.
+    // A single symbol gets one repair: both are lost with a chance of .05², which is below .005.
     assert!((0.95..=1.0).contains(&alone), "{alone}");
 }
 

@@ -7,9 +7,9 @@ use crate::axis::Axis;
 /// Why a policy could not be named, made or registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyError {
-    /// No axis of that name.
+    /// There is no axis of this name.
     Axis(String),
-    /// No policy of that name on the axis.
+    /// The axis has no policy of this name.
     Unknown {
         /// The axis.
         axis: Axis,
@@ -18,7 +18,7 @@ pub enum PolicyError {
         /// The names that exist.
         known: String,
     },
-    /// The axis has a policy of that name already.
+    /// The axis already has a policy of this name.
     Taken {
         /// The axis.
         axis: Axis,
@@ -34,7 +34,7 @@ pub enum PolicyError {
         /// The options that exist.
         allowed: String,
     },
-    /// The option's value is not of its form or out of its range.
+    /// The option's value has the wrong form or is out of range.
     Value {
         /// The policy.
         policy: String,
@@ -45,7 +45,7 @@ pub enum PolicyError {
         /// The values that are allowed.
         allowed: String,
     },
-    /// A policy that a program has brought cannot be made.
+    /// A policy that the program registered cannot be made.
     Failed {
         /// The policy.
         policy: String,

@@ -24,8 +24,8 @@ pub const fn option(key: &'static str, what: &'static str, default: &'static str
     OptionEntry { key, what, default }
 }
 
-/// Parameters that a policy is made from: its options, each as given or else the entry's default, and the size of a
-/// packet.
+/// Parameters from which a policy is made: its options, each as given or else the entry's default,
+/// and the size of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     entry: &'static Entry,
@@ -34,7 +34,7 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// The options of `spec`, all of which `entry` has to know.
+    /// The options of `spec`; an error if `entry` lacks one of them.
     pub(super) fn new(
         entry: &'static Entry,
         spec: &'a PolicySpec,
@@ -49,8 +49,8 @@ impl<'a> Options<'a> {
 }
 
 impl Options<'_> {
-    /// The size of a full packet on the path that a congestion controller is for, bytes, IP and UDP headers
-    /// included. Policies of other axes have no path of their own and no use for it.
+    /// The size of a full packet on the congestion controller's path, bytes, IP and UDP headers
+    /// included. Policies of other axes do not belong to a single path and do not need it.
     pub fn packet_size(&self) -> u64 {
         self.packet_size
     }
@@ -81,7 +81,7 @@ impl Options<'_> {
         })
     }
 
-    /// A whole number within `range`, or `None` for the word that stands for it.
+    /// A whole number within `range`, or `None` if the value is `word`.
     pub fn integer_unless(
         &self,
         key: &'static str,

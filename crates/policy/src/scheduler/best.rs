@@ -1,5 +1,5 @@
-//! The path with room that is best by one measure: the least round-trip time, the highest rate, the most space, or the
-//! least time for the space.
+//! Schedulers that choose, among the paths with room, the best by one measure: the least round-trip
+//! time, the highest rate, the most window space, or the least round-trip time per space.
 
 use anabranch_types::PathId;
 
@@ -41,10 +41,10 @@ pub const LEAST_TIME_BY_SPACE: Entry = Entry {
     options: &[unblock::OPTION],
 };
 
-/// Fills the best path first. A symbol that a path lost goes to another one, if one has room.
+/// Fills the best path first. A symbol that a path has lost goes to another path, if one has room.
 #[derive(Clone, Copy, Debug)]
 pub struct Best {
-    /// The lower, the better.
+    /// The cost of a path; the path of least cost is the best.
     cost: fn(&PathView) -> f64,
     taken: Reason,
     yielded: Reason,
@@ -93,8 +93,9 @@ fn space(path: &PathView) -> f64 {
     path.cwnd.saturating_sub(path.bytes_in_flight + path.bytes_queued) as f64
 }
 
-/// Whether `path` costs least of those with room that have not lost the symbol of `block` that is due; of all with
-/// room, if each has. Between equals the lower identifier is first.
+/// Whether `path` has the least cost among the paths with room that have not lost the due symbol of
+/// `block`, or among all paths with room if each has lost it. Between equals, the lower identifier
+/// is first.
 fn is_first(
     block: Option<&BlockView>,
     path: &PathView,
@@ -112,12 +113,12 @@ fn is_first(
 /// The due work for a path that asks.
 enum Due {
     Nothing,
-    /// There is work, but better paths have room for it.
+    /// There is work, but a better path has room for it.
     Leave,
     Take(Work),
 }
 
-/// The oldest due work for which `path` is the best with room.
+/// The oldest due work for which `path` is the best path with room.
 fn due(path: &PathView, view: &SchedulerView<'_>, cost: fn(&PathView) -> f64) -> Due {
     let mut due = Due::Nothing;
     for block in view.blocks.iter().filter(|block| block.has_work()) {
@@ -129,8 +130,8 @@ fn due(path: &PathView, view: &SchedulerView<'_>, cost: fn(&PathView) -> f64) ->
     due
 }
 
-/// Gives `path` the oldest due work for which no other path with room is faster. `None` if there is no such work, and new
-/// data may be placed.
+/// Gives `path` the oldest due work for which no other path with room is faster. `None` if there is
+/// no such work; new data may then be sent.
 pub(super) fn due_on_fastest(
     path: PathId,
     view: &SchedulerView<'_>,
@@ -147,8 +148,8 @@ pub(super) fn due_on_fastest(
     }
 }
 
-/// The answer of the scheduler of least round-trip time, except that while the fastest path has no room, a slower one
-/// gets new data only if `yields(slower, fastest)` is false.
+/// Decides like the scheduler of least round-trip time, except that while the fastest path has no
+/// room, a slower path gets new data only if `yields(slower, fastest)` is false.
 pub(super) fn fastest_unless(
     path: PathId,
     view: &SchedulerView<'_>,

@@ -1,4 +1,5 @@
-//! BLEST: a slower path is left idle if what it carries would block the receiver's buffer.
+//! BLEST: a slower path stays idle if the data that it would carry would block the receiver's
+//! buffer.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
@@ -24,7 +25,7 @@ pub const ENTRY: Entry = Entry {
 
 /// Range of the factor.
 const LAMBDA: (f64, f64) = (1.0, 1.3);
-/// Round trips in slow start that are looked ahead, at most.
+/// Most round trips of slow start that the estimate includes.
 const MOST_DOUBLINGS: f64 = 16.0;
 
 /// Least and greatest smoothed round-trip time of a path so far.
@@ -35,13 +36,13 @@ struct Span {
     greatest: Duration,
 }
 
-/// See the module's documentation.
+/// The BLEST scheduler.
 #[derive(Clone, Debug)]
 pub struct Blest {
     lambda: f64,
     up: f64,
     down: f64,
-    /// By slot.
+    /// The spans of the paths, by slot.
     spans: [Option<Span>; MAX_PATHS],
     /// When the factor was adapted last, and whether the receiver's buffer has been full since.
     adapted: Time,
@@ -62,7 +63,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
 }
 
 impl Blest {
-    /// The path's span, the present round-trip time included.
+    /// The path's span, including the current round-trip time.
     fn span(&mut self, path: &PathView) -> Span {
         let now = path.rtt.smoothed;
         let fresh = Span { path: path.id, least: now, greatest: now };
@@ -98,7 +99,8 @@ impl Blest {
         packets * fast.packet_size as f64
     }
 
-    /// Whether what `slow` would carry leaves too little of the receiver's buffer to `fast`.
+    /// Whether the data that `slow` would carry leaves too little of the receiver's buffer to
+    /// `fast`.
     fn blocks(&mut self, slow: &PathView, fast: &PathView, view: &SchedulerView<'_>) -> bool {
         self.adapt(slow, view.now);
         let linger = self.linger(slow);
@@ -108,8 +110,8 @@ impl Blest {
         needed > window - (size + (slow.bytes_in_flight + slow.bytes_queued) as f64)
     }
 
-    /// Raises the factor if the buffer has been full since the last change, else lowers it; once per least round-trip
-    /// time of the slow path at most.
+    /// Raises the factor if the buffer has been full since the last change, else lowers it; at most
+    /// once per least round-trip time of the slow path.
     fn adapt(&mut self, slow: &PathView, now: Time) {
         let period = self.span(slow).least;
         if now < self.adapted + period {

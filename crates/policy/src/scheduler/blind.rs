@@ -1,4 +1,4 @@
-//! Treats all paths alike: whichever has room gets the oldest work.
+//! Treats all paths alike: any path with room gets the oldest work.
 
 use anabranch_types::PathId;
 

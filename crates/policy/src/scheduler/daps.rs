@@ -1,4 +1,5 @@
-//! DAPS: data is planned in the order in which the paths' windows will arrive, and each part waits for its path.
+//! DAPS: data is planned in the order in which the paths' windows will arrive, and each part of the
+//! plan waits for its path.
 
 use anabranch_types::PathId;
 use core::time::Duration;
@@ -18,8 +19,8 @@ pub const ENTRY: Entry = Entry {
     options: &[unblock::OPTION],
 };
 
-/// Delays are rounded to multiples of this. Without that a plan, which ends when all paths' windows arrive together,
-/// would be too long.
+/// Delays are rounded to multiples of this. A plan ends when the windows of all paths arrive
+/// together; without rounding, it would be too long.
 const STEP: Duration = Duration::from_millis(4);
 /// A plan ends after this many runs at the latest.
 const MOST_RUNS: usize = 256;
@@ -27,10 +28,10 @@ const MOST_RUNS: usize = 256;
 /// A path and the symbols that it is given in a row.
 type Run = (PathId, u64);
 
-/// See the module's documentation.
+/// The DAPS scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Daps {
-    /// Rest of the plan.
+    /// The rest of the plan.
     plan: VecDeque<Run>,
 }
 
@@ -39,14 +40,14 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     unblock::wrap(options, Daps::default())
 }
 
-/// Time from one window of a path to the next as its plan has it, in steps: half of its round trip.
+/// Time between two windows of a path in the plan, in steps: half of the path's round trip.
 fn delay(path: &PathView) -> u64 {
     let steps = (path.rtt.smoothed / 2 + STEP / 2).as_nanos() / STEP.as_nanos();
     u64::try_from(steps).unwrap_or(u64::MAX).max(1)
 }
 
-/// The windows in order of arrival, until all paths' windows arrive together; of simultaneous ones, the faster path's
-/// is first.
+/// The windows in order of arrival, until the windows of all paths arrive together. Of simultaneous
+/// windows, that of the faster path is first.
 fn plan(view: &SchedulerView<'_>) -> VecDeque<Run> {
     let mut plan = VecDeque::new();
     let mut paths: Vec<&PathView> = carriers(view).collect();

@@ -1,8 +1,9 @@
-//! DPSAF, derived as far as it is public: shares by the most likely course of events, corrected by the outcome of
-//! earlier shares.
+//! DPSAF, as far as it is published: shares by the most likely sequence of outcomes, corrected by
+//! the results of earlier shares.
 //!
-//! Only abstracts of it are public: a TCP model of maximum likelihood with losses and a time offset, and feedback from
-//! selective acknowledgements that corrects the next schedule. LATE says that it knows no timeouts. The rest is derived.
+//! Only abstracts of DPSAF are public: a TCP model of maximum likelihood with losses and a time
+//! offset, and feedback from selective acknowledgements that corrects the next schedule. According
+//! to LATE, the model has no timeouts. The rest is our derivation.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
@@ -77,7 +78,7 @@ impl Expectation for Likeliest {
                     probe.arrived = probe.arrived.or(Some(view.now));
                 }
             }
-            // The probe may be what was lost: its arrival would tell nothing.
+            // The lost packet may be the probe, whose arrival would then show nothing.
             SchedulerEvent::Lost(path) | SchedulerEvent::Timeout(path) if path == master.id => {
                 self.probe = None;
                 return;
@@ -99,9 +100,10 @@ impl Expectation for Likeliest {
 }
 
 impl Likeliest {
-    /// The slowest path's symbol was known to have arrived at `arrived`, and all before it at `before`;
-    /// acknowledgements took half a round trip each. Corrects the others' shares by half of what they deliver in the
-    /// time between.
+    /// Corrects the shares of the other paths after the slowest path's symbol was known to have
+    /// arrived at `arrived`, and all symbols before it at `before`; acknowledgements took half a
+    /// round trip each. The correction is half of what the other paths deliver between the two
+    /// times.
     fn correct(
         &mut self,
         master: &PathView,

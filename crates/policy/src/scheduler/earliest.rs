@@ -1,4 +1,4 @@
-//! Earliest in-order completion, without harm: a path gets data only if that does not delay what the
+//! Earliest in-order completion: a path gets data only if this does not delay the data that the
 //! application reads next.
 
 use anabranch_types::{PathId, Time};
@@ -17,18 +17,19 @@ pub const ENTRY: Entry = Entry {
     options: &[],
 };
 
-/// Share of the receiver's free buffer that may fill up behind a symbol on its way.
+/// Share of the receiver's free buffer that may fill up behind a symbol in flight.
 const BUFFER_SHARE: f64 = 0.7;
-/// A copy of an urgent symbol on a path that carries one already counts as this much later: losses in a row
-/// often take both.
+/// A copy of an urgent symbol on a path that already carries one counts as this much later, since a
+/// run of losses often includes both.
 const COPY_PENALTY: Duration = Duration::from_millis(10);
 
-/// Sending time of the symbols handed to a path at once, at most: losses that turn up wait that long behind them.
+/// Longest sending time of the symbols given to a path at once. Repairs of new losses wait that
+/// long behind them.
 const SPAN: Duration = Duration::from_micros(20);
-/// Symbols handed to a path at once, at most.
+/// Most symbols given to a path at once.
 const MOST_AT_ONCE: u64 = 16;
 
-/// See the module's documentation.
+/// The scheduler of earliest in-order completion.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Earliest;
 
@@ -72,8 +73,8 @@ fn is_alone(path: &PathView, view: &SchedulerView<'_>) -> bool {
     carriers(view).all(|other| other.id == path.id)
 }
 
-/// New symbols handed to a path that is alone: as many as it sends within [`SPAN`], so that a fast one
-/// is not asked about every packet.
+/// How many new symbols a path gets at once if there is no other: as many as it sends within
+/// [`SPAN`], so that the scheduler need not decide for every packet of a fast path.
 fn at_once(path: &PathView, view: &SchedulerView<'_>) -> u16 {
     let packets = path.rate.bytes_in(SPAN) / path.packet_size.max(1);
     let most = path.free_packets().min(u64::from(view.fresh.symbols)).min(MOST_AT_ONCE);
@@ -81,7 +82,8 @@ fn at_once(path: &PathView, view: &SchedulerView<'_>) -> u16 {
 }
 
 impl Earliest {
-    /// An urgent block's next symbol, unless another path would deliver it earlier, its wait included.
+    /// An urgent block's next symbol, unless another path would deliver it earlier, including its
+    /// wait.
     fn urgent(&self, path: &PathView, view: &SchedulerView<'_>) -> Option<Work> {
         let mut blocks = view.blocks.iter().filter(|block| block.has_work());
         let block = blocks.find(|block| block.class != TrafficClass::Bulk);
@@ -106,8 +108,8 @@ impl Earliest {
         others_deliver(view, path.id, arrival(path, view), faster) > bytes
     }
 
-    /// Whether no other path delivers sooner. Such a path waits for no other: if all paths waited for one
-    /// another, they would deadlock.
+    /// Whether no other path delivers sooner. Such a path does not wait for others; if all paths
+    /// waited for one another, they would deadlock.
     fn delivers_first(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
         !carriers(view).any(|other| arrival(other, view) < arrival(path, view))
     }

@@ -1,5 +1,5 @@
-//! ECF, earliest completion first: a slower path stays idle if the fastest one would finish the waiting data sooner,
-//! although it must be waited for.
+//! ECF, earliest completion first: a slower path stays idle if the fastest path would finish the
+//! waiting data sooner, even including the wait for it.
 
 use anabranch_types::PathId;
 
@@ -20,11 +20,12 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// See the module's documentation.
+/// The ECF scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Ecf {
     beta: f64,
-    /// Whether the fastest path is being waited for: the threshold that ends waiting is then 1 + β times as high.
+    /// Whether slower paths currently wait for the fastest one; the threshold that ends waiting is
+    /// then 1 + β times as high.
     waiting: bool,
 }
 

@@ -1,9 +1,10 @@
-//! FMTCP's allocation: each symbol of the pending blocks, in order, is given to the path on which it is expected to arrive
-//! first, until it is the asking path's turn.
+//! FMTCP's allocation: the symbols of the pending blocks, in order, are each given to the path on
+//! which they are expected to arrive first, until the asking path gets one.
 //!
-//! Only that symbol is sent. The allocation to other paths is virtual: each decides for itself when it asks, by what is
-//! known then. Where the asking path's symbol comes after new ones allocated to other paths, those are cut
-//! ([`Work::Ahead`]) but bound to no path.
+//! Only this symbol is sent. The allocation to other paths is virtual: when another path asks, the
+//! allocation is computed again from the state at that time. If the asking path's symbol comes
+//! after new symbols allocated to other paths, these are cut ([`Work::Ahead`]) but not assigned to
+//! a path.
 
 use crate::analysis::fountain::DeliveryPath;
 use crate::registry::{Entry, Options, PolicyError, option};
@@ -27,15 +28,16 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Loss beyond this counts as this.
+/// Larger loss counts as this.
 const MAX_LOSS: f64 = 0.99;
 
-/// See the module's documentation.
+/// FMTCP's scheduler; the module's documentation describes it.
 #[derive(Clone, Debug)]
 pub struct ExpectedArrival {
     virtually: bool,
     pending: usize,
-    /// Source symbols for which the newest block was opened; blocks to come are taken to hold as many.
+    /// Source symbols for which the newest block was opened; later blocks are assumed to get as
+    /// many.
     planned: u16,
 }
 
@@ -66,18 +68,18 @@ fn estimates(path: &PathView) -> DeliveryPath {
     }
 }
 
-/// A path with the packets that it was given virtually.
+/// A path with the packets that are virtually given to it.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     id: PathId,
     slot: u8,
-    /// Packets given virtually, of which `free` leave at once, and then a window at a time.
+    /// Packets given virtually: the first `free` leave at once, the others a window at a time.
     given: u64,
     free: u64,
     window: u64,
     delivery: f64,
     response: f64,
-    /// Seconds until the first response, for which a full window waits.
+    /// Seconds until the first response, for which packets beyond `free` wait.
     first_response: f64,
     per_packet: u32,
     /// Expected arrival of the next packet, seconds from now.
@@ -105,7 +107,7 @@ impl Turn {
         turn
     }
 
-    /// FMTCP eq. 10; windows beyond the first full one follow by a response time each.
+    /// FMTCP eq. 10. Each window after the first full one follows a response time later.
     fn next_arrival(&self) -> f64 {
         match self.given.checked_sub(self.free) {
             None => self.delivery,
@@ -116,7 +118,7 @@ impl Turn {
         }
     }
 
-    /// Symbols whose arrival is expected at the time `arrival`.
+    /// How many more symbols are expected to arrive at the time `arrival`.
     fn run(&self) -> u32 {
         let packets = match self.given.checked_sub(self.free) {
             None => self.free - self.given,
@@ -131,7 +133,7 @@ impl Turn {
     }
 }
 
-/// Symbols of the present size in a full packet.
+/// Symbols of the current size in a full packet.
 fn per_packet(path: &PathView, view: &SchedulerView<'_>) -> u32 {
     let most = view.demand.symbols_per_packet();
     if most == 1 {
@@ -144,7 +146,7 @@ fn per_packet(path: &PathView, view: &SchedulerView<'_>) -> u32 {
 /// Kind of the next symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Symbol {
-    /// Something that the block is due, or a repair of it.
+    /// A due symbol of the block, or a repair of it.
     Of(BlockId),
     /// A new symbol.
     Fresh,
@@ -157,30 +159,33 @@ enum Symbol {
 struct Pending<'a, 'b> {
     view: &'a SchedulerView<'b>,
     by_repairs: bool,
-    /// Classes that are yet to be looked at, bit by bit, and the present one.
+    /// Classes that are still to be examined, as bits, and the current class.
     classes: u8,
     class: TrafficClass,
-    /// New symbols of the present class not given yet; those of all classes that were given.
+    /// New symbols of the current class that are not given yet, and new symbols of all classes that
+    /// were given.
     fresh: u32,
     cut: u32,
-    /// Blocks that may still be opened, and the source symbols that each is taken to get.
+    /// Blocks that may still be opened, and the source symbols that each is assumed to get.
     openings: usize,
     planned: u16,
-    /// The block in question: its place among the blocks, or beyond them.
+    /// The current block, and its index among the blocks; the index is beyond them if the block is
+    /// still to be opened.
     place: usize,
     block: BlockView,
-    /// Symbols of that block that are due, and those that are not cut yet.
+    /// Symbols of the current block that are due, symbols that are not cut yet, and symbols given
+    /// to each path.
     due: u32,
     uncut: u16,
     handed: [u16; MAX_PATHS],
-    /// Symbols that may be given before the block is asked about again.
+    /// Symbols that may be given before the block's need is computed again.
     wanted: u32,
 }
 
 impl<'a, 'b> Pending<'a, 'b> {
     fn new(view: &'a SchedulerView<'b>, most: usize, planned: u16) -> Self {
         let by_repairs = view.demand.by_repairs();
-        // Without a code blocks are only groups of symbols.
+        // Without a code, blocks are only groups of symbols.
         let most = if by_repairs { most } else { usize::MAX };
         let new = view.fresh.classes().map(|(class, _)| class);
         let classes = view.blocks.iter().map(|block| block.class).chain(new);
@@ -202,7 +207,8 @@ impl<'a, 'b> Pending<'a, 'b> {
         }
     }
 
-    /// Turns to the next class that has a block in need or opens a new one. False if there is none.
+    /// Moves to the next class that has a block in need or opens a new block. Returns false if
+    /// there is none.
     fn turn_to_class(&mut self) -> bool {
         while let Some(class) = TrafficClass::ALL.get(self.classes.trailing_zeros() as usize) {
             self.classes &= self.classes - 1;
@@ -216,8 +222,8 @@ impl<'a, 'b> Pending<'a, 'b> {
         false
     }
 
-    /// Turns to the first block of the present class, from this place on, that may need symbols; beyond the last one,
-    /// to one that is yet to be opened. False if there is neither.
+    /// Moves to the first block of the current class, from index `place` on, that may need symbols,
+    /// or else to a block that is still to be opened. Returns false if there is neither.
     fn turn_to(&mut self, place: usize) -> bool {
         let blocks = self.view.blocks.get(place..).unwrap_or_default();
         let found = self.view.demand.first_in_need(blocks, self.class);
@@ -227,19 +233,19 @@ impl<'a, 'b> Pending<'a, 'b> {
         self.openings -= usize::from(found.is_none());
         self.place = found.map_or(self.view.blocks.len(), |found| place + found);
         let next = self.view.fresh.class == self.class;
-        // Symbols that are cut before those of another class form a block of their own.
+        // Symbols that are cut before those of another class form their own block.
         let all = if next && self.view.fresh.beyond > 0 { self.fresh } else { u32::MAX };
         let planned = u32::from(self.planned).min(all) as u16;
         let opening = BlockView { planned, ..BlockView::default() };
         let shown = self.view.blocks.get(self.place);
         let block = shown.unwrap_or(&opening);
         let room = if block.closed { 0 } else { block.planned.saturating_sub(block.sources) };
-        // The open block closes where symbols of another class come before those of its own.
+        // The open block closes if symbols of another class come before those of its own class.
         let joins = shown.is_none() || next;
         self.uncut = if joins { u32::from(room).min(self.fresh) as u16 } else { 0 };
         self.due = block.takeable();
-        // Repairs are planned once the block is full: the question is what it needs then. Symbols that are due or
-        // planned are the ones being given, so the question leaves them out.
+        // Repairs are planned once the block is full, so its need is computed as of then. Symbols
+        // that are due or planned are the ones being given, so they are left out.
         self.block = BlockView {
             sources: block.sources + self.uncut,
             closed: true,
@@ -248,12 +254,12 @@ impl<'a, 'b> Pending<'a, 'b> {
             ..*block
         };
         self.handed = [0; MAX_PATHS];
-        // A block that fills needs all of its sources, whatever else.
+        // A block that is still filling needs all of its sources in any case.
         self.wanted = if self.uncut > 0 { self.due + u32::from(self.uncut) } else { 0 };
         true
     }
 
-    /// Moves on to the first block that needs a symbol. False if none does.
+    /// Moves on to the first block that needs a symbol. Returns false if none does.
     fn find(&mut self) -> bool {
         while self.wanted == 0 {
             let can_repair = self.can_repair();
@@ -277,14 +283,15 @@ impl<'a, 'b> Pending<'a, 'b> {
         true
     }
 
-    /// Repairs come once the block is full; one that stays open for want of data is closed by the engine first.
+    /// Whether the block can have repairs: it must be full or closed. The engine closes a block
+    /// that stays open for lack of data.
     fn can_repair(&self) -> bool {
         let full = self.block.sources >= self.block.planned;
         let closed = self.view.blocks.get(self.place).map_or(full, |block| block.closed || full);
         closed && self.by_repairs
     }
 
-    /// The next symbol.
+    /// What the next symbol is.
     fn next(&self) -> Symbol {
         match self.view.blocks.get(self.place) {
             Some(block) if self.due > 0 => Symbol::Of(block.id),
@@ -294,7 +301,7 @@ impl<'a, 'b> Pending<'a, 'b> {
         }
     }
 
-    /// Gives up to `count` symbols of the block in question to the path in `slot`; returns how many.
+    /// Gives up to `count` symbols of the current block to the path in `slot`; returns how many.
     fn give(&mut self, count: u32, slot: u8) -> u32 {
         let given = count.min(self.wanted);
         self.wanted -= given;
@@ -310,13 +317,13 @@ impl<'a, 'b> Pending<'a, 'b> {
     }
 }
 
-/// The path that should deliver a packet first, and the first of them among equals. Times are not negative, so that
-/// their bits have the same order.
+/// The path that should deliver a packet first; among equals, the first one. Times are not
+/// negative, so their bits have the same order as their values.
 fn first(turns: &mut [Turn]) -> Option<&mut Turn> {
     turns.iter_mut().min_by_key(|turn| turn.arrival.to_bits())
 }
 
-/// The carriers, the asking one first, and how many.
+/// The carriers, the asking path first, and how many there are.
 fn turns(asking: &PathView, view: &SchedulerView<'_>, alone: bool) -> ([Turn; MAX_PATHS], usize) {
     let own = Turn::new(asking, view);
     let mut turns = [own; MAX_PATHS];
@@ -324,7 +331,7 @@ fn turns(asking: &PathView, view: &SchedulerView<'_>, alone: bool) -> ([Turn; MA
     if alone {
         return (turns, count);
     }
-    // A path that can send nothing, and waits for nothing either, will never have its turn.
+    // A path that can send nothing and has nothing in flight never gets a turn.
     let waits = |path: &&PathView| path.free_packets() > 0 || path.bytes_in_flight > 0;
     let others = carriers(view).filter(|path| path.id != asking.id).filter(waits);
     for (slot, path) in turns.iter_mut().skip(1).zip(others) {
@@ -360,13 +367,13 @@ impl Scheduler for ExpectedArrival {
     }
 }
 
-/// The answer when the asking path's turn has come.
+/// The decision when the asking path gets a symbol.
 fn answer(pending: &Pending<'_, '_>, asking: PathId, picks: &mut Vec<Pick>) -> Pull {
     let next = pending.next();
     let fresh = pending.view.fresh;
     let own = !matches!(next, Symbol::Of(_));
-    // If all new symbols of the next class are another path's, this path asks again for what comes after them: how
-    // many those are is only estimated from bytes.
+    // If all new symbols of the next class go to other paths, this path asks again for the symbols
+    // after them, since the number of new symbols is only estimated from bytes.
     let leaves = own && fresh.beyond > 0 && pending.cut >= fresh.symbols;
     let ahead = if leaves { fresh.symbols } else { pending.cut };
     let ahead = ahead.min(u16::MAX.into()) as u16;
@@ -380,7 +387,8 @@ fn answer(pending: &Pending<'_, '_>, asking: PathId, picks: &mut Vec<Pick>) -> P
         Symbol::Of(id) if pending.by_repairs => picks.push(one(Work::Repair(id), asking)),
         Symbol::Of(id) => picks.push(one(Work::Block(id), asking)),
         Symbol::Fresh => picks.push(one(Work::Fresh, asking)),
-        // The block is only now cut. The path asks again, and is then given a repair of it.
+        // The block is only being cut now. The path asks again, and then gets a repair of the
+        // block.
         Symbol::Later => {}
     }
     Pull::Send("earliest expected arrival")

@@ -1,5 +1,5 @@
-//! LATE: the slowest path carries data beyond what the faster ones are expected to deliver until its packets arrive;
-//! the expectation is the mean over all possible losses.
+//! LATE: the slowest path carries the data after that which the faster paths are expected to
+//! deliver until its packets arrive. The expectation is the mean over all possible losses.
 
 use core::time::Duration;
 

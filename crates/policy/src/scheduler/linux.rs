@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
     options: &[],
 };
 
-/// Bytes of a burst (MPTCP_SEND_BURST_SIZE: 64 KiB less the longest TCP header).
+/// Bytes of a burst (MPTCP_SEND_BURST_SIZE: 64 KiB minus the longest TCP header).
 const BURST: u64 = 65_428;
 /// Least congestion window, packets, by which Linux sizes the send buffer of a path. The buffer holds [`WINDOWS`]
 /// windows of payload: Linux counts two windows, and every packet of 1448 bytes as 4352 (`tcp_sndbuf_expand`).
@@ -23,12 +23,14 @@ pub const LEAST_WINDOW: u64 = 10;
 /// Congestion windows of payload that a send buffer holds; see [`LEAST_WINDOW`].
 pub const WINDOWS: u64 = 6;
 
-/// New data goes in bursts to the path with the least time until it has sent what it holds, by the mean of its pacing
-/// rates weighted by bytes. If the send buffer of that path is full, no other takes its place. A symbol that is due again
-/// though a usable path still has it, after a timeout, goes only to a path that has nothing else under way; one that no
-/// usable path has goes as new data does.
+/// New data goes in bursts to the path with the least time until it has sent what it holds, at the
+/// mean of its pacing rates weighted by bytes. If the send buffer of this path is full, no other
+/// path gets the data. A symbol that is due again after a timeout although a usable path still
+/// holds it goes only to a path that holds nothing; a symbol that no usable path holds is treated
+/// like new data.
 ///
-/// A path holds what is in flight and queued there; Linux also counts what has arrived above a gap.
+/// A path holds the data that is in flight and queued there; Linux also counts data that has
+/// arrived after a gap.
 #[derive(Clone, Debug)]
 pub struct Linux {
     /// Mean pacing rate by slot, bytes per second; 0 before the first burst.
@@ -45,7 +47,7 @@ fn held(path: &PathView) -> u64 {
     path.bytes_in_flight + path.bytes_queued
 }
 
-/// Bytes that fit into a path's send buffer beside what it holds.
+/// Bytes that still fit into a path's send buffer.
 fn space(path: &PathView) -> u64 {
     let window = path.cwnd.max(LEAST_WINDOW * path.packet_size);
     (WINDOWS * window).saturating_sub(held(path))
@@ -62,8 +64,8 @@ fn pacing_rate(path: &PathView) -> f64 {
     factor * window / path.rtt.smoothed.as_secs_f64().max(1e-6)
 }
 
-/// Whether a usable path has the one symbol of a block, in flight or in its queue. False for blocks of several symbols,
-/// for which it is not known.
+/// Whether a usable path has the only symbol of a block in flight or in its queue. False for blocks
+/// of several symbols, for which this is not known.
 fn has_a_carrier(block: &BlockView, view: &SchedulerView<'_>) -> bool {
     let mut usable = view.paths.iter().filter(|path| path.usable());
     block.planned == 1
@@ -79,8 +81,8 @@ impl Linux {
         rate.max(1.0)
     }
 
-    /// Updates the mean rate of a path that gets a burst of this many bytes: the mean is weighted by the bytes held,
-    /// the present rate by those of the burst.
+    /// Updates the mean rate of a path that gets a burst of this many bytes: the old mean is
+    /// weighted by the bytes held, the current rate by the bytes of the burst.
     fn weigh(&mut self, path: &PathView, bytes: u64) {
         let (held, bytes) = (held(path) as f64, bytes as f64);
         let mean = (self.rate(path) * held + pacing_rate(path) * bytes) / (held + bytes).max(1.0);
@@ -89,7 +91,7 @@ impl Linux {
         }
     }
 
-    /// The path that will be the first to have sent what it holds; of equals the first.
+    /// The path that will be the first to have sent what it holds; among equals, the first one.
     fn first_empty<'a>(&mut self, view: &SchedulerView<'a>) -> Option<&'a PathView> {
         let lingers = |path: &'a PathView| (held(path) as f64 / self.rate(path), path);
         let times = carriers(view).map(lingers);

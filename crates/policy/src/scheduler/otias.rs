@@ -1,5 +1,5 @@
-//! OTIAS: each symbol is assigned to the path where it is expected to arrive first, even if it must wait there for the
-//! window.
+//! OTIAS: each symbol is assigned to the path where it is expected to arrive first, even if it must
+//! wait there for the congestion window.
 
 use anabranch_types::PathId;
 use core::time::Duration;
@@ -18,7 +18,7 @@ pub const ENTRY: Entry = Entry {
     options: &[unblock::OPTION],
 };
 
-/// See the module's documentation.
+/// The OTIAS scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Otias;
 
@@ -27,8 +27,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     unblock::wrap(options, Otias)
 }
 
-/// Expected time until the next symbol queued on `path` arrives: the whole round trips that it waits for the window,
-/// and half a round trip of its own.
+/// Expected time until the next symbol queued on `path` arrives: the whole round trips that it
+/// waits for the window, and then half a round trip.
 fn arrival(path: &PathView) -> Duration {
     let size = path.packet_size.max(1);
     let space = path.cwnd.saturating_sub(path.bytes_in_flight) / size;

@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
 
 /// Ranks paths by w(1 − p)/RTT. Paths above the median serve the older half of the unrecovered
 /// blocks first, the others the newer half; new data counts with the newest block. A path without
-/// work of its own takes any other, so that no opportunity is wasted.
+/// work in its own half takes other work, so that no opportunity is wasted.
 #[derive(Clone, Copy, Debug)]
 pub struct Rank {
     full: bool,
@@ -44,8 +44,8 @@ fn ranks(view: &SchedulerView<'_>) -> ([f64; MAX_PATHS], usize) {
     (ranks, count)
 }
 
-/// Whether a path of rank `own` is GOOD: above the median, or one among equals. The median of an
-/// even number is the mean of the middle two.
+/// Whether a path of rank `own` is GOOD: its rank is above the median, or all ranks are equal. The
+/// median of an even number is the mean of the middle two.
 fn good(own: f64, mut ranks: [f64; MAX_PATHS], count: usize) -> bool {
     let ranks = &mut ranks[..count];
     ranks.sort_unstable_by(f64::total_cmp);
@@ -67,8 +67,8 @@ fn position(path: &PathView, view: &SchedulerView<'_>) -> usize {
 }
 
 impl Rank {
-    /// The unrecovered blocks that are this path's own: a range of ordinals, of which the last is the
-    /// block that new data joins or opens.
+    /// The unrecovered blocks that this path serves first, as a range of indices. The last index is
+    /// that of the block that new data joins or opens.
     fn own(&self, path: &PathView, view: &SchedulerView<'_>, blocks: usize) -> (usize, usize) {
         let (ranks, count) = ranks(view);
         if self.full {

@@ -1,4 +1,4 @@
-//! Sends copies on several paths, of everything or of one class; the first copy that arrives counts.
+//! Sends copies of all data or of one class on several paths; the first copy that arrives counts.
 
 use anabranch_types::{PathId, Rng, Time};
 use core::time::Duration;
@@ -27,16 +27,16 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// A path counts as quicker by this factor while it is among those chosen, so that two alike do not take turns.
+/// A chosen path's time counts less by this factor, so that two similar paths do not alternate.
 const LOYALTY: f64 = 0.8;
 
-/// Of the class that is copied: due work first, then a copy of the oldest symbol in flight that the path does not
-/// carry, then new data. A path that lags copies what is in flight; one that leads brings what is new. A copy that
-/// was lost is replaced while another is still in flight.
+/// Of the copied class, a path sends due work first, then a copy of the oldest symbol in flight
+/// that it does not carry, then new data. A path that lags copies symbols in flight; a path that
+/// leads sends new ones. A lost copy is replaced while another is still in flight.
 ///
-/// Where there are more paths than carry copies, those are chosen as M-TCP chooses its routes (§III-A): the one on
-/// which a symbol is expected to arrive first, then the next of those that share no bottleneck with one chosen,
-/// then the next of the others.
+/// If there are more paths than may carry copies, they are chosen as M-TCP chooses its routes
+/// (§III-A): first the path on which a symbol is expected to arrive first, then the next ones that
+/// share no bottleneck with a chosen path, then the others.
 #[derive(Debug)]
 pub struct Redundant {
     paths: usize,
@@ -51,7 +51,7 @@ pub struct Redundant {
 #[derive(Debug)]
 pub(super) struct Rest {
     scheduler: Box<dyn Scheduler>,
-    /// Paths that `scheduler` holds, and until when. Copies still leave on them.
+    /// Paths that `scheduler` holds back, and until when. Copies still leave on them.
     held: Vec<(PathId, Time)>,
     /// The blocks that `scheduler` is shown: those that are not copied.
     blocks: Vec<BlockView>,
@@ -74,7 +74,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     }))
 }
 
-/// Time that a symbol takes on a path, for comparison: reduced by [`LOYALTY`] if the path carries copies already.
+/// Time that a symbol takes on a path, for comparison: multiplied by [`LOYALTY`] if the path
+/// already carries copies.
 fn time_on(path: &PathView, chosen: &[PathId], view: &SchedulerView<'_>) -> Duration {
     let time = arrival(path, view);
     if chosen.contains(&path.id) { time.mul_f64(LOYALTY) } else { time }
@@ -106,8 +107,8 @@ impl Redundant {
         }
     }
 
-    /// Whether a new symbol that is to be copied may leave on `path`. Where copies are delayed, the original goes on
-    /// the quickest path that has room.
+    /// Whether a new symbol that is to be copied may leave on `path`. If copies are delayed, the
+    /// original goes on the quickest path that has room.
     fn may_begin(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
         let quicker =
             |other: &PathView| (arrival(other, view), other.id) < (arrival(path, view), path.id);
@@ -123,7 +124,7 @@ impl Redundant {
         if let Some(block) = blocks.clone().find(due) {
             return Some((Work::Block(block.id), "oldest due"));
         }
-        // Delayed copies in the path's queue take room as well.
+        // Delayed copies in the path's queue take room too.
         let room = self.jitter.is_zero() || path.free_packets() > 0;
         if let Some(block) = blocks.find(|block| room && block.uncopied(path) > 0) {
             return Some((Work::Copy(block.id), "copy of the oldest"));
@@ -165,7 +166,8 @@ impl Scheduler for Redundant {
             }
             Some((work, reason)) => send(picks, path, work, reason),
             None => match self.class {
-                // Other paths carry the copied data that is next: what comes behind it need not wait for them.
+                // Other paths carry the copied data that is next; the data after it need not wait
+                // for them.
                 Some(copied) if view.fresh.class == copied && view.fresh.beyond > 0 => {
                     let count = view.fresh.symbols.min(u16::MAX.into()) as u16;
                     picks.push(Pick { work: Work::Ahead, count, path, not_before: Time::ZERO });

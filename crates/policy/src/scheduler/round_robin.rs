@@ -1,4 +1,4 @@
-//! Paths take turns, one symbol each.
+//! Paths take turns, a quota of symbols each.
 
 use anabranch_types::PathId;
 
@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
     options: &[option("quota", "symbols before the turn passes on", "1")],
 };
 
-/// Turn by turn in the order of identifiers; paths without room are passed over.
+/// Paths take turns in the order of identifiers; paths without room are skipped.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
     quota: u64,
@@ -30,8 +30,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
 }
 
 impl RoundRobin {
-    /// The path whose turn it is among those with room: the last one until its quota is used, then the next in cyclic
-    /// order.
+    /// The path with room whose turn it is: the last one until its quota is used, then the next in
+    /// cyclic order.
     fn next(&self, view: &SchedulerView<'_>) -> Option<PathId> {
         let ready = || carriers(view).filter(|path| path.ready).map(|path| path.id);
         let Some(last) = self.turn else { return ready().next() };

@@ -1,7 +1,8 @@
-//! Plans of shares: each path but the slowest is given what it is expected to deliver until a packet that leaves now on
-//! the slowest arrives; the slowest carries what comes after.
+//! Plans of shares: each path except the slowest gets the data that it is expected to deliver until
+//! a packet that leaves now on the slowest path arrives. The slowest path carries the data after
+//! that.
 //!
-//! LATE's algorithm 1, for any expectation.
+//! This is LATE's algorithm 1 for any kind of forecast.
 
 use anabranch_types::{Bitrate, PathId, Time};
 use core::fmt::Debug;
@@ -22,13 +23,15 @@ pub(super) trait Expectation: Debug + Send {
     /// `ssthresh`.
     fn packets(&mut self, path: &Forecast, time: Duration, window: u32, ssthresh: u32) -> f64;
 
-    /// A new symbol, which comes after the shares of the others, goes to the slowest path, `master`, now.
+    /// A new symbol, which comes after the shares of the other paths, now goes to the slowest path,
+    /// `master`.
     fn on_beyond(&mut self, _master: &PathView, _view: &SchedulerView<'_>) {}
 
     /// A scheduler event, from which the forecast may learn.
     fn on_event(&mut self, _event: SchedulerEvent, _view: &SchedulerView<'_>) {}
 
-    /// Packets to add to all shares together, by the outcome of earlier plans; may be negative.
+    /// Packets to add to all shares together because of the results of earlier plans; may be
+    /// negative.
     fn correction(&self) -> f64 {
         0.0
     }
@@ -41,40 +44,43 @@ struct Share {
     of: Option<(PathId, Time)>,
     /// Packets that the path is expected to deliver if its whole window leaves now.
     forecast: f64,
-    /// Packets expected for each one in flight, which makes room for them when acknowledged, if windows are clocked.
+    /// Packets expected for each packet in flight, whose acknowledgement makes room for them if
+    /// windows are clocked.
     by_flight: f64,
-    /// After a timeout: nothing is expected before this time or an acknowledgement.
+    /// Set after a timeout: nothing is expected before this time or an acknowledgement.
     silent: Option<Time>,
-    /// Symbols that may be queued on the path: what it can be given now and deliver in time.
+    /// Symbols that may be queued on the path, so that it delivers them in time.
     queue: u64,
     /// Symbols of the share that the path has not been given yet.
     left: u32,
 }
 
-/// See the module's documentation.
+/// A scheduler by shares; the module's documentation describes it.
 #[derive(Clone, Debug)]
 pub(super) struct Shares<E> {
     expectation: E,
     /// How windows leave, when packets arrive, and what follows a share.
     options: SharesOptions,
-    /// By slot.
+    /// The shares of the paths, by slot.
     shares: [Share; MAX_PATHS],
-    /// When the plan in force ends: after the time that a packet on the slowest path takes to arrive.
+    /// When the current plan ends: after the time that a packet on the slowest path takes to
+    /// arrive.
     ends: Option<Time>,
 }
 
-/// Parts of what is in flight, of equal size, that are taken to be of one age each.
+/// Number of equal parts of the data in flight; each part is assumed to be of one age.
 const AGES: u32 = 2;
 
 /// The options of all schedulers by shares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharesOptions {
-    /// Whether a path that has sent its share sends more, rather than wait.
+    /// Whether a path that has sent its share sends more instead of waiting.
     goes_on: bool,
     /// Whether only the free part of a window leaves now, and the rest as packets in flight are acknowledged.
     clocked: bool,
-    /// Whether a packet takes the measured forward delay, where that is longer than half a round trip: acknowledgements
-    /// may return on another path, and queues stand on the way forward.
+    /// Whether a packet is expected to take the measured forward delay if this is longer than half
+    /// a round trip: acknowledgements may return on another path, and queues may be in the forward
+    /// direction.
     forward: bool,
 }
 
@@ -102,9 +108,10 @@ impl SharesOptions {
     }
 }
 
-/// Splits the packets in flight by age into `AGES` equal parts, and says how much of `time` is left for each part when it
-/// is acknowledged, a round trip after it was sent. Ages are taken to be spread evenly from zero to the oldest packet's;
-/// if nothing is in flight, they are zero. After a cut, the oldest packets exceed the window and make no room.
+/// Splits the packets in flight by age into `AGES` equal parts, and returns how much of `time` is
+/// left for each part when it is acknowledged, a round trip after it was sent. Ages are assumed to
+/// be spread evenly from zero to that of the oldest packet; if nothing is in flight, they are zero.
+/// After a cut, the oldest packets exceed the window, so their acknowledgement makes no room.
 fn left_when_acknowledged(path: &PathView, time: Duration, now: Time) -> [Duration; AGES as usize] {
     let rtt = path.rtt.smoothed;
     let oldest = path.oldest_unacked.map_or(Duration::ZERO, |sent| now.since(sent)).min(rtt);
@@ -130,13 +137,13 @@ pub(super) fn faster<'a>(
 }
 
 impl<E: Expectation> Shares<E> {
-    /// Shares as `expectation` has them.
+    /// A scheduler whose shares come from the forecasts of `expectation`.
     pub(super) fn new(expectation: E, options: SharesOptions) -> Self {
         Shares { expectation, options, shares: Default::default(), ends: None }
     }
 
-    /// Shares out, among the other paths, the data of the time that a packet on `master` takes to arrive (algorithm
-    /// 1, lines 4 to 16). What is queued on a path is part of its share.
+    /// Plans what the other paths carry in the time that a packet on `master` takes to arrive
+    /// (algorithm 1, lines 4 to 16). Data queued on a path is part of its share.
     fn plan(&mut self, master: &PathView, view: &SchedulerView<'_>) {
         let half = |path: &PathView| path.rtt.smoothed / 2;
         let forward = self.options.forward;
@@ -145,7 +152,7 @@ impl<E: Expectation> Shares<E> {
         self.ends = Some(view.now + time);
         let correction = self.expectation.correction() / faster(view, master).count().max(1) as f64;
         for path in faster(view, master) {
-            // The model has packets arrive half a round trip after they left.
+            // In the model, packets arrive half a round trip after they left.
             let time = (time + half(path)).saturating_sub(arrival(path));
             let new = (self.new_packets(path, time, view) + correction).max(0.0).floor() as u64;
             if let Some(share) = self.shares.get_mut(usize::from(path.slot)) {
@@ -155,7 +162,7 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// Packets that a path can be given now and deliver within `time`, including those queued.
+    /// Packets, including those queued, that a path can be given now and deliver within `time`.
     fn new_packets(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) -> f64 {
         self.forecast(path, time, view);
         let Some(share) = self.shares.get(usize::from(path.slot)) else { return 0.0 };
@@ -185,7 +192,8 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// N(T, w, s) of a path; made anew only when T is over, since it includes what may happen until then.
+    /// Forecasts N(T, w, s) of a path. A new forecast is made only when T is over, since the
+    /// forecast includes what may happen until then.
     fn forecast(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) {
         let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return };
         if share.silent.is_some_and(|until| view.now < until) {
@@ -199,7 +207,8 @@ impl<E: Expectation> Shares<E> {
         let granted = u64::from(view.fresh.window) * u64::from(view.fresh.symbol_size);
         let round = path.round();
         let loss = path.loss.mean.clamp(0.0, 1.0);
-        // The model includes what losses do to a window. A paced rate stays as it is, less the packets lost.
+        // The model includes the effect of losses on a window. A paced rate stays the same except
+        // for the packets lost.
         let (loss, arriving) = if round.paced { (0.0, 1.0 - loss) } else { (loss, 1.0) };
         let forecast = Forecast {
             rtt: path.rtt.smoothed.max(Duration::from_nanos(1)),
@@ -220,8 +229,8 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// After a timeout, the model expects nothing to arrive for another timeout. What is queued would wait as long,
-    /// so it is taken back.
+    /// After a timeout, the model expects nothing to arrive for another timeout. Queued data would
+    /// wait as long, so it is taken back.
     fn watch_silence(
         &mut self,
         event: SchedulerEvent,
@@ -251,7 +260,8 @@ impl<E: Expectation> Shares<E> {
         Pull::Send("a faster path delivers it before the slowest path could")
     }
 
-    /// If a loss is due, takes back what is queued: the loss goes first, and the rest is assigned anew.
+    /// If a lost symbol is due, takes back all queued data: the lost symbol goes first, and the
+    /// rest is assigned again.
     fn make_room(&mut self, view: &SchedulerView<'_>, actions: &mut Vec<SchedulerAction>) {
         if oldest(view.blocks).is_none() {
             return;
@@ -263,9 +273,10 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// The fastest path that has something of its share left, and how much. Work that is `due` goes to a path only as
-    /// far as its window lets it leave within a round trip: later rounds are less certain, and the reader waits for
-    /// all of it. A paced path gets none of it, since its losses may come from being given too much.
+    /// The fastest path that has a part of its share left, and how much. A path gets `due` work
+    /// only as far as its window lets it leave within a round trip: later rounds are less certain,
+    /// and the reader waits for all due work. A paced path gets no due work, since its losses may
+    /// be caused by too much data.
     fn owed<'a>(
         &self,
         view: &SchedulerView<'a>,
@@ -321,7 +332,8 @@ impl<E: Expectation> Scheduler for Shares<E> {
         if path == master.id || self.ends.is_none_or(|end| end <= view.now) {
             self.plan(master, view);
         }
-        // Data is given out in the order of the paths: the faster ones' first, as far as they are expected to deliver it.
+        // Data is assigned in the order of the paths: first to the faster paths, as far as they are
+        // expected to deliver it.
         let due = view.blocks.iter().find(|block| block.has_work());
         if let Some(block) = due
             && let Some((fast, left)) = self.owed(view, master, true)

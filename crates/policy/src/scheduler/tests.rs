@@ -74,7 +74,7 @@ fn pull(scheduler: &mut dyn Scheduler, path: u32, view: &SchedulerView<'_>) -> O
     }
 }
 
-/// Work that each path would be told, one after the other.
+/// Work that each path is told to send when the paths ask one after the other.
 fn pulls(spec: &str, view: &SchedulerView<'_>) -> Vec<Option<Work>> {
     let mut scheduler = scheduler(spec);
     view.paths.iter().map(|path| pull(&mut *scheduler, path.id.0, view)).collect()
@@ -252,7 +252,7 @@ fn any_block() -> impl Strategy<Value = BlockView> {
         })
 }
 
-/// Whether the pick names a path that may carry data and work that exists.
+/// Whether the pick names a path that may carry data, and work that exists.
 fn sound(pick: &Pick, view: &SchedulerView<'_>) -> bool {
     let Some(path) = view.path(pick.path) else { return false };
     let ordinary = view.paths.iter().any(|path| path.usable() && !path.backup);

@@ -1,10 +1,12 @@
-//! Opportunistic retransmission and penalisation: when a buffer is full, the receiver's or the sender's, the symbol that
-//! keeps it full goes once more on a faster path, and the slower paths that carry it are held back.
+//! Opportunistic retransmission and penalisation: when the receiver's or the sender's buffer is
+//! full, the symbol that keeps it full is sent again on a faster path, and the slower paths that
+//! carry this symbol are held back.
 //!
-//! Raiciu et al. 2012, §4.2, as the MPTCP implementation for Linux has it. A path with room finds the next symbol
-//! beyond the receiver's window, or nothing left to send because the application is blocked on the send buffer. In the
-//! second case paths are held back only while that buffer is full; when it has room, the copy only uses the time until
-//! the application writes.
+//! This follows Raiciu et al. 2012, §4.2, as in the MPTCP implementation for Linux. It starts when
+//! a path has room but the next symbol is beyond the receiver's window, or when nothing is left to
+//! send because the application is blocked on the send buffer. In the second case, paths are held
+//! back only while the buffer is full; when it has room, the copy only uses the time until the
+//! application writes.
 
 use anabranch_types::{PathId, Time};
 
@@ -13,23 +15,23 @@ use crate::scheduler::work::{carriers, one};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
-/// The option of every scheduler that [`wrap`] is applied to.
+/// The option of every scheduler to which [`wrap`] is applied.
 pub(super) const OPTION: OptionEntry = option(
     "full",
     "a full buffer on either side: unblock (its oldest symbol again on a faster path, slower ones held back), or wait",
     "unblock",
 );
 
-/// A path whose window has no more packets than this repairs its losses slowly.
+/// A path whose window has at most this many packets repairs its losses slowly.
 const SMALL_WINDOW: u64 = 4;
 /// A path is much slower than the fast path if its round trip is more than this many times as long.
 const FASTER: u32 = 4;
 
-/// A scheduler, and what is done for it when a buffer is full.
+/// A scheduler that is wrapped so that full buffers are unblocked.
 #[derive(Debug)]
 struct Unblocking {
     scheduler: Box<dyn Scheduler>,
-    /// By slot of a fast path: when others were last held back for its sake.
+    /// By slot of a fast path: when other paths were last held back in its favour.
     held_back: [Option<Time>; MAX_PATHS],
 }
 
@@ -68,7 +70,8 @@ impl Unblocking {
         }
     }
 
-    /// Whether paths were last held back for the sake of `fast` at least one of its round trips ago.
+    /// Whether at least one round trip of `fast` has passed since paths were last held back in its
+    /// favour. If so, notes the current time.
     fn may_hold_back(&mut self, fast: &PathView, now: Time) -> bool {
         let Some(last) = self.held_back.get_mut(usize::from(fast.slot)) else { return false };
         let may = last.is_none_or(|last| now >= last + fast.rtt.smoothed);
@@ -79,8 +82,9 @@ impl Unblocking {
     }
 }
 
-/// Whether a copy on `fast` is likely to arrive much sooner than what `carriers` carry: all of them are much slower, or
-/// one has a small window. As in Linux, the first in their order that is not much slower rules the copy out.
+/// Whether a copy on `fast` is likely to arrive much sooner than those on `carriers`: all of these
+/// are much slower, or one has a small window. As in Linux, the first of them that is not much
+/// slower prevents the copy, unless one with a small window comes before it.
 fn is_worth_a_copy<'a>(carriers: impl Iterator<Item = &'a PathView>, fast: &PathView) -> bool {
     let mut worth = false;
     for path in carriers {

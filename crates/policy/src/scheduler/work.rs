@@ -6,7 +6,7 @@ use core::time::Duration;
 use crate::scheduler::{Pick, Pull, Reason, Work};
 use crate::view::{BlockView, PathView, SchedulerView};
 
-/// Paths on which ordinary data may go now: usable ones, backups only if there is nothing else.
+/// Paths on which ordinary data may go now: usable paths, and backups only if there are no others.
 pub(super) fn carriers<'a>(
     view: &SchedulerView<'a>,
 ) -> impl Iterator<Item = &'a PathView> + use<'a> {
@@ -23,8 +23,8 @@ pub(crate) fn carrier<'a>(view: &SchedulerView<'a>, id: PathId) -> Result<&'a Pa
     })
 }
 
-/// One-way delay of a packet that leaves now. Acknowledgements may return on another path, so half a
-/// round trip would mislead; the paths' forward delays are compared directly.
+/// One-way delay of a packet that leaves now. Acknowledgements may return on another path, so half
+/// a round trip would be wrong; the forward delays of the paths are compared directly.
 pub(super) fn one_way(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     let lead = carriers(view)
         .filter(|other| other.rtt.samples > 0 && path.rtt.samples > 0)
@@ -37,7 +37,7 @@ pub(super) fn one_way(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     base + path.rtt.queue
 }
 
-/// Expected time until a symbol sent now has arrived, its repeats after losses included.
+/// Expected time until a symbol sent now has arrived, including retransmissions after losses.
 pub(super) fn arrival(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     let loss = path.loss.mean.clamp(0.0, 0.9);
     one_way(path, view) + path.rtt.smoothed.mul_f64(loss / (1.0 - loss))
@@ -63,7 +63,7 @@ pub(super) fn one(work: Work, path: PathId) -> Pick {
     Pick { work, count: 1, path, not_before: Time::ZERO }
 }
 
-/// Gives `count` symbols of new data to `path` at once, ahead of its window if that is full.
+/// Gives `count` symbols of new data to `path` at once, even if its window is full.
 pub(super) fn assign_fresh(
     picks: &mut Vec<Pick>,
     path: PathId,
@@ -80,5 +80,5 @@ pub(crate) fn send(picks: &mut Vec<Pick>, path: PathId, work: Work, reason: Reas
     Pull::Send(reason)
 }
 
-/// The answer when nothing is due and nothing new can be made.
+/// The decision when nothing is due and no new symbol can be made.
 pub(super) const NOTHING: Pull = Pull::Idle("nothing to send");

@@ -9,8 +9,8 @@ pub enum Blocked {
     Application,
     /// The peer's stream or connection credit is used up.
     FlowControl,
-    /// The credit for symbols that the receiver has not recovered is used up: the peer's, or the sender's
-    /// own bound on those it keeps.
+    /// The credit for symbols that the receiver has not recovered is used up: either the peer's
+    /// credit, or the sender's own limit on the symbols that it keeps.
     DecoderCredit,
 }
 
@@ -24,28 +24,28 @@ impl Blocked {
 /// Data that the application has ready beyond the open blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct FreshView {
-    /// Source symbols of the class that is next which could be made now: waiting bytes, as far as every credit admits
-    /// them.
+    /// How many source symbols of the next class could be made now from waiting bytes, as far as
+    /// all credits admit them.
     pub symbols: u32,
-    /// Source symbols of less urgent classes that could be made after those: a path that leaves the next ones to
-    /// others may send these.
+    /// How many source symbols of less urgent classes could be made after those. A path that leaves
+    /// the next symbols to other paths may send these.
     pub beyond: u32,
     /// Number of the next source symbol.
     pub next: SymbolId,
-    /// Whether the application is blocked on the send buffer: it has more to write than was taken, so that more
-    /// follows what waits.
+    /// Whether the application is blocked on the send buffer, so that more data follows the waiting
+    /// data.
     pub more: bool,
     /// Class of `symbols`.
     pub class: TrafficClass,
     /// Payload of one symbol, bytes.
     pub symbol_size: u16,
-    /// Why no symbol can be made; set when `symbols` is 0.
+    /// Why no symbol can be made; set if `symbols` is 0.
     pub blocked: Option<Blocked>,
-    /// Symbols that may be made before the receiver grants more, by the least of its
-    /// credits for symbols, for the connection and for the stream that is next.
+    /// How many symbols may be made before the receiver grants more credit: the least of its
+    /// credits for symbols, for the connection and for the next stream.
     pub credit: u32,
-    /// Symbols that may be outstanding in all: `credit`, and all made from the oldest one on that the receiver has
-    /// neither acknowledged in order nor recovered.
+    /// How many symbols may be outstanding in all: `credit`, plus all symbols made since the oldest
+    /// one that the receiver has neither acknowledged in order nor recovered.
     pub window: u32,
 }
 
@@ -55,8 +55,8 @@ impl FreshView {
         self.symbols.saturating_add(self.beyond)
     }
 
-    /// Source symbols that could be made now, by class, without empty classes. What follows the next class counts as
-    /// bulk, since the view does not tell its class.
+    /// Source symbols that could be made now, by class, without empty classes. Data after the next
+    /// class counts as bulk, since its class is not in the view.
     pub fn classes(&self) -> impl Iterator<Item = (TrafficClass, u32)> + use<> {
         let classes = [(self.class, self.symbols), (TrafficClass::Bulk, self.beyond)];
         classes.into_iter().filter(|(_, symbols)| *symbols > 0)

@@ -1,22 +1,23 @@
 //! How coding blocks and source symbols are numbered.
 
-/// Ordinal of a coding block within its symbol space. Rises, never reused. Those of [`SymbolSpace::Live`] come after all
-/// of [`SymbolSpace::Main`].
+/// Number of a coding block. Within a symbol space, numbers rise and are never reused; those of
+/// [`SymbolSpace::Live`] come after all of [`SymbolSpace::Main`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u64);
 
-/// Number of a source symbol within a connection. Within a symbol space it rises by one per symbol, never reused; those
-/// of [`SymbolSpace::Live`] come after all of [`SymbolSpace::Main`].
+/// Number of a source symbol within a connection. Within a symbol space, numbers rise by one per
+/// symbol and are never reused; those of [`SymbolSpace::Live`] come after all of
+/// [`SymbolSpace::Main`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SymbolId(pub u64);
 
-/// A numbering of source symbols, with an erasure code of its own.
+/// A numbering of source symbols with its own erasure code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SymbolSpace {
-    /// All data that has no space of its own; coded by the code that the profile chooses.
+    /// All data that does not have its own space. It is coded by the code that the profile chooses.
     #[default]
     Main,
-    /// Live data, where both ends want it apart; coded by `sliding-window`.
+    /// Live data, if both ends separate it. It is coded by `sliding-window`.
     Live,
 }
 

@@ -8,7 +8,8 @@ fn losses_answered_by_one_cut_end_one_interval() {
     assert_eq!((bytes.since, bytes.between, bytes.largest()), (5000, 0, 5000));
     bytes.on_lost(ms(100), ms(40));
     bytes.on_acked(700);
-    // Sent before the first loss was noticed: the same congestion.
+    // These packets were sent before the first loss was noticed, so they belong to the same
+    // congestion.
     bytes.on_lost(ms(120), ms(90));
     assert_eq!((bytes.since, bytes.between, bytes.largest()), (700, 5000, 5000));
     bytes.on_acked(5300);

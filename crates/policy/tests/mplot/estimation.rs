@@ -12,7 +12,7 @@ fn estimator(spec: &str) -> Box<dyn LossEstimator> {
     build_estimator(&spec.parse().unwrap()).unwrap()
 }
 
-/// A block of which the paths carried and lost this many packets, reported at once.
+/// Reports a block of which the paths carried and lost this many packets.
 fn block(estimator: &mut dyn LossEstimator, id: u64, paths: &[(u32, u32)]) {
     for (index, (sent, lost)) in paths.iter().enumerate() {
         let path = PathId(index as u32);
@@ -51,7 +51,7 @@ fn means_and_variances_are_smoothed_by_one_half() {
         block(&mut *estimator, 0, &[(40, 4)]);
         let first = estimator.aggregate();
         assert_close(first.mean, 0.1);
-        // p_inst = .3, so the mean becomes (.1 + .3)/2; eq. 3 with that mean or the one before.
+        // p_inst = .3, so the mean becomes (.1 + .3)/2. Eq. 3 uses this mean or the previous one.
         block(&mut *estimator, 1, &[(40, 12)]);
         let second = estimator.aggregate();
         assert_close(second.mean, 0.2);
@@ -79,14 +79,15 @@ fn packets_in_flight_are_losses_to_the_letter_only() {
     };
     assert_close(half_way("literal"), 0.82);
     assert_close(half_way("per-ack"), 0.1);
-    // Nothing is smoothed before the block is resolved: the share seen so far.
+    // Nothing is smoothed before the block is resolved, so the estimate is the share seen so far.
     assert_close(half_way("per-block"), 0.1);
 }
 
 #[test]
 fn the_bandwidth_is_the_sum_of_windows_over_round_trips() {
     let paths = [path(0, 11, 30), path(1, 40, 60), path(2, 31, 120)];
-    // Without loss a path's rank is w/RTT, and a block is what eq. 4's sum carries in a median RTT.
+    // Without loss, a path's rank is w/RTT, and a block has as many packets as the bandwidth of eq.
+    // 4 carries in a median RTT.
     let bandwidth: f64 = paths.iter().map(PathView::loss_free_bandwidth).sum();
     assert_close(bandwidth, 11.0 / 0.03 + 40.0 / 0.06 + 31.0 / 0.12);
     let mut redundancy = build(&"mean-sigma".parse().unwrap()).unwrap();

@@ -8,7 +8,7 @@ use anabranch_types::{PathId, Time};
 
 use super::provisioning::path;
 
-/// Unrecovered blocks with these numbers of symbols due.
+/// Unrecovered blocks with these numbers of due symbols.
 fn blocks(due: &[u16]) -> Vec<BlockView> {
     let block = |(index, due): (usize, &u16)| BlockView {
         id: BlockId(index as u64),
@@ -21,7 +21,7 @@ fn blocks(due: &[u16]) -> Vec<BlockView> {
     due.iter().enumerate().map(block).collect()
 }
 
-/// The block that each path takes a symbol of; none for new data.
+/// The block of which each path takes a symbol; `None` for new data.
 fn mapping(paths: &[PathView], blocks: &[BlockView], fresh: u32) -> Vec<Option<u64>> {
     let mut rank = build(&"rank".parse().unwrap()).unwrap();
     let fresh = FreshView {
@@ -55,13 +55,13 @@ fn pull(rank: &mut dyn Scheduler, path: PathId, view: &SchedulerView<'_>) -> Wor
 #[test]
 fn older_blocks_take_paths_above_the_median_of_window_times_delivery_over_round_trip() {
     let mut paths = [path(0, 10, 40), path(1, 30, 40), path(2, 12, 20)];
-    // Ranks 250, 750 and 600 a second: only path 1 is above the median.
+    // The ranks are 250, 750 and 600 packets per second, so only path 1 is above the median.
     let all_due = blocks(&[9, 9, 9, 9]);
     assert_eq!(mapping(&paths, &all_due, 0), [Some(2), Some(0), Some(2)]);
-    // At 60 % loss it ranks 300: path 2 is the good one.
+    // At 60 % loss its rank is 300, so path 2 is the good one.
     paths[1].loss.mean = 0.6;
     assert_eq!(mapping(&paths, &all_due, 0), [Some(2), Some(2), Some(0)]);
-    // A longer round trip ranks lower as well.
+    // A longer round trip lowers the rank too.
     paths[2].rtt.smoothed *= 3;
     assert_eq!(mapping(&paths, &all_due, 0), [Some(2), Some(0), Some(2)]);
 }
@@ -71,7 +71,8 @@ fn earlier_blocks_come_before_later_ones_on_every_path() {
     let paths = [path(0, 30, 40), path(1, 10, 40)];
     assert_eq!(mapping(&paths, &blocks(&[2, 2, 2, 2]), 0), [Some(0), Some(2)]);
     assert_eq!(mapping(&paths, &blocks(&[0, 2, 0, 2]), 0), [Some(1), Some(3)]);
-    // New data counts as one more block, the newest, and of an odd number the older half is the larger.
+    // New data counts as one more block, the newest. With an odd number of blocks, the older half
+    // is the larger.
     assert_eq!(mapping(&paths, &blocks(&[0, 0, 2, 2]), 9), [Some(2), Some(3)]);
     assert_eq!(mapping(&paths, &blocks(&[0, 2, 2]), 0), [Some(1), Some(2)]);
 }
@@ -91,7 +92,7 @@ fn equal_paths_and_a_path_alone_are_good() {
     assert_eq!(mapping(&[path(0, 10, 40)], &all_due, 0), [Some(0)]);
     let equal = [path(0, 10, 40), path(1, 20, 80), path(2, 5, 20)];
     assert_eq!(mapping(&equal, &all_due, 0), [Some(0), Some(0), Some(0)]);
-    // An even number of paths: the median lies between the middle two.
+    // With an even number of paths, the median is between the middle two.
     let even = [path(0, 10, 40), path(1, 20, 40), path(2, 30, 40), path(3, 40, 40)];
     assert_eq!(mapping(&even, &all_due, 0), [Some(2), Some(2), Some(0), Some(0)]);
 }

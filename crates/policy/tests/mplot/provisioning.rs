@@ -1,4 +1,4 @@
-//! §III-B and §III-C: how many repairs a block gets, and how long it is.
+//! §III-B and §III-C: how many repairs a block gets, and how long the block is.
 
 use anabranch_policy::analysis::provisioning::goodput_curve;
 use anabranch_policy::redundancy::{BlockShape, RedundancyPolicy, RedundancyView, build};
@@ -84,7 +84,8 @@ fn fitted_repairs_follow_table_two_and_add_one() {
 fn goodput_stays_flat_until_repairs_exceed_the_expected_losses_and_then_falls() {
     let (sources, p) = (90, 0.3);
     let curve = goodput_curve(1.0, sources, p, 120);
-    // Eqs 7 and 8 from eq. 5: with k at first, k are spent if they suffice, else as many as it takes.
+    // Eqs 7 and 8 follow from eq. 5: with k proactive repairs, k are spent if they suffice, else as
+    // many as are needed.
     for k in [0_u16, 20, 39, 60, 120] {
         let chance = |i: u16| {
             recovered(sources, p, i) - if i > 0 { recovered(sources, p, i - 1) } else { 0.0 }
@@ -102,11 +103,11 @@ fn goodput_stays_flat_until_repairs_exceed_the_expected_losses_and_then_falls() 
 
 #[test]
 fn proactive_repairs_cover_the_mean_and_kappa_deviations() {
-    // x = q/(1 − q) with q = p + κ₁σ: .2, .3 and .5 of 60.
+    // x = q/(1 − q) with q = p + κ₁σ, which is .2, .3 and .5; F is 60.
     assert_eq!(proactive("mean-sigma:kappa1=0", 60, 0.2, 0.1), 15);
     assert_eq!(proactive("mean-sigma", 60, 0.2, 0.1), 26);
     assert_eq!(proactive("mean-sigma:kappa1=3", 60, 0.2, 0.1), 60);
-    // Each block's repairs follow the estimates of its time.
+    // Each block's repairs follow the estimates at its time.
     assert_eq!(proactive("mean-sigma", 60, 0.0, 0.0), 0);
 }
 
@@ -117,7 +118,7 @@ fn reactive_repairs_allow_for_their_own_losses() {
         let block = BlockView { received: 50 - missing, ..block(50) };
         policy(spec).still_needed(&block, &NOWHERE, &view(&paths, mean, deviation))
     };
-    // (1 + y)·r with y = q/(1 − q): r/(1 − q), and κ₂ = 0 unless chosen.
+    // (1 + y)·r with y = q/(1 − q) is r/(1 − q); κ₂ is 0 unless it is set.
     assert_eq!(needed("mean-sigma", 9, 0.1, 0.2), 10);
     assert_eq!(needed("mean-sigma:kappa2=2", 9, 0.1, 0.2), 18);
     assert_eq!(needed("mean-sigma", 0, 0.5, 0.2), 0);
@@ -143,7 +144,7 @@ fn a_block_is_what_the_paths_carry_in_a_median_round_trip() {
     assert_eq!(shape(0.1, 0.1).sources, 60);
     let block = BlockView { sources: 60, closed: true, ..BlockView::default() };
     assert_eq!(policy("mean-sigma").proactive(&block, &view(&paths, 0.1, 0.1)), 15);
-    // Eq. 11: a delay of three median round trips; then α for ε.
+    // Eq. 11 with a delay of three median round trips.
     let longer = policy("mean-sigma:delta=3").next_block(&view(&paths, 0.0, 0.0));
     assert_eq!(longer.sources, 225);
 }
@@ -156,11 +157,11 @@ fn packets_are_the_largest_that_leave_five_in_a_block() {
         let view = RedundancyView { max_symbol_size: most, ..view(&[], 0.0, 0.0) };
         policy("mean-sigma:sizes=paper").next_block(&RedundancyView { paths: &[path], ..view })
     };
-    // Windows of 5, 4 and 2 packets of 750 bytes: 3750, 3000 and 1500 bytes a block.
+    // Windows of 5, 4 and 2 packets of 750 bytes give 3750, 3000 and 1500 bytes per block.
     assert_eq!((shape(5, 700).symbol_size, shape(5, 700).sources), (700, 5));
     assert_eq!((shape(4, 700).symbol_size, shape(4, 700).sources), (500, 5));
     assert_eq!((shape(2, 700).symbol_size, shape(2, 700).sources), (200, 6));
-    // Never above what the smallest path takes, however long the block.
+    // Symbols never exceed what every path carries, however long the block.
     assert_eq!(shape(100, 650).symbol_size, 500);
     assert_eq!(shape(100, 300).symbol_size, 200);
 }

@@ -1,4 +1,4 @@
-//! Where the paper can be read in several ways, every way can be chosen by name.
+//! If the paper can be read in several ways, each reading can be chosen by name.
 
 use anabranch_policy::registry::{Entry, PolicySpec, Registry};
 use anabranch_policy::{Axis, PolicyError};
@@ -21,14 +21,14 @@ fn entry(name: &str) -> Option<&'static Entry> {
 #[test]
 fn the_papers_own_words_can_be_chosen() {
     for literal in [
-        // Eq. 2 as it reads while packets are in flight, and a step of eq. 3 at every packet.
+        // The literal eq. 2, which counts packets in flight, and a step of eq. 3 at every packet.
         "literal",
         "per-ack",
-        // Eq. 6 with Table II, and its one repair more.
+        // Eq. 6 with Table II and one more repair.
         "mean-sigma:kmin=eq6",
-        // Repairs once a round is over (§II-A).
+        // Repairs only when a round is over (§II-A).
         "mean-sigma:round=lit",
-        // The packets themselves again (§II-A, the alternative).
+        // The lost packets themselves are sent again (§II-A, the alternative).
         "resend",
         // Acknowledgements on the best path or on all (§VI).
         "best-path",
@@ -49,7 +49,7 @@ fn rows(heading: &str) -> impl Iterator<Item = &'static str> {
     section.lines().filter(|line| line.starts_with("| ")).skip(1)
 }
 
-/// Text that stands in backquotes.
+/// Text in backquotes.
 fn code(row: &'static str) -> impl Iterator<Item = &'static str> {
     row.split('`').skip(1).step_by(2)
 }
@@ -90,7 +90,7 @@ fn every_reading_that_the_page_names_exists() {
             if !name.is_empty() {
                 current = entry(name);
             }
-            // Profiles are named as well; they are not this crate's.
+            // The page also names profiles, which are not part of this crate.
             let Some(entry) = current else {
                 assert!(options.is_empty(), "{code} in {row}");
                 continue;

@@ -1,4 +1,4 @@
-//! §II-C: congestion control that answers marks and timeouts, and nothing else.
+//! §II-C: congestion control that reacts to marks and timeouts only.
 
 use anabranch_policy::congestion::{AckEvent, CongestionController, TimeoutEvent, build};
 use anabranch_policy::loss::build_detector;
@@ -16,7 +16,7 @@ fn ms(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// This many packets sent 40 ms before `now` are acknowledged.
+/// Acknowledges this many packets, which were sent 40 ms before `now`.
 fn acked(now: u64, packets: u32) -> AckEvent {
     AckEvent {
         now: ms(now),
@@ -43,7 +43,7 @@ fn halved(spec: &str) -> Box<dyn CongestionController> {
 #[test]
 fn a_mark_halves_the_window_once_per_round_trip() {
     let mut control = halved("ecn-reno");
-    // Marks of packets sent before the cut tell of the same queue.
+    // Marks of packets sent before the cut come from the same queue.
     control.on_ack(&AckEvent { ce_packets: 3, ..acked(1030, 3) }, &[]);
     assert_eq!(control.cwnd(), 32 * PACKET);
     control.on_ack(&AckEvent { ce_packets: 1, ..acked(1050, 1) }, &[]);
@@ -71,7 +71,7 @@ fn losses_neither_cut_the_window_nor_start_a_fast_recovery() {
 fn growth_is_divided_by_the_share_that_arrives() {
     let grown = |loss: f64| {
         let mut control = halved("ecn-reno");
-        // Of ten windows, packet by packet, the share 1 − p is acknowledged.
+        // The share 1 − p of ten windows is acknowledged, packet by packet.
         let before = control.cwnd();
         for now in 0..(320.0 * (1.0 - loss)) as u64 {
             let loss = LossView { mean: loss, deviation: 0.0 };
@@ -79,7 +79,7 @@ fn growth_is_divided_by_the_share_that_arrives() {
         }
         (control.cwnd() - before) / PACKET
     };
-    // Ten windows of 32 packets and more buy eight packets, whatever is lost.
+    // Ten windows of 32 packets and more add eight packets, whatever the loss.
     assert_eq!([grown(0.0), grown(0.25), grown(0.5), grown(0.75)], [8; 4]);
 }
 

@@ -1,4 +1,5 @@
-//! Fuzzes the receiver of block and fountain codes with a sender that keeps to the rules until the script makes it lie.
+//! Fuzzes the receiver of block and fountain codes with a sender that follows the rules until the
+//! script makes it lie.
 
 use core::sync::atomic::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +21,12 @@ const SIZES: usize = 4;
 const LONGEST: u64 = 40;
 /// Longer scripts are cut.
 const OPERATIONS: usize = 1000;
-/// Repair keys from here on are not named by the script.
+/// The script uses only repair keys below this.
 const FRESH_KEY: u32 = 1 << 16;
 
-/// Plays a sender of blocks with the code, the sizes and the events that `data` names. While it is
+/// Acts as a sender of blocks with the code, the sizes and the events given by `data`. While it is
 /// honest, each symbol is delivered once and unchanged, nothing closes the connection, and repairs
-/// alone complete what is missing. After a lie, memory and work are still bounded.
+/// alone complete the blocks. After a lie, memory and work are still bounded.
 pub fn block(data: &[u8]) {
     let mut script = Reader::new(data);
     let Some(mut machine) = Machine::new(&mut script) else { return };
@@ -61,7 +62,7 @@ impl Block {
         Coverage { first: SymbolId(self.first), count: self.count }
     }
 
-    /// Repairs are as long as the longest source.
+    /// The length of a repair, which is that of the longest source.
     fn length(self) -> usize {
         (self.first..self.end()).map(|id| content(id).len()).max().unwrap_or(0)
     }
@@ -69,7 +70,8 @@ impl Block {
 
 struct Machine {
     code: Box<dyn ErasureCode>,
-    /// Encoder of each block, by first symbol, so that work which its repairs share is done once.
+    /// Encoder of each block, by first symbol, so that work that the block's repairs share is done
+    /// once.
     encoders: BTreeMap<u64, Box<dyn Encoder>>,
     blocks: ReceiveBlocks,
     sizes: [u64; SIZES],
@@ -130,7 +132,7 @@ impl Machine {
         unreachable!("the sizes add up to the period")
     }
 
-    /// The block `ahead` places after the first one that misses a symbol.
+    /// The block that is `ahead` blocks after the first one with a missing symbol.
     fn near(&self, ahead: u8) -> Block {
         let mut block = self.block_of(self.blocks.first_missing().0);
         for _ in 0..ahead {
@@ -139,7 +141,7 @@ impl Machine {
         block
     }
 
-    /// A symbol a little below or above the first that is missing.
+    /// A symbol slightly below or above the first missing one.
     fn id(&self, script: &mut Reader<'_>) -> Option<u64> {
         let offset = u64::from(script.u8().ok()?);
         Some((self.blocks.first_missing().0 + offset).saturating_sub(16))
@@ -193,10 +195,11 @@ impl Machine {
         Some(done)
     }
 
-    /// The sender will not send the block's symbols any more; some may be on their way.
+    /// Gives up a block: the sender will not send its symbols any more, but some may be in flight.
     fn give_up(&mut self, block: Block) {
         if block.end() <= self.limit {
-            // Held symbols of the block are delivered at once, ahead of blocks that are still waited for.
+            // Held symbols of the block are delivered at once, before blocks for which the receiver
+            // still waits.
             self.delivered.in_order = false;
             self.given_up.insert(block.first);
             let sink = &mut |bytes: &[u8]| self.delivered.take(bytes);
@@ -257,7 +260,7 @@ impl Machine {
         self.blocks.on_repair(coverage, key, payload, sink).map(|_| ())
     }
 
-    /// Something that no honest sender does.
+    /// Sends something that no honest sender sends.
     fn lie(&mut self, which: u8, script: &mut Reader<'_>) -> Option<Result<(), CodingViolation>> {
         self.delivered.lied = true;
         let (id, kind) = (self.id(script)?, script.u8().ok()?);
@@ -275,7 +278,7 @@ impl Machine {
                 let payload = script.bytes(length.into()).ok()?;
                 self.send_repair(Coverage { first: SymbolId(id), count }, key, payload)
             }
-            // A repair of the right form, one byte of it wrong.
+            // A repair of the right form with one wrong byte.
             2 => {
                 let block = self.near(kind >> 6);
                 let key = u32::from(kind >> 1 & 31);
@@ -315,7 +318,7 @@ impl Machine {
         assert!(attempts <= self.packets, "{attempts} attempts in {} packets", self.packets);
     }
 
-    /// Completes every block that has begun: with fresh repairs where possible, else with its sources.
+    /// Completes every block that has begun, with fresh repairs if possible, else with its sources.
     fn complete(&mut self) {
         let reached = self.blocks.reached().0;
         while self.blocks.first_missing().0 < reached {

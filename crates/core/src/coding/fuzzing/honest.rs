@@ -1,5 +1,6 @@
-//! A sender whose symbols are known, for the fuzz bodies of both receivers. Everything delivered is compared with them
-//! until the script sends a symbol that the sender would not have sent.
+//! A sender whose symbols are known, for the fuzz bodies of both receivers. Delivered symbols are
+//! compared with the known ones until the script sends a symbol that an honest sender would not
+//! send.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeSet;
@@ -16,7 +17,8 @@ use crate::coding::receive::ReceiveBlocks;
 /// Bytes of the longest symbol.
 pub(super) const CAPACITY: usize = 24;
 
-/// The bytes of a source symbol: its number, and up to 20 that follow from it, none of them zero.
+/// The bytes of a source symbol: its number, and up to 20 bytes derived from the number, none of
+/// them zero.
 pub(super) fn content(id: u64) -> Vec<u8> {
     let more = (id.wrapping_mul(0x9e37_79b9) >> 16) as usize % (CAPACITY - 3);
     let mut bytes = (id as u32).to_be_bytes().to_vec();
@@ -29,9 +31,9 @@ pub(super) fn content(id: u64) -> Vec<u8> {
 pub(super) struct Delivered {
     pub(super) ids: BTreeSet<u64>,
     pub(super) count: u64,
-    /// The sender has lied: anything may be delivered, in bounds.
+    /// Whether the sender has lied. Any symbols may then be delivered, within bounds.
     pub(super) lied: bool,
-    /// Symbols have to come by rising number.
+    /// Whether symbols have to be delivered by rising number.
     pub(super) in_order: bool,
 }
 
@@ -71,7 +73,7 @@ pub(super) struct Counting {
     pub(super) spent: Arc<Spent>,
 }
 
-/// Work that decoders did.
+/// Work that decoders have done.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     pub(super) work: AtomicU64,
@@ -134,7 +136,7 @@ impl Decoder for CountingDecoder {
         out: &mut dyn FnMut(u16, &[u8]),
     ) -> Result<(), CodeError> {
         let length = repairs.first().map_or(0, |repair| repair.bytes.len() as u64);
-        // The only code that asks for work: F · (1500 + length) units (wire format, Codes).
+        // Only one code needs decoding work: F · (1500 + length) units (wire format, Codes).
         let units = u64::from(self.sources) * (1500 + length);
         self.spent.work.fetch_add(units, Ordering::Relaxed);
         self.spent.attempts.fetch_add(1, Ordering::Relaxed);

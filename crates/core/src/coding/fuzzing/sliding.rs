@@ -1,4 +1,5 @@
-//! Fuzzes the receiver of the sliding-window code against elimination over everything that has arrived.
+//! Fuzzes the receiver of the sliding-window code, and compares it with elimination over all
+//! symbols that have arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -14,13 +15,14 @@ use crate::wire::codec::Reader;
 use crate::wire::fuzzing::with_mutants;
 
 const CREDIT: u64 = 100;
-/// Longer scripts are cut: a decoder that has no work left may refuse repairs.
+/// Longer scripts are cut, since a decoder without work budget may refuse repairs.
 const OPERATIONS: usize = 120;
 const LONGEST: u64 = 100;
 
-/// Plays a sender whose repairs cover arbitrary runs of symbols. While it is honest, each symbol is delivered
-/// once and unchanged, nothing closes the connection, everything is recovered that elimination over all
-/// repairs recovers, and repairs alone complete what is missing. After a lie, memory is still bounded.
+/// Acts as a sender whose repairs cover arbitrary runs of symbols. While it is honest, each symbol
+/// is delivered once and unchanged, nothing closes the connection, all symbols that elimination
+/// over all repairs determines are recovered, and repairs alone complete the missing symbols. After
+/// a lie, memory is still bounded.
 pub fn sliding(data: &[u8]) {
     let mut script = Reader::new(data);
     let mut machine = Machine::new();
@@ -47,10 +49,11 @@ struct Machine {
     arrived: u64,
     floor: u64,
     limit: u64,
-    /// Symbols that were given up, and those of them that were missing.
+    /// Symbols that were given up, and those among them that were missing.
     given_up: BTreeSet<u64>,
     lost: BTreeSet<u64>,
-    /// Coverages and keys of the repairs that arrived while no source of theirs was forgotten or given up.
+    /// Coverages and keys of the repairs that arrived while none of their sources was discarded or
+    /// given up.
     repairs: Vec<(Coverage, u32)>,
 }
 
@@ -69,7 +72,7 @@ impl Machine {
         }
     }
 
-    /// A symbol a little below or above the first that is missing.
+    /// A symbol slightly below or above the first missing one.
     fn id(&self, script: &mut Reader<'_>) -> Option<u64> {
         let offset = u64::from(script.u8().ok()?);
         Some((self.blocks.first_missing().0 + offset).saturating_sub(32))
@@ -137,7 +140,7 @@ impl Machine {
             return Ok(());
         }
         let coverage = Coverage { first: SymbolId(first), count: (end - first) as u16 };
-        // A repair that covers a forgotten or given-up source is of no use.
+        // A repair that covers a discarded or given-up source is of no use.
         if first >= self.blocks.first_missing().0.saturating_sub(LONGEST - 1)
             && self.given_up.range(first..end).next().is_none()
         {
@@ -157,7 +160,8 @@ impl Machine {
         self.blocks.on_repair(coverage, key, payload, sink).map(|_| ())
     }
 
-    /// The sender will not send these symbols any more, nor repairs that cover them; some may be on their way.
+    /// Gives up symbols: the sender will not send them any more, nor repairs that cover them, but
+    /// some may be in flight.
     fn give_up(&mut self, first: u64, count: u64) {
         let end = (first + count).min(self.limit);
         if first < end {
@@ -169,7 +173,7 @@ impl Machine {
         }
     }
 
-    /// Something that no honest sender does.
+    /// Sends something that no honest sender sends.
     fn lie(&mut self, which: u8, script: &mut Reader<'_>) -> Option<Result<(), CodingViolation>> {
         self.delivered.lied = true;
         let (id, kind) = (self.id(script)?, script.u8().ok()?);
@@ -223,7 +227,8 @@ impl Machine {
         rows.iter().filter_map(alone).filter(|id| !self.lost.contains(id)).collect()
     }
 
-    /// Completes everything: with repairs of all that is missing, or with the sources if any was given up.
+    /// Completes all symbols: with repairs of the missing ones, or with the sources if any was
+    /// given up.
     fn complete(&mut self) {
         let reached = self.blocks.reached().0;
         let first = self.blocks.first_missing().0;
@@ -269,7 +274,7 @@ fn encoded(coverage: Coverage, key: u32) -> Vec<u8> {
     sum
 }
 
-/// Products in GF(2^8) with the polynomial 0x11d, worked out bit by bit.
+/// Products in GF(2^8) with the polynomial 0x11d, computed bit by bit.
 static PRODUCTS: LazyLock<Vec<[u8; 256]>> = LazyLock::new(|| {
     let product = |mut a: u8, mut b: u8| {
         let mut product = 0;
@@ -287,7 +292,7 @@ fn multiply(a: u8, b: u8) -> u8 {
     PRODUCTS[usize::from(a)][usize::from(b)]
 }
 
-/// Gauss and Jordan's elimination.
+/// Gauss–Jordan elimination.
 fn reduce(rows: &mut [Vec<u8>]) {
     let mut rank = 0;
     for column in 0..rows.first().map_or(0, Vec::len) {

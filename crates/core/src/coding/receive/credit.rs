@@ -1,4 +1,5 @@
-//! The symbols that are accepted: of which space, and how far ahead of the sender's floor.
+//! Which symbols are accepted: their symbol space, and how far they may be above the sender's
+//! floor.
 
 use anabranch_policy::view::{SymbolId, SymbolSpace};
 
@@ -28,12 +29,12 @@ impl ReceiveBlocks {
         })
     }
 
-    /// The limit in force, an ordinal.
+    /// The current limit, an ordinal.
     pub fn limit(&self) -> u64 {
         self.limit - self.space().symbol(0).0
     }
 
-    /// The space of its symbols.
+    /// The symbol space of this receiver.
     pub fn space(&self) -> SymbolSpace {
         SymbolId(self.base).space()
     }

@@ -1,4 +1,5 @@
-//! Blocks that miss symbols and have received a repair: their decoders, and when they decode.
+//! Blocks with missing symbols of which a repair has arrived, their decoders, and when they are
+//! decoded.
 
 use anabranch_policy::code::{Coverage, HeldRepair, HeldSource};
 use core::ops::Range;
@@ -15,7 +16,7 @@ impl ReceiveBlocks {
         (id < group.coverage.end()).then_some(group)
     }
 
-    /// Forgets the groups that wait for any of these symbols.
+    /// Drops the groups that wait for any of these symbols.
     pub(super) fn take_apart(&mut self, ids: &Range<u64>) {
         let first = self.group_of(ids.start).map_or(ids.start, |group| group.coverage.first.0);
         while let Some((&first, _)) = self.groups.range(first..ids.end).next()
@@ -26,7 +27,8 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Whether there is a group with exactly this coverage, made if need be; false if nothing of it is missing.
+    /// Makes sure that there is a group with exactly this coverage. Returns false if none of its
+    /// symbols is missing.
     pub(super) fn group_exists(
         &mut self,
         coverage: Coverage,
@@ -41,13 +43,14 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Makes a group; false if nothing of it is missing.
+    /// Makes a group. Returns false if none of its symbols is missing.
     fn begin_group(&mut self, coverage: Coverage, length: u16) -> Result<bool, CodingViolation> {
         let first = coverage.first.0;
         let end = first + u64::from(coverage.count);
         let before_end = self.groups.range(..end).next_back();
         let overlaps = before_end.is_some_and(|(_, group)| group.coverage.end() > first);
-        // Part of it lies below the floor: its bytes are forgotten, so it cannot be decoded here.
+        // If a part of the block is below the floor, its bytes are no longer held, so the block
+        // cannot be decoded.
         if overlaps || first < self.base {
             return Err(CodingViolation::Coverage);
         }
@@ -56,8 +59,8 @@ impl ReceiveBlocks {
         if held == coverage.count {
             return Ok(false);
         }
-        // Repairs of a block decoded earlier find nothing missing, which is handled above. A block
-        // with both forgotten and missing symbols cannot be decoded.
+        // For repairs of a block decoded earlier no symbol is missing; that case is handled above.
+        // A block with both discarded and missing symbols cannot be decoded.
         if (first..end).any(|id| self.is_done(id)) {
             return Err(CodingViolation::Coverage);
         }
@@ -67,7 +70,7 @@ impl ReceiveBlocks {
         Ok(true)
     }
 
-    /// A decoder that knows which sources are held.
+    /// Starts a decoder, and tells it which sources are held.
     fn follow(&mut self, coverage: Coverage) -> Follower {
         let spare = self.spare.pop();
         let mut follower =
@@ -81,8 +84,8 @@ impl ReceiveBlocks {
         follower
     }
 
-    /// Decodes the group that begins with `first`, if its symbols suffice and the work has been earned. Returns
-    /// whether it is recovered.
+    /// Decodes the group that begins with `first`, if its symbols suffice and the budget covers the
+    /// work. Returns whether it is recovered.
     pub(super) fn try_decode(&mut self, first: u64, sink: &mut dyn SymbolSink) -> bool {
         let Some(group) = self.groups.get(&first) else { return false };
         let (sources, length) = (group.coverage.count, usize::from(group.length));
@@ -100,7 +103,7 @@ impl ReceiveBlocks {
         for (_, bytes) in follower.repairs.drain(..) {
             self.pool.put(bytes);
         }
-        // Shrink the list; otherwise every recycled one would in time have the capacity of the largest.
+        // Without this, every recycled list would eventually have the capacity of the largest.
         follower.repairs.shrink_to(SPARE_REPAIRS);
         self.spare.push(follower);
         self.note_recovered(coverage);
@@ -123,11 +126,13 @@ impl ReceiveBlocks {
         self.recovered.push(coverage);
     }
 
-    /// Decodes a group that may have enough symbols. False if they turn out not to suffice, or contradict each other
-    /// (possible only with a peer that does not follow the code): the group then waits for more.
+    /// Decodes a group that may have enough symbols. Returns false if they do not suffice, or if
+    /// they contradict each other (only if the peer does not follow the code); the group then waits
+    /// for more.
     fn decode(&mut self, first: u64, sink: &mut dyn SymbolSink) -> bool {
         let Some(group) = self.groups.get(&first) else { return false };
-        // Use short lists for short blocks: clearing long ones would take longer than the decoding.
+        // Short blocks use short lists, since clearing long lists would take longer than the
+        // decoding.
         let symbols = usize::from(group.coverage.count + self.limits.surplus);
         if symbols <= USUAL_BLOCK {
             self.decode_up_to::<USUAL_BLOCK>(first, sink)
@@ -148,7 +153,8 @@ impl ReceiveBlocks {
             if let Slot::Held(held) = slot
                 && let Some(entry) = known.get_mut(known_count)
             {
-                // A source longer than the repairs contradicts them; cut it, so that it can do no harm.
+                // A source longer than the repairs contradicts them; it is cut so that it does no
+                // harm.
                 let bytes = held.payload();
                 let bytes = bytes.get(..length).unwrap_or(bytes);
                 *entry = HeldSource { index: i as u16, bytes };

@@ -5,8 +5,8 @@ use anabranch_policy::view::SymbolId;
 /// Takes source symbols. The blocks hold an arrived symbol for a while, so that its data can be
 /// read in place instead of being copied.
 pub trait SymbolSink {
-    /// A new source symbol arrived, and is held from now on. Returns how many pieces of it stay in their place,
-    /// until each has been [read](super::ReceiveBlocks::read_piece).
+    /// A new source symbol arrived, and is held from now on. Returns how many pieces of it stay in
+    /// place until each has been [read](super::ReceiveBlocks::read_piece).
     fn arrived(&mut self, id: SymbolId, payload: &[u8]) -> u16;
 
     /// A source symbol was recovered. It cannot be read again after this call.

@@ -6,7 +6,7 @@ use anabranch_policy::view::SymbolId;
 use super::{Arrival, Held, ReceiveBlocks, Slot, SymbolSink};
 
 impl ReceiveBlocks {
-    /// A repair of a code that slides arrived, within all limits.
+    /// Processes a repair of a code that slides; the repair is within all limits.
     pub(super) fn slide(
         &mut self,
         coverage: Coverage,
@@ -14,7 +14,7 @@ impl ReceiveBlocks {
         payload: &[u8],
         sink: &mut dyn SymbolSink,
     ) -> Arrival {
-        // Symbols below the floor are forgotten, and so is every repair that needs one.
+        // Symbols below the floor are no longer held, so a repair that covers one is of no use.
         if coverage.first.0 < self.base {
             return Arrival::Redundant;
         }
@@ -39,7 +39,8 @@ impl ReceiveBlocks {
         Arrival::New
     }
 
-    /// Delivers what the repairs determine, and keeps it: later repairs may cover it.
+    /// Delivers the symbols that the repairs determine, and keeps them because later repairs may
+    /// cover them.
     pub(super) fn take_recovered(&mut self, sink: &mut dyn SymbolSink) {
         loop {
             let mut bytes = self.pool.take();

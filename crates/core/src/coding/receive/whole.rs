@@ -12,21 +12,22 @@ const MOST_ENDS: usize = 1 << 16;
 /// Where blocks end.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    /// Everything below has been delivered.
+    /// All symbols below this have been delivered.
     delivered: u64,
-    /// Symbol ids, above what is delivered, before which a block ends.
+    /// Symbol ids above `delivered` before which a block ends.
     ends: BTreeSet<u64>,
-    /// Symbols that a block's decoder has just recovered: places of slots, bytes and lengths.
+    /// Symbols that a block's decoder has just recovered: indices of their slots, bytes and
+    /// lengths.
     recovered: Vec<(usize, Buffer, u16)>,
 }
 
 impl Whole {
-    /// Everything below has been delivered.
+    /// All symbols below this have been delivered.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// A block ends before this symbol.
+    /// Notes that a block ends before this symbol.
     pub(super) fn note(&mut self, end: u64) {
         if end > self.delivered && self.ends.len() < MOST_ENDS {
             self.ends.insert(end);
@@ -43,22 +44,23 @@ impl Whole {
 }
 
 impl ReceiveBlocks {
-    /// Delivers blocks only as a whole and in order, nothing of a block before all of it is there
-    /// (MPLOT §II-A). Changes nothing for codes that slide, which have no such blocks.
+    /// Makes the receiver deliver blocks only as a whole and in order: no symbol of a block is
+    /// delivered before the block is complete (MPLOT §II-A). Has no effect for codes that slide,
+    /// which have no such blocks.
     #[must_use]
     pub fn in_whole_blocks(mut self) -> Self {
         self.whole = self.sliding.is_none().then(Whole::default);
         self
     }
 
-    /// A block ends with this symbol.
+    /// Notes that a block ends with this symbol.
     pub fn note_end(&mut self, last: SymbolId) {
         if let Some(whole) = &mut self.whole {
             whole.note(last.0.saturating_add(1));
         }
     }
 
-    /// Blocks end before `first` and before `end`.
+    /// Notes that blocks end before `first` and before `end`.
     pub(super) fn note_block(&mut self, first: u64, end: u64) {
         if let Some(whole) = &mut self.whole {
             whole.note(first);
@@ -66,7 +68,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Puts what was recovered into its slots, or gives it up.
+    /// Puts recovered symbols into their slots if `is_sound`, or discards them.
     pub(super) fn place_recovered(&mut self, is_sound: bool) {
         let Some(whole) = &mut self.whole else { return };
         for (place, bytes, length) in whole.recovered.drain(..) {
@@ -87,7 +89,7 @@ impl ReceiveBlocks {
         }
     }
 
-    /// Delivers what is held below `end`, wherever blocks end.
+    /// Delivers the held symbols below `end`, wherever blocks end.
     pub(super) fn deliver_up_to(&mut self, end: u64, sink: &mut dyn SymbolSink) {
         let Some(whole) = &mut self.whole else { return };
         let (from, to) = (whole.delivered, whole.delivered.max(end));

@@ -11,11 +11,11 @@ use super::repairs::Prepared;
 /// State of one symbol, source or repair.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SymbolState {
-    /// The receiver has it.
+    /// Whether the receiver has the symbol.
     pub(super) received: bool,
-    /// Packets in flight that carry it.
+    /// How many packets in flight carry the symbol.
     pub(super) copies: u8,
-    /// The symbol must be sent (again).
+    /// Whether the symbol must be sent, or sent again.
     pub(super) due: bool,
     /// Path slots that have carried it.
     pub(super) carried: u16,
@@ -27,7 +27,8 @@ pub(super) struct SymbolState {
     pub(super) last: u8,
     /// Early copies of the symbol: those that left before the fate of any was known.
     pub(super) early: Early,
-    /// The symbol's first packet belongs to the block's first transmission, and its fate is open.
+    /// Whether the symbol's first packet belongs to the block's first transmission and its fate is
+    /// not known yet.
     pub(super) first_open: bool,
 }
 
@@ -46,49 +47,52 @@ pub(super) struct Source {
     pub(super) state: SymbolState,
 }
 
-/// State of a block that the sender keeps beside the block's view.
+/// State of a block that the sender keeps in addition to the block's view.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) sources: Vec<Source>,
     pub(super) repairs: Vec<SymbolState>,
     pub(super) encoder: Box<dyn Encoder>,
-    /// For a code that slides: what each repair covers, and its length.
+    /// For a code that slides: the coverage and the length of each repair.
     pub(super) covered: Vec<(Coverage, u16)>,
-    /// For a code that slides: what the next repair shall cover.
+    /// For a code that slides: the coverage of the next repair.
     pub(super) reach: Option<Coverage>,
     /// Repairs made and not sent yet.
     pub(super) prepared: Prepared,
-    /// Symbols that are due as fresh repairs, beyond those flagged due themselves.
+    /// How many fresh repairs are due, in addition to the symbols that are themselves marked as
+    /// due.
     pub(super) repairs_due: u16,
-    /// Longest source, which is the length of every repair.
+    /// Length of the longest source, which is the length of every repair.
     pub(super) longest: u16,
     /// Payload of a full symbol.
     pub(super) symbol_size: u16,
-    /// Where a wrapped-around sender goes on (index over sources, then repairs).
+    /// Where the sender continues after all repairs have been used: an index over sources, then
+    /// repairs.
     pub(super) cursor: usize,
-    /// Packets of the first transmission (sources and planned repairs) whose fate is open.
+    /// Packets of the first transmission (sources and planned repairs) whose fate is not known yet.
     pub(super) first_open: u16,
-    /// The first transmission has been reported as resolved.
+    /// Whether the first transmission has been reported as resolved.
     pub(super) first_reported: bool,
     /// Distinct symbols acknowledged, and how many of them are sources.
     pub(super) acknowledged: u16,
     pub(super) sources_acknowledged: u16,
-    /// Highest rank that the receiver reported; may run ahead of lost acknowledgements.
+    /// Highest rank that the receiver reported. It may exceed `acknowledged` if acknowledgements
+    /// were lost.
     pub(super) reported: u16,
-    /// Acknowledged symbols beyond the rank reported: they told the receiver nothing new.
+    /// Acknowledged symbols beyond the reported rank, which did not raise the receiver's rank.
     pub(super) dependent: u16,
-    /// Decoding may take more symbols than the block has sources.
+    /// Whether decoding may need more symbols than the block has sources.
     pub(super) doubtful: bool,
-    /// For a code that slides: lost sources that repairs of any block make good.
+    /// For a code that slides: lost sources that repairs of any block replace.
     pub(super) matched: u16,
-    /// The receiver said that it has recovered the block.
+    /// Whether the receiver has reported that it recovered the block.
     pub(super) recovered: bool,
-    /// Further repairs made due before this belong to the round that has begun.
+    /// Further repairs that become due before this time belong to the current round.
     pub(super) round_ends: Time,
 }
 
 impl Block {
-    /// An empty block, with room for all that it usually holds.
+    /// An empty block with room for the usual number of symbols.
     pub(super) fn new(encoder: Box<dyn Encoder>) -> Self {
         Block {
             sources: Vec::with_capacity(USUAL_BLOCK),
@@ -140,8 +144,8 @@ impl Block {
     }
 
     /// Whether the receiver is known to have all `sources` of a closed block: it holds the sources
-    /// themselves or, if any symbols suffice for the code, as many symbols. With other codes, only
-    /// the receiver knows when its symbols suffice.
+    /// themselves or, if any symbols suffice for the code, as many symbols as there are sources.
+    /// With other codes, only the receiver knows when its symbols suffice.
     pub(super) fn is_recovered(&self, sources: u16, any_symbols_suffice: bool) -> bool {
         self.recovered
             || self.sources_acknowledged >= sources
@@ -153,7 +157,8 @@ impl Block {
         self.acknowledged.saturating_sub(self.dependent).max(self.reported)
     }
 
-    /// The rank, but less than `sources` if so many symbols may not suffice, until the block is known to be recovered.
+    /// The rank. If as many symbols as sources may not suffice, it is below `sources` until the
+    /// block is known to be recovered.
     pub(super) fn received(&self, sources: u16, any_symbols_suffice: bool) -> u16 {
         if !self.doubtful || self.is_recovered(sources, any_symbols_suffice) {
             self.rank()

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use anabranch_policy::view::SymbolId;
 
-/// Most symbols of recovered blocks that are remembered; the oldest are forgotten uncounted.
+/// Most symbols of recovered blocks that are remembered; the oldest are dropped without being
+/// counted.
 const MOST_KEPT: usize = 256;
 
 /// The early copies of one symbol.
@@ -13,15 +14,15 @@ const MOST_KEPT: usize = 256;
 pub(super) struct Early {
     /// Paths, by slot, with an early copy in flight.
     open: u16,
-    /// Copies that leave from now on are not early.
+    /// Whether copies that leave from now on are not early.
     over: bool,
-    /// The symbol has been counted: one copy arrived, or all are lost.
+    /// Whether the symbol has been counted: one early copy arrived, or all are lost.
     settled: bool,
 }
 
 impl Early {
-    /// A copy left on the path in `slot`. Returns whether it is early. A second copy on a path where one is in flight
-    /// is a probe: neither it nor what follows is early.
+    /// Notes that a copy left on the path in `slot`, and returns whether it is early. A second copy
+    /// on a path where one is in flight is a probe: neither it nor later copies are early.
     #[inline]
     pub(super) fn on_sent(&mut self, slot: u8) -> bool {
         self.over |= self.open & (1 << slot) != 0;
@@ -29,14 +30,15 @@ impl Early {
         !self.over
     }
 
-    /// The fate of a copy is known, or not waited for: copies that leave from now on are not early.
+    /// Notes that the fate of a copy is known or no longer matters, so that copies that leave from
+    /// now on are not early.
     #[inline]
     pub(super) fn end(&mut self) {
         self.over = true;
     }
 
-    /// The fate of the early copy on that path is known. Returns whether all early copies are lost, once that is
-    /// certain.
+    /// Notes the fate of the early copy on the path in `slot`. Once it is certain whether all early
+    /// copies are lost, returns that.
     #[inline]
     pub(super) fn on_fate(&mut self, slot: u8, received: bool) -> Option<bool> {
         self.over = true;
@@ -59,7 +61,7 @@ impl Early {
 pub(super) struct Undecided(VecDeque<(SymbolId, Early)>);
 
 impl Undecided {
-    /// Remembers a symbol whose block is gone, if its loss before repair is undecided.
+    /// Remembers a symbol whose block has been retired, if its loss before repair is undecided.
     pub(super) fn keep(&mut self, symbol: SymbolId, early: Early) {
         if !early.is_undecided() {
             return;
@@ -67,12 +69,12 @@ impl Undecided {
         if self.0.len() == MOST_KEPT {
             self.0.pop_front();
         }
-        // Most are the newest and go to the end.
+        // Most symbols are newer than all others and go to the end.
         let place = self.0.partition_point(|(other, _)| *other < symbol);
         self.0.insert(place, (symbol, early));
     }
 
-    /// The fate of an early copy is known. Returns as [`Early::on_fate`] does.
+    /// Notes the fate of an early copy. Returns the same as [`Early::on_fate`].
     pub(super) fn on_fate(&mut self, symbol: SymbolId, slot: u8, received: bool) -> Option<bool> {
         let place = self.0.binary_search_by_key(&symbol, |(other, _)| *other).ok()?;
         let answer = self.0.get_mut(place)?.1.on_fate(slot, received);

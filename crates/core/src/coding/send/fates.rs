@@ -8,15 +8,16 @@ use super::{Change, MAX_TRAILING, SendBlocks};
 use crate::path::sent::Carried;
 
 impl SendBlocks {
-    /// A packet with the symbol left on the path in `slot`.
+    /// Notes that a packet with the symbol left on the path in `slot`.
     pub fn on_sent(&mut self, carried: Carried, slot: u8) {
         if let Some((index, symbol)) = self.locate(carried) {
             self.on_written(Written { index, symbol }, slot);
         }
     }
 
-    /// The packet that the symbol was written to left on the path in `slot`; nothing may have changed since
-    /// the write. Returns whether the copy is early, so that its [fate](Self::on_fate) must be reported.
+    /// Notes that the packet to which the symbol was written left on the path in `slot`; nothing
+    /// may have changed since the write. Returns whether the copy is early, so that its
+    /// [fate](Self::on_fate) must be reported.
     #[inline]
     pub fn on_written(&mut self, written: Written, slot: u8) -> bool {
         let Written { index, symbol } = written;
@@ -55,7 +56,7 @@ impl SendBlocks {
         early
     }
 
-    /// The fate of an early copy of the symbol is known.
+    /// Notes the fate of an early copy of the symbol.
     #[inline]
     pub fn on_fate(&mut self, carried: Carried, slot: u8, received: bool) {
         let Carried::Source(_, symbol) = carried else { return };
@@ -72,7 +73,8 @@ impl SendBlocks {
         }
     }
 
-    /// A packet with the symbol is no longer in flight: it arrived, was lost, or was written off.
+    /// Notes that a packet with the symbol is no longer in flight: it arrived, was lost, or was
+    /// written off.
     pub fn on_resolved(&mut self, carried: Carried, slot: u8, received: bool) -> Change {
         if let Some(tally) = &mut self.tally {
             tally.resolved(carried.block(), received);
@@ -128,7 +130,7 @@ impl SendBlocks {
         Change { first_resolved, ..Change::default() }
     }
 
-    /// A symbol that had been counted as missing has arrived after all.
+    /// Notes that a symbol that had been counted as missing has arrived.
     pub fn on_late(&mut self, carried: Carried) {
         if let Some(tally) = &mut self.tally {
             tally.late(carried.block());
@@ -147,7 +149,7 @@ impl SendBlocks {
             return;
         }
         if state.copies > 0 {
-            // Further copies no longer count towards what may still arrive.
+            // Further copies in flight no longer count.
             view.in_flight -= 1;
         }
         view.queued -= u16::from(state.waits());
@@ -174,7 +176,8 @@ impl SendBlocks {
         }
     }
 
-    /// The receiver holds every symbol below `below` (its rank report), whatever acknowledgements were lost.
+    /// Notes that the receiver holds every symbol below `below`, as it has reported, even if
+    /// acknowledgements were lost.
     pub fn on_all_received(&mut self, below: SymbolId) {
         for index in 0..self.views.len() {
             let view = self.views[index];
@@ -189,13 +192,14 @@ impl SendBlocks {
         }
     }
 
-    /// The receiver misses `missing` independent symbols of the block that starts at `first`, 0 if
-    /// it has recovered it. Returns the block if it needs more symbols than was assumed.
+    /// Notes that the receiver needs `missing` more independent symbols of the block that starts at
+    /// `first`; 0 if it has recovered the block. Returns the block if it needs more symbols than
+    /// was assumed.
     pub fn on_rank(&mut self, first: SymbolId, missing: u16) -> Option<BlockId> {
         let index = self.views.binary_search_by_key(&first, |view| view.first).ok()?;
         let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
         let rank = view.sources.saturating_sub(missing);
-        // The rank of a block never falls: a lower one was overtaken by another report.
+        // The rank of a block never falls: a report with a lower rank was overtaken by another.
         if !view.closed || rank < block.reported {
             return None;
         }
@@ -238,7 +242,7 @@ impl SendBlocks {
                 self.let_go(&view, block);
             }
         }
-        // The receiver has everything, so that no repair has to cover any of it.
+        // The receiver has all symbols, so no repair has to cover any of them.
         if oldest > 0 && self.views.is_empty() {
             self.forget_history();
         }
@@ -249,7 +253,7 @@ impl SendBlocks {
         view.closed && block.is_recovered(view.sources, self.limits.any_symbols_suffice)
     }
 
-    /// The receiver has recovered a block, which has left the lists.
+    /// Finishes a block that the receiver has recovered and that was removed from the lists.
     fn let_go(&mut self, view: &BlockView, block: Block) {
         if let Some(tally) = &mut self.tally {
             tally.recovered(view.id, view.sources);
@@ -263,7 +267,8 @@ impl SendBlocks {
         self.recycle(block);
     }
 
-    /// Remembers how many first packets of a block that is gone are open: their fates still count.
+    /// Remembers how many packets of a retired block's first transmission have no known fate yet,
+    /// since their fates still count.
     pub(super) fn trail(&mut self, id: BlockId, block: &Block) {
         if block.first_open > 0 && !block.first_reported {
             self.trailing.push_back((id, block.first_open));

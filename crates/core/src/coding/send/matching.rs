@@ -1,5 +1,5 @@
-//! Determines which lost symbols the repairs of a code that slides make good. Repairs cover symbols
-//! of several blocks, so the number of a block's own repairs that arrived says little about it.
+//! Determines which lost symbols the repairs of a code that slides replace. Repairs cover symbols
+//! of several blocks, so it does not suffice to count a block's own repairs that arrived.
 
 use core::ops::Range;
 
@@ -9,19 +9,20 @@ use anabranch_policy::view::{BlockId, SymbolId};
 use super::SendBlocks;
 use super::block::{Symbol, SymbolState};
 
-/// Which missing symbols the repairs that have arrived make good: each of them one that it covers.
+/// Which missing symbols the repairs that have arrived replace. Each repair replaces one symbol
+/// that it covers.
 #[derive(Debug, Default)]
 pub(super) struct Matching {
     /// The repairs that may still be of use, by the first symbol that they cover.
     repairs: Vec<Repair>,
-    /// From the receiver's report: the first symbol that it misses, and how many independent
-    /// symbols it needs to recover that one and all that its repairs cover.
+    /// From the receiver's report: its first missing symbol, and how many independent symbols it
+    /// needs to recover this one and all symbols that its repairs cover.
     unfinished: Option<(SymbolId, u16)>,
-    /// Something has changed since the repairs were matched.
+    /// Whether something has changed since the repairs were matched.
     is_stale: bool,
-    /// There may be lost symbols. Without any, there is nothing to match.
+    /// Whether there may be lost symbols. If there are none, there is nothing to match.
     any_lost: bool,
-    /// Symbols that were lost, and those on their way that repairs may cover, by rising id.
+    /// Symbols that were lost, and symbols in flight that repairs may cover, by rising id.
     missing: Vec<Missing>,
     /// For [`Self::assign`]; reused.
     free: Free,
@@ -31,9 +32,9 @@ pub(super) struct Matching {
 #[derive(Clone, Copy, Debug)]
 struct Repair {
     coverage: Coverage,
-    /// The repair has arrived since repairs were last matched.
+    /// Whether the repair has arrived since repairs were last matched.
     is_new: bool,
-    /// The repair makes a symbol good.
+    /// Whether the repair replaces a symbol.
     is_used: bool,
 }
 
@@ -41,16 +42,17 @@ struct Repair {
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     id: u64,
-    /// The symbol was lost and is not on its way again.
+    /// Whether the symbol was lost and is not in flight again.
     is_lost: bool,
-    /// A repair covers it.
+    /// Whether a repair covers the symbol.
     is_covered: bool,
-    /// A repair makes the symbol good, once all other symbols that the repair covers are known.
+    /// Whether a repair replaces the symbol, once all other symbols that the repair covers are
+    /// known.
     is_good: bool,
 }
 
 impl Matching {
-    /// A symbol has arrived: a source, or a repair, whose coverage is given.
+    /// Notes that a source has arrived or, if a coverage is given, a repair.
     pub(super) fn on_received(&mut self, repair: Option<Coverage>) {
         self.is_stale = true;
         if let Some(coverage) = repair {
@@ -59,7 +61,7 @@ impl Matching {
         }
     }
 
-    /// A symbol was lost.
+    /// Notes that a symbol was lost.
     pub(super) fn on_lost(&mut self) {
         (self.is_stale, self.any_lost) = (true, true);
     }
@@ -69,14 +71,15 @@ impl Matching {
         self.repairs.iter().map(|repair| repair.coverage.end()).max().unwrap_or(0)
     }
 
-    /// Where in `missing` the symbols are that a repair covers.
+    /// The range of `missing` with the symbols that a repair covers.
     fn covered(missing: &[Missing], coverage: &Coverage) -> Range<usize> {
         let place = |id| missing.partition_point(|one| one.id < id);
         place(coverage.first.0)..place(coverage.end())
     }
 
-    /// Forgets repairs that cover no missing symbol, and those that a receiver need not keep: repairs
-    /// beyond `most`, and new ones if more than `most` missing symbols are covered with them.
+    /// Drops repairs that cover no missing symbol, and repairs that a receiver need not keep: those
+    /// beyond `most`, and new ones if together with them more than `most` missing symbols are
+    /// covered.
     fn forget(&mut self, most: usize) {
         let missing = &self.missing;
         self.repairs.retain(|one| !Self::covered(missing, &one.coverage).is_empty());
@@ -91,7 +94,8 @@ impl Matching {
 
     fn mark_covered(&mut self) {
         self.missing.iter_mut().for_each(|one| one.is_covered = false);
-        // Missing symbols before this place were marked for an earlier repair, or lie before all remaining coverages.
+        // Missing symbols before this index were marked for an earlier repair, or are before all
+        // remaining coverages.
         let mut next = 0;
         for Repair { coverage, .. } in &self.repairs {
             let before = |one: &Missing| one.id < coverage.first.0;
@@ -103,9 +107,10 @@ impl Matching {
         }
     }
 
-    /// Assigns to each repair, by falling start of coverage, the newest unassigned symbol that it covers, lost
-    /// symbols before others. No other order makes more lost symbols good (Lipski and Preparata 1981). Choosing the
-    /// newest keeps the oldest symbols, for which all others wait, from depending on the rest of a repair's coverage.
+    /// Assigns to each repair, by falling start of coverage, the newest unassigned symbol that it
+    /// covers, lost symbols before others. No other order replaces more lost symbols (Lipski and
+    /// Preparata 1981). Because the newest symbols are chosen, the oldest ones, for which all
+    /// others wait, do not depend on the rest of a repair's coverage.
     fn assign(&mut self) {
         for is_lost in [true, false] {
             self.free.fill(self.missing.iter().map(|one| one.is_lost == is_lost && !one.is_good));
@@ -118,7 +123,8 @@ impl Matching {
         }
     }
 
-    /// How many more symbols than expected the receiver misses: that many repairs were of no use to it.
+    /// How many more symbols than expected the receiver needs, which is the number of repairs that
+    /// were of no use to it.
     fn doubt(&self) -> usize {
         let Some((first, missing)) = self.unfinished else { return 0 };
         let counts = |one: &&Missing| one.is_covered || one.id == first.0;
@@ -126,14 +132,15 @@ impl Matching {
         usize::from(missing).saturating_sub(expected)
     }
 
-    /// Whether the symbol was lost and a repair makes it good.
+    /// Whether the symbol was lost and a repair replaces it.
     fn is_good(&self, id: u64) -> bool {
         let at = self.missing.binary_search_by_key(&id, |one| one.id);
         at.is_ok_and(|at| self.missing[at].is_good)
     }
 }
 
-/// Places in a row, some of them free. Finding the last free one of a range hardly slows down as places are taken.
+/// A sequence of places, some of them free. Finding the last free place of a range stays fast as
+/// places are taken.
 #[derive(Debug, Default)]
 struct Free {
     /// For each place, counted from 1: the place itself if it is free, else an earlier one with no
@@ -161,14 +168,16 @@ impl Free {
     }
 }
 
-/// Whether the source was sent, is not known to have arrived, and is not on its way again.
+/// Whether the source was sent, is not known to have arrived, and is not in flight, queued or due
+/// again.
 fn is_lost(state: &SymbolState) -> bool {
     state.carried != 0 && !state.received && state.copies == 0 && state.queued == 0 && !state.due
 }
 
 impl SendBlocks {
-    /// With a code that slides: the receiver reports `first` as the first symbol that it misses, and
-    /// that it needs `missing` independent symbols to recover that one and all that its repairs cover.
+    /// With a code that slides: processes the receiver's report that `first` is its first missing
+    /// symbol, and that it needs `missing` independent symbols to recover this one and all symbols
+    /// that its repairs cover.
     pub fn on_unfinished(&mut self, first: SymbolId, missing: u16) {
         if let Some(sliding) = &mut self.sliding {
             sliding.matching.unfinished = Some((first, missing));
@@ -176,8 +185,8 @@ impl SendBlocks {
         }
     }
 
-    /// Determines what the repairs of a code that slides make good. `each` is called for every
-    /// block that needs more than was assumed.
+    /// Determines which symbols the repairs of a code that slides replace. `each` is called for
+    /// every block that needs more symbols than was assumed.
     pub fn match_repairs(&mut self, mut each: impl FnMut(BlockId)) {
         let (Some(most), floor) = (self.limits.slides, self.floor().0) else { return };
         let Some(sliding) = &mut self.sliding else { return };
@@ -214,7 +223,7 @@ impl SendBlocks {
             while let Some(one) = missing.next_if(|one| one.id < end) {
                 block.matched += u16::from(one.is_lost && one.is_good);
             }
-            // Charge the doubt to the first block: the receiver waits for it.
+            // The doubt counts for the first block, for which the receiver waits.
             let doubt = if at == 0 { doubt.min(block.matched) } else { 0 };
             let before = view.received;
             view.received = block.sources_acknowledged + block.matched - doubt;
@@ -230,8 +239,9 @@ impl SendBlocks {
         self.sliding.as_ref().map_or(0, |sliding| sliding.matching.repairs.len())
     }
 
-    /// With a code that slides: makes up to `count` lost symbols of a block due again, first those that no repair
-    /// makes good. Which are lost is known, and unlike a repair each is of use by itself. Returns how many.
+    /// With a code that slides: makes up to `count` lost symbols of a block due again, first those
+    /// that no repair replaces, and returns how many. Unlike a repair, a lost symbol is always of
+    /// use by itself.
     pub(super) fn resend_lost(&mut self, index: usize, count: u16) -> u16 {
         if self.sliding.is_none() {
             return 0;

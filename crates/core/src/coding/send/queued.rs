@@ -7,27 +7,28 @@ use super::{OutgoingSymbol, SendBlocks};
 use crate::path::sent::Carried;
 
 impl SendBlocks {
-    /// A taken symbol waits in the queue of the path in `slot` before it is sent.
+    /// Notes that a taken symbol waits in the queue of the path in `slot`.
     pub fn enqueue(&mut self, carried: Carried, slot: u8) {
         self.requeue(carried, slot, |state, bit| state.queued |= bit);
     }
 
-    /// A symbol leaves the queue of the path in `slot`, to be sent; `None` if nobody needs it any more.
+    /// Takes a symbol from the queue of the path in `slot`, to be sent; `None` if it is no longer
+    /// needed.
     pub fn dequeue(&mut self, carried: Carried, slot: u8) -> Option<OutgoingSymbol> {
         let (index, symbol) = self.requeue(carried, slot, |state, bit| state.queued &= !bit)?;
         let needed = !self.blocks[index].state(symbol)?.received;
         needed.then(|| self.outgoing(index, symbol))
     }
 
-    /// A symbol is taken back from the queue of the path in `slot`: it is due again, unless it has arrived,
-    /// is in flight, or waits in another queue.
+    /// Takes a symbol back from the queue of the path in `slot`. The symbol becomes due again,
+    /// unless it has arrived, is in flight, or waits in another queue.
     pub fn take_back(&mut self, carried: Carried, slot: u8) {
         self.requeue(carried, slot, |state, bit| state.queued &= !bit);
         let Some((index, symbol)) = self.locate(carried) else { return };
         let Some(state) = self.blocks[index].state(symbol) else { return };
         let sent = state.carried != 0;
         self.make_due(carried);
-        // The newest repair need not have been made: its key is free again.
+        // If this was the newest repair, its key is free again.
         if let Symbol::Repair(key) = symbol
             && !sent
             && key + 1 == self.blocks[index].repairs.len()
@@ -37,7 +38,8 @@ impl SendBlocks {
         }
     }
 
-    /// Applies `change` to the queues that hold a symbol and updates the block's view; returns where the symbol is.
+    /// Applies `change` to the state of a symbol's queues and updates the block's view; returns the
+    /// symbol's position.
     #[inline]
     fn requeue(
         &mut self,
@@ -58,7 +60,7 @@ impl SendBlocks {
         Some((index, symbol))
     }
 
-    /// Clears what blocks remember of a slot's path, before another path takes the slot.
+    /// Clears what blocks remember of the slot's path, before another path takes the slot.
     pub fn forget_slot(&mut self, slot: u8) {
         for view in &mut self.views {
             view.carried_on &= !(1 << slot);

@@ -1,5 +1,5 @@
-//! Makes several repairs at a time. The code then reads each source once for all of them, and reading the sources is
-//! most of the work.
+//! Makes several repairs at a time. The code then reads each source once for all of them; reading
+//! the sources is most of the work.
 
 use anabranch_policy::code::{CodeError, Coverage, Encoder};
 
@@ -7,7 +7,7 @@ use super::super::pool::{Buffer, Pool};
 use super::super::{MAX_BLOCK, USUAL_BLOCK};
 use super::block::{Block, Source};
 
-/// Repairs made in one go at most; the vector kernels take about this many before they read the
+/// Most repairs made at a time. The vector kernels make about this many before they read the
 /// sources again.
 const MAX_TOGETHER: usize = 12;
 
@@ -23,7 +23,7 @@ impl Prepared {
         self.bytes.get_mut(key.checked_sub(self.first)?)?.take()
     }
 
-    /// Repairs that wait.
+    /// How many repairs wait.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn len(&self) -> usize {
         self.bytes.iter().flatten().count()
@@ -38,8 +38,8 @@ impl Prepared {
 }
 
 impl Block {
-    /// Writes the repair with `key` to `out`, which is as long as the longest source. `more` further
-    /// ones will be asked for, the next key first: they are made at once.
+    /// Writes the repair with `key` to `out`, which is as long as the longest source. Makes `more`
+    /// repairs with the next keys at the same time, which will be needed next.
     #[expect(
         clippy::too_many_arguments,
         reason = "a repair is what it covers, its key and where it goes"

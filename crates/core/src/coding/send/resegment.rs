@@ -6,7 +6,8 @@ use super::SendBlocks;
 use super::sliding::Sliding;
 
 impl SendBlocks {
-    /// Bound on the length, bytes, of every symbol still needed: sources, repairs, and what repairs may cover.
+    /// Bound on the length, bytes, of every symbol still needed: sources, repairs, and symbols that
+    /// repairs may cover.
     pub fn widest(&self) -> u16 {
         self.widest
     }
@@ -20,8 +21,9 @@ impl SendBlocks {
     }
 
     /// Releases all blocks with symbols of more than `most` bytes; with a code that slides, every
-    /// block if any symbol is that long. `each` is called for every one; `symbol` gets class and
-    /// bytes of every source that is not known to have arrived, and whether it was sent.
+    /// block if any symbol is that long. `each` is called for every released block. `symbol` is
+    /// called for every source that is not known to have arrived, with its class, its bytes, and
+    /// whether it was sent.
     pub fn release_oversized(
         &mut self,
         most: u16,
@@ -48,7 +50,7 @@ impl SendBlocks {
             self.trail(view.id, &block);
             self.recycle(block);
         }
-        // Otherwise the history stays: repairs of the remaining blocks may cover it.
+        // Otherwise the history stays, since repairs of the remaining blocks may cover it.
         if all {
             self.forget_history();
         }

@@ -12,22 +12,22 @@ use crate::coding::USUAL_BLOCK;
 use crate::coding::pool::Buffer;
 use crate::path::sent::Carried;
 
-/// State of a code that slides, beside its blocks.
+/// State of a code that slides, in addition to its blocks.
 #[derive(Debug)]
 pub(super) struct Sliding {
     /// `None` only while a repair is made.
     encoder: Option<Box<dyn Encoder>>,
-    /// The newest symbols of retired blocks, up to the first block not retired: the receiver keeps
-    /// as many below the first symbol that it misses.
+    /// The newest symbols of retired blocks, up to the first block not retired. The receiver keeps
+    /// as many symbols below its first missing one.
     history: VecDeque<(Buffer, u16)>,
     /// Most symbols in `history`.
     most: usize,
-    /// Which symbols the repairs that have arrived make good.
+    /// Which symbols the repairs that have arrived replace.
     pub(super) matching: Matching,
 }
 
 impl Sliding {
-    /// Symbols of retired blocks that are kept.
+    /// How many symbols of retired blocks are kept.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn held(&self) -> usize {
         self.history.len()
@@ -45,19 +45,20 @@ impl Sliding {
 }
 
 impl SendBlocks {
-    /// Whether repairs may overlap, and be made while the block fills.
+    /// Whether the code slides: repairs may overlap, and may be made while the block is filling.
     pub fn slides(&self) -> bool {
         self.limits.slides.is_some()
     }
 
-    /// Sets what the next repairs of the block shall cover, as far as the symbols are kept.
+    /// Sets which symbols the next repairs of the block shall cover, as far as the symbols are
+    /// kept.
     pub fn set_coverage(&mut self, id: BlockId, coverage: Coverage) {
         if let Some(index) = self.index(id) {
             self.blocks[index].reach = Some(coverage);
         }
     }
 
-    /// Notes what the newest repair of a block covers.
+    /// Determines which symbols the newest repair of a block covers.
     pub(super) fn cover(&mut self, index: usize) {
         let Some(sliding) = &self.sliding else { return };
         let (view, block) = (&self.views[index], &self.blocks[index]);
@@ -69,26 +70,27 @@ impl SendBlocks {
         // The repair may wait in a queue until all blocks before its own are retired.
         let kept = view.first.0.saturating_sub(sliding.most as u64);
         let least = self.oldest_needed().0.max(end.saturating_sub(most.into())).max(kept);
-        // Cover all of a closed block: any of its symbols may be missing, and its repairs have to make it good.
+        // A repair covers all of a closed block, since any of the block's symbols may be missing.
         let wanted = if view.closed { wanted.first.min(view.first) } else { wanted.first };
         let first = wanted.0.clamp(least, end - 1);
         let length = (first..end).filter_map(|id| self.source(id)).map(<[u8]>::len).max();
         let coverage = Coverage { first: SymbolId(first), count: (end - first) as u16 };
         let block = &mut self.blocks[index];
-        // Repairs that were taken back before they were sent have left their entries.
+        // There may still be entries of repairs that were taken back before they were sent.
         block.covered.truncate(block.repairs.len() - 1);
         block.covered.push((coverage, length.unwrap_or(0) as u16));
     }
 
-    /// Keeps no more symbols of retired blocks than this: the receiver has to hold them too, within the
-    /// credit that it grants.
+    /// Limits the symbols of retired blocks that are kept. The receiver has to hold them too,
+    /// within the credit that it grants.
     pub fn limit_history(&mut self, symbols: u64) {
         if let Some(sliding) = &mut self.sliding {
             sliding.most = sliding.most.min(usize::try_from(symbols).unwrap_or(usize::MAX));
         }
     }
 
-    /// Symbols below this will not be covered by repairs any more: the receiver may forget them.
+    /// The oldest symbol that repairs may still cover; the receiver may discard the symbols below
+    /// it.
     pub fn oldest_needed(&self) -> SymbolId {
         let kept = self.sliding.as_ref().map_or(0, |sliding| sliding.history.len());
         SymbolId(self.floor().0 - kept as u64)
@@ -135,7 +137,7 @@ impl SendBlocks {
         Ok(list)
     }
 
-    /// Keeps the symbols of a block that is retired, which was the oldest.
+    /// Keeps the symbols of the oldest block, which is being retired.
     pub(super) fn keep_history(&mut self, block: &mut Block) {
         let Some(sliding) = &mut self.sliding else { return };
         let sources = block.sources.drain(..);

@@ -52,8 +52,8 @@ impl SendBlocks {
         }
     }
 
-    /// The next symbol that the block is due, except for those that the path in `slot` has in
-    /// flight: a copy must go on another path.
+    /// The next due symbol of the block, except those that the path in `slot` has in flight, since
+    /// a copy must go on another path.
     fn take_due(&mut self, id: BlockId, slot: u8) -> Option<OutgoingSymbol> {
         let index = self.index(id)?;
         let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
@@ -76,7 +76,7 @@ impl SendBlocks {
         self.fresh_repair(index)
     }
 
-    /// A repair that was never sent. Once there are no more of these, a symbol that has not arrived.
+    /// A repair that was never sent or, if there is none left, a symbol that has not arrived.
     fn fresh_repair(&mut self, index: usize) -> Option<OutgoingSymbol> {
         let keys = usize::from(self.keys(self.views[index].sources));
         let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
@@ -92,7 +92,7 @@ impl SendBlocks {
         Some(self.outgoing(index, symbol))
     }
 
-    /// Every repair has been sent: start over with the symbols that have not arrived.
+    /// After every repair has been sent, starts again with the symbols that have not arrived.
     fn wrap(&mut self, index: usize) -> Option<Symbol> {
         let block = &mut self.blocks[index];
         let (sources, total) = (block.sources.len(), block.sources.len() + block.repairs.len());
@@ -109,7 +109,7 @@ impl SendBlocks {
         None
     }
 
-    /// The carried symbol itself once more, if it has not arrived yet.
+    /// The carried symbol itself again, if it has not arrived yet.
     pub fn again(&mut self, carried: Carried) -> Option<OutgoingSymbol> {
         let (index, symbol) = self.locate(carried)?;
         let state = *self.blocks[index].state(symbol)?;
@@ -129,7 +129,7 @@ impl SendBlocks {
         Some(self.outgoing(index, symbol))
     }
 
-    /// Writes the bytes of a taken symbol to `out`, which is as long as it.
+    /// Writes the bytes of a taken symbol to `out`, which is as long as the symbol.
     #[inline]
     pub fn write(&mut self, taken: &OutgoingSymbol, out: &mut [u8]) -> Result<Written, CodeError> {
         let (index, symbol) = self.locate(taken.carried).ok_or(CodeError::Coverage)?;
@@ -155,7 +155,8 @@ impl SendBlocks {
     ) -> Result<(), CodeError> {
         let keys = usize::from(self.keys(self.views[index].sources));
         let (view, block) = (&self.views[index], &mut self.blocks[index]);
-        // Fresh repairs have rising keys, so after the newest come those still planned or due.
+        // Fresh repairs have rising keys, so the repairs still planned or due follow the newest
+        // one.
         let newest = key + 1 == block.repairs.len();
         let coming = usize::from(view.proactive_left) + usize::from(block.repairs_due);
         let left = keys.saturating_sub(block.repairs.len());

@@ -11,7 +11,7 @@ pub struct BlockRecord {
     pub first: SymbolId,
     /// Source symbols.
     pub sources: u16,
-    /// Symbols sent, repairs and those sent again included.
+    /// Symbols sent, including repairs and symbols sent again.
     pub sent: u32,
     /// Symbols among `sent` that were lost.
     pub lost: u32,
@@ -54,7 +54,7 @@ impl Tally {
         self.collect();
     }
 
-    /// A symbol that counted as lost has arrived.
+    /// Notes that a symbol that counted as lost has arrived.
     pub(super) fn late(&mut self, id: BlockId) {
         if let Some(entry) = self.entry(id) {
             entry.record.lost = entry.record.lost.saturating_sub(1);
@@ -69,12 +69,12 @@ impl Tally {
         self.collect();
     }
 
-    /// The block will not be recovered: nothing was in it, or it is sent in another form.
+    /// Drops a block that will not be recovered because it was empty or is sent in another form.
     pub(super) fn dropped(&mut self, id: BlockId) {
         self.blocks.retain(|entry| entry.id != id);
     }
 
-    /// The blocks that have become complete since this was last called.
+    /// The blocks that have become complete since the last call.
     pub(super) fn take(&mut self) -> Vec<BlockRecord> {
         core::mem::take(&mut self.complete)
     }

@@ -1,4 +1,5 @@
-//! A code whose decoder does not know its rank: it keeps repairs, tries to decode, fails, and asks for more.
+//! A code whose decoder does not know its rank. It keeps repairs, tries to decode, fails, and needs
+//! more.
 
 use anabranch_policy::PolicySpec;
 use anabranch_policy::code::{

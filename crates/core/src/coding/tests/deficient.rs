@@ -1,5 +1,5 @@
-//! Blocks whose symbols are as many as their sources but not independent: the receiver asks for one more, and nothing
-//! is lost.
+//! Blocks of which as many symbols as sources arrive, but not independent ones: the receiver asks
+//! for one more symbol, and nothing is lost.
 
 use core::time::Duration;
 
@@ -24,7 +24,8 @@ fn content(id: u64) -> Vec<u8> {
     (0..LENGTH as u64).map(|at| (id * 37 + at * 11 + 1) as u8).collect()
 }
 
-/// Whether all sources except the `lost` ones, with as many repairs as were lost, leave the block undetermined.
+/// Whether all sources except the `lost` ones, together with as many repairs, do not determine the
+/// block.
 fn falls_short(lost: &[u16]) -> bool {
     let sources: Vec<Vec<u8>> = (0..SOURCES).map(|id| content(id.into())).collect();
     let mut made = vec![vec![0; LENGTH]; lost.len()];
@@ -45,7 +46,8 @@ fn falls_short(lost: &[u16]) -> bool {
     decoder.recover(&held, &repairs, &mut Workspace::default(), &mut |_, _| {}).is_err()
 }
 
-/// A set of lost sources for which the first repairs do not suffice; about one set in a hundred is such.
+/// A set of lost sources for which the first repairs do not suffice. About one set in a hundred is
+/// like this.
 fn unlucky() -> Vec<u16> {
     let mut rng = Rng::new(17);
     for _ in 0..5000 {
@@ -65,7 +67,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// The symbol arrives, and is acknowledged.
+    /// Delivers the symbol and acknowledges it.
     fn arrive(&mut self, taken: &OutgoingSymbol) -> Arrival {
         let mut bytes = vec![0; usize::from(taken.length)];
         self.send.write(taken, &mut bytes).unwrap();
@@ -85,7 +87,7 @@ impl Ends {
         arrival.unwrap()
     }
 
-    /// Symbols that the sender has to send of the block, once it has heard what is missing.
+    /// Tells the sender how many symbols are missing, and returns the symbols that it then sends.
     fn round(&mut self) -> Vec<OutgoingSymbol> {
         for (first, missing) in self.receive.deficits().collect::<Vec<_>>() {
             self.send.on_rank(first, missing);
@@ -127,7 +129,7 @@ fn one_more_symbol_is_asked_for_when_as_many_as_sources_do_not_suffice() {
     for taken in &repairs {
         assert_eq!(ends.arrive(taken), Arrival::New);
     }
-    // All that was asked for is there, and not enough.
+    // As many symbols as sources are there, but they do not suffice.
     assert_eq!(ends.delivered, u64::from(SOURCES) - lost.len() as u64);
     assert_eq!(ends.receive.deficits().collect::<Vec<_>>(), [(SymbolId(0), 1)]);
     let more = ends.round();

@@ -1,4 +1,5 @@
-//! Which lost symbols the repairs of a code that slides make good, whatever block they were planned for.
+//! Which lost symbols the repairs of a code that slides replace, whatever block they were planned
+//! for.
 
 use core::time::Duration;
 
@@ -15,12 +16,13 @@ fn sliding_window() -> Box<dyn ErasureCode> {
     code::build(&PolicySpec::new("sliding-window")).unwrap()
 }
 
-/// No blocks yet.
+/// A sender without blocks.
 fn blocks() -> SendBlocks {
     SendBlocks::new(sliding_window(), 40, 1 << 20)
 }
 
-/// A block of `symbols` symbols leaves on path 0, and is closed. The symbols arrive for which `arrives` holds.
+/// Sends a block of `symbols` symbols on path 0 and closes it. The symbols for which `arrives`
+/// returns true arrive.
 fn send_block(send: &mut SendBlocks, symbols: u16, arrives: impl Fn(u64) -> bool) {
     send.open(Time::ZERO, TrafficClass::Live, symbols, 40);
     for _ in 0..symbols {
@@ -31,14 +33,14 @@ fn send_block(send: &mut SendBlocks, symbols: u16, arrives: impl Fn(u64) -> bool
     send.close();
 }
 
-/// Two blocks of four symbols, of which all have arrived but the `lost` ones.
+/// Two blocks of four symbols each, of which all but the `lost` ones have arrived.
 fn sent(lost: &[u64]) -> SendBlocks {
     let mut send = blocks();
     (0..2).for_each(|_| send_block(&mut send, 4, |id| !lost.contains(&id)));
     send
 }
 
-/// A repair of the block arrives that covers this.
+/// Sends a repair of the block with the given coverage, which arrives.
 fn repair(send: &mut SendBlocks, block: u64, first: u64, count: u16) {
     let block = BlockId(block);
     send.set_coverage(block, Coverage { first: SymbolId(first), count });
@@ -49,7 +51,7 @@ fn repair(send: &mut SendBlocks, block: u64, first: u64, count: u16) {
     send.on_resolved(repair.carried, 0, true);
 }
 
-/// How many symbols each block lacks, and which blocks lack more than before.
+/// How many symbols each block still needs, and which blocks need more than before.
 fn shortfalls(send: &mut SendBlocks) -> (Vec<u16>, Vec<u64>) {
     let mut more = Vec::new();
     send.match_repairs(|block| more.push(block.0));
@@ -64,13 +66,14 @@ fn a_repair_makes_one_symbol_good() {
     assert_eq!(shortfalls(&mut send).0, [1, 0]);
     repair(&mut send, 1, 0, 8);
     assert_eq!(shortfalls(&mut send).0, [0, 0]);
-    // The repair was planned for the second block, and makes good a loss of the first.
+    // The repair was planned for the second block, and replaces a loss of the first.
     let mut send = sent(&[1]);
     repair(&mut send, 1, 0, 8);
     assert_eq!(shortfalls(&mut send).0, [0, 0]);
 }
 
-/// The first of two repairs covers less than the second, which makes good what it cannot.
+/// One of two repairs covers only the second block, so the other has to replace the loss in the
+/// first block.
 #[test]
 fn repairs_make_as_many_symbols_good_as_they_can() {
     let mut send = sent(&[1, 6]);
@@ -88,7 +91,7 @@ fn what_is_lost_and_not_made_good_is_sent_again_itself() {
     let mut send = sent(&[1, 6, 7]);
     repair(&mut send, 0, 0, 4);
     assert_eq!(shortfalls(&mut send).0, [0, 2]);
-    // Three are asked for: one more than is missing, because some may be lost again.
+    // Three symbols are made due, one more than is missing, because some may be lost again.
     send.add_due(Time::ZERO, BlockId(1), 3, Duration::ZERO);
     let due: Vec<_> = core::iter::from_fn(|| send.take(Work::Block(BlockId(1)), 1)).collect();
     let carried = due.iter().map(|symbol| symbol.carried).collect::<Vec<_>>();
@@ -96,7 +99,8 @@ fn what_is_lost_and_not_made_good_is_sent_again_itself() {
     assert_eq!(carried, [source(6), source(7), Carried::Repair(BlockId(1), 0)]);
 }
 
-/// The receiver misses one symbol more than it should: it could not keep the repair, or that told it nothing new.
+/// The receiver needs one symbol more than expected: it could not keep the repair, or the repair
+/// was not independent.
 #[test]
 fn a_repair_that_was_of_no_use_is_made_up_for() {
     let mut send = sent(&[1, 6]);
@@ -106,7 +110,7 @@ fn a_repair_that_was_of_no_use_is_made_up_for() {
     assert_eq!(shortfalls(&mut send), (vec![1, 1], vec![0]));
     send.on_unfinished(SymbolId(1), 0);
     assert_eq!(shortfalls(&mut send), (vec![0, 1], vec![]));
-    // With another that covers both, one is expected to be missing.
+    // With another repair that covers both symbols, the receiver should need no more.
     repair(&mut send, 1, 0, 8);
     send.on_unfinished(SymbolId(1), 0);
     assert_eq!(shortfalls(&mut send), (vec![0, 0], vec![]));
@@ -114,7 +118,7 @@ fn a_repair_that_was_of_no_use_is_made_up_for() {
     assert_eq!(shortfalls(&mut send), (vec![1, 0], vec![0]));
 }
 
-/// Symbols on their way are made good by no repair, as long as a symbol is lost.
+/// Repairs do not replace symbols in flight while a symbol is lost.
 #[test]
 fn repairs_make_lost_symbols_good_before_those_on_their_way() {
     let mut send = sent(&[1, 6]);
@@ -140,7 +144,7 @@ fn repairs_of_what_is_recovered_are_forgotten() {
     }
 }
 
-/// A receiver keeps no repair with which more than 512 missing symbols would be covered.
+/// A receiver does not keep a repair if more than 512 missing symbols would then be covered.
 #[test]
 fn repairs_that_cover_too_much_that_is_missing_count_for_nothing() {
     let most = sliding_window().limits().slides.unwrap();

@@ -1,5 +1,5 @@
-//! Sender and receiver together: whatever the channel does, every symbol is delivered once and unchanged, and the
-//! sender's views agree with what is in flight.
+//! Sender and receiver together: whatever the channel does, every symbol is delivered once and
+//! unchanged, and the sender's views match the symbols in flight.
 
 use core::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::path::sent::Carried;
 
 const CAPACITY: usize = 48;
 const PATHS: u64 = 3;
-/// Steps within which a channel without losses must settle everything.
+/// Steps within which a channel without losses must deliver and acknowledge everything.
 const PATIENCE: usize = 400;
 
 /// A packet that has left.
@@ -32,14 +32,14 @@ struct Packet {
     bytes: Vec<u8>,
 }
 
-/// The fate of a packet, as the sender believes.
+/// The fate of a packet as the sender assumes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Belief {
     InFlight,
     Lost,
 }
 
-/// Block, whether it is a repair, and symbol or key.
+/// A symbol's block, whether it is a repair, and its number or key.
 type Name = (u64, bool, u64);
 
 fn name(carried: Carried) -> Name {
@@ -68,10 +68,10 @@ struct Model {
     send: SendBlocks,
     receive: ReceiveBlocks,
     packets: Vec<Packet>,
-    /// In the channel; a packet may be there more than once.
+    /// Packets in the channel; a packet may be there more than once.
     channel: Vec<usize>,
     beliefs: BTreeMap<usize, Belief>,
-    /// Arrived, its acknowledgement still on the way.
+    /// Packets that have arrived and whose acknowledgements have not.
     acks: Vec<usize>,
     /// Symbols that wait in a path's queue, each with its path.
     queued: Vec<(OutgoingSymbol, u8)>,
@@ -132,7 +132,7 @@ impl Model {
         }
     }
 
-    /// One more symbol of the open block; true if that is full.
+    /// Adds a symbol to the open block; returns true if the block is then full.
     fn push(&mut self) -> bool {
         let pushed = self.send.push(|id, buffer| {
             let bytes = content(id.0);
@@ -159,7 +159,7 @@ impl Model {
         }
     }
 
-    /// Most leave at once; others wait, and may be overtaken by news that makes them needless.
+    /// Sends most symbols at once. Others wait in a queue, and may become unnecessary meanwhile.
     fn assign(&mut self, taken: OutgoingSymbol) {
         let slot = self.rng.below(PATHS) as u8;
         if self.rng.chance(0.1) {
@@ -170,7 +170,7 @@ impl Model {
         }
     }
 
-    /// The newest that waits leaves, or is taken back.
+    /// Sends the newest waiting symbol, or takes it back.
     fn serve_queue(&mut self) {
         let Some((taken, slot)) = self.queued.pop() else { return };
         if self.rng.chance(0.3) {
@@ -183,7 +183,7 @@ impl Model {
     fn transmit(&mut self, taken: &OutgoingSymbol, slot: u8) {
         let mut bytes = vec![0; usize::from(taken.length)];
         if self.send.write(taken, &mut bytes).is_err() {
-            // Writing fails only for a block that has been recovered and is gone.
+            // Writing fails only for a block that has been recovered and retired.
             assert!(self.send.again(taken.carried).is_none());
             return;
         }
@@ -217,7 +217,7 @@ impl Model {
         }
     }
 
-    /// Something comes out of the channel, or is lost in it.
+    /// A packet leaves the channel or is lost in it.
     fn carry(&mut self, loss: f64) {
         if self.channel.is_empty() {
             return;
@@ -295,7 +295,8 @@ impl Model {
         }
     }
 
-    /// Declares the oldest packet in flight lost, sometimes too early: then the acknowledgement comes late.
+    /// Declares the oldest packet in flight lost. This is sometimes too early, and the
+    /// acknowledgement then arrives late.
     fn lose(&mut self) {
         let open =
             |(number, belief): (&usize, &Belief)| (*belief == Belief::InFlight).then_some(*number);
@@ -360,7 +361,7 @@ impl Model {
         }
     }
 
-    /// The views agree with what the model knows to be in flight.
+    /// Checks that the views match the symbols that are in flight in the model.
     fn audit(&self) {
         for view in self.send.views() {
             let mut on_path = [0_u16; PATHS as usize];
@@ -393,7 +394,7 @@ impl Model {
         assert!(self.receive.memory() >= (self.receive.held() * CAPACITY) as u64);
     }
 
-    /// Without further losses, all symbols are delivered and acknowledged soon.
+    /// Checks that without further losses, all symbols are soon delivered and acknowledged.
     fn settle(&mut self) {
         self.close();
         for _ in 0..PATIENCE {
@@ -478,7 +479,7 @@ fn blocks_wrap_around_when_repairs_run_out() {
     model.settle();
 }
 
-/// Blocks of more symbols than a byte can number, of a code that has no end of repairs.
+/// Blocks of more symbols than a byte can number, with a code of unlimited repairs.
 #[test]
 fn large_blocks_are_recovered() {
     let spec = PolicySpec::new("random-linear").with("sources", "1000");

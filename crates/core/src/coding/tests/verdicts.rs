@@ -36,7 +36,7 @@ fn credit_counts_from_the_floor() {
         assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
     }
     assert_eq!(blocks.new_limit(), None);
-    // A floor above a hole does not count.
+    // A floor above a missing symbol has no effect.
     blocks.raise_floor(6, &mut |_: &[u8]| {});
     assert_eq!(blocks.first_missing(), SymbolId(4));
     assert_eq!(blocks.new_limit(), Some(12));
@@ -97,7 +97,7 @@ fn abandoning_frees_credit_only_from_the_floor_on() {
     assert_eq!((blocks.first_missing(), blocks.new_limit()), (SymbolId(14), Some(22)));
 }
 
-/// A block that its sender took apart: neither its symbols nor its repairs matter any more.
+/// The sender has abandoned a block, so neither its symbols nor its repairs matter any more.
 #[test]
 fn abandoned_holes_are_not_waited_for() {
     let mut blocks = receiver(100);
@@ -111,7 +111,7 @@ fn abandoned_holes_are_not_waited_for() {
     assert_eq!(source(&mut blocks, 2, b"x"), Ok(Arrival::New));
     assert_eq!(source(&mut blocks, 3, b"x"), Ok(Arrival::New));
     assert_eq!(blocks.first_missing(), SymbolId(8));
-    // Symbols and repairs in flight when the block was given up.
+    // These symbols and repairs were in flight when the block was given up.
     assert_eq!(source(&mut blocks, 4, b"x"), Ok(Arrival::Redundant));
     assert_eq!(repair(&mut blocks, (4, 4), 1, b"x"), Ok(Arrival::Redundant));
     blocks.raise_floor(8, &mut |_: &[u8]| {});
@@ -120,24 +120,25 @@ fn abandoned_holes_are_not_waited_for() {
     assert_eq!(blocks.first_missing(), SymbolId(10));
 }
 
-/// Packets overtake each other: a new floor may come before the ABANDON that explains it, and before repairs that
-/// were sent when the block was still whole.
+/// Packets overtake each other: a new floor may arrive before the ABANDON frame that explains it,
+/// and before repairs that were sent before the block was abandoned.
 #[test]
 fn late_repairs_of_a_block_that_was_taken_apart_are_no_contradiction() {
     let mut blocks = receiver(100);
     for id in 0..6 {
         assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
     }
-    // The block of 4 to 11, of which 6 is missing.
+    // The block has the symbols 4 to 11, of which 6 is missing.
     blocks.raise_floor(12, &mut |_: &[u8]| {});
     assert_eq!(repair(&mut blocks, (4, 8), 0, b"x"), Ok(Arrival::Redundant));
-    // One that reaches beyond the floor cannot be of that block.
+    // A repair that reaches beyond the floor cannot belong to this block.
     assert_eq!(repair(&mut blocks, (4, 9), 0, b"x"), Err(CodingViolation::Coverage));
     blocks.abandon(SymbolId(4), 8, &mut |_: &[u8]| {});
     assert_eq!(blocks.first_missing(), SymbolId(12));
 }
 
-/// Repairs with arbitrary bytes decode to something, but only once, and to no more symbols than were missing.
+/// Repairs with arbitrary bytes decode to arbitrary symbols, but only once, and to no more symbols
+/// than were missing.
 #[test]
 fn repairs_that_lie_deliver_no_symbol_twice() {
     let mut blocks = receiver(100);
@@ -156,7 +157,8 @@ fn repairs_that_lie_deliver_no_symbol_twice() {
     assert_eq!(repair(&mut blocks, (0, 4), 9, b"x"), Ok(Arrival::Redundant));
 }
 
-/// A block of short symbols is solved when the packets that came are worth it; until then, one symbol is asked for.
+/// A block of short symbols is decoded when the packets that have arrived pay for the work; until
+/// then, one more symbol is requested.
 #[test]
 fn work_is_earned_by_what_arrives() {
     let mut blocks =
@@ -168,7 +170,8 @@ fn work_is_earned_by_what_arrives() {
     let first = |blocks: &ReceiveBlocks| blocks.deficits().collect::<Vec<_>>();
     assert_eq!(repair(&mut blocks, (0, 400), 0, b"y"), Ok(Arrival::New));
     assert_eq!((blocks.decoded(), first(&blocks)), (0, vec![(SymbolId(0), 1)]));
-    // 400 symbols of 1501 units each, less what there was at first: ten full packets are not enough, eleven are.
+    // The work is 400 symbols of 1501 units each; with the initial budget, ten full packets do not
+    // pay for it, eleven do.
     for packets in 0..10 {
         blocks.on_packet(1300);
         let copy = repair(&mut blocks, (0, 400), 0, b"y");
@@ -181,7 +184,8 @@ fn work_is_earned_by_what_arrives() {
     assert_eq!(first(&blocks), vec![]);
 }
 
-/// Repairs that determine nothing are held, but not more than there is credit for; only the oldest block goes on.
+/// Repairs that determine no symbol are held, but not more than the credit allows; only the oldest
+/// block may exceed it.
 #[test]
 fn repairs_that_tell_little_do_not_fill_the_memory() {
     let (credit, code) = (40, code::of_peer(&Registry::new(), Some("lt")));
@@ -211,10 +215,11 @@ fn repairs_that_tell_little_do_not_fill_the_memory() {
     assert_eq!((blocks.decoded(), blocks.first_missing()), (credit, SymbolId(credit)));
 }
 
-/// Honest peers do not wait: the last symbol of a block completes it, whatever the size of its symbols.
+/// Honest peers do not have to wait for the budget: the last symbol of a block completes it,
+/// whatever the size of its symbols.
 #[test]
 fn blocks_earn_their_own_solving() {
-    // Symbols of a block, their bytes, and how many share a packet.
+    // Each shape has the number of symbols of a block, their bytes, and how many share a packet.
     let shapes = [
         (4, 1, 1),
         (24, 1, 1),
@@ -227,7 +232,8 @@ fn blocks_earn_their_own_solving() {
     for (count, length, together) in shapes {
         let mut blocks =
             ReceiveBlocks::new(code::of_peer(&Registry::new(), Some("raptorq")), 1400, 10_000);
-        // A frame is 5 bytes longer than its symbol at least, a packet 26 bytes longer than its frames.
+        // A frame is at least 5 bytes longer than its symbol, and a packet 26 bytes longer than its
+        // frames.
         let packet = together * (length + 5) + 26;
         for block in 0..6 {
             let first = block * u64::from(count);

@@ -1,4 +1,4 @@
-//! Blocks delivered as a whole, in order.
+//! Blocks are delivered as a whole, in order.
 
 use anabranch_policy::registry::Registry;
 use anabranch_policy::scheduler::Work;
@@ -12,7 +12,7 @@ use crate::path::sent::Carried;
 
 const SIZE: usize = 8;
 
-/// Symbols sent of two blocks of three, each filled with its id, with one repair after the first block.
+/// Two blocks of three symbols, each filled with its id, where a repair follows each block.
 fn sent() -> (SendBlocks, Vec<OutgoingSymbol>) {
     let mut send = SendBlocks::new(code::of_peer(&Registry::new(), None), SIZE, u64::MAX);
     let mut packets = Vec::new();
@@ -36,8 +36,8 @@ fn sent() -> (SendBlocks, Vec<OutgoingSymbol>) {
     (send, packets)
 }
 
-/// Ids of the symbols delivered when each of the packets arrives, which are numbered as they were sent: three sources
-/// and a repair, twice.
+/// Ids of the symbols delivered when each of the packets arrives. Packets are numbered in the order
+/// of sending: three sources and a repair, twice.
 fn delivered(arriving: &[usize], whole: bool) -> Vec<Vec<u8>> {
     let (mut send, packets) = sent();
     let receiver = ReceiveBlocks::new(code::of_peer(&Registry::new(), None), SIZE, 100);
@@ -72,7 +72,7 @@ fn delivered(arriving: &[usize], whole: bool) -> Vec<Vec<u8>> {
 fn nothing_of_a_block_is_delivered_before_all_of_it() {
     assert_eq!(delivered(&[0, 1, 2], true), [vec![], vec![], vec![0, 1, 2]]);
     assert_eq!(delivered(&[0, 1, 2], false), [[0], [1], [2]]);
-    // The last symbol, whose packet says where the block ends, comes first, and last.
+    // The last symbol, whose packet says where the block ends, arrives first.
     assert_eq!(delivered(&[2, 1, 0], true), [vec![], vec![], vec![0, 1, 2]]);
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const FRAGILE: Entry = Entry { name: "fragile", summary: "", source: "", options: &[] };
 
-/// Sends nothing.
+/// A scheduler that sends nothing.
 #[derive(Debug)]
 struct Never;
 
@@ -25,7 +25,7 @@ impl Scheduler for Never {
     }
 }
 
-/// A peer that asks for a connection, with a key and an address of its own.
+/// A peer that asks for a connection, with its own key and address.
 struct Asker {
     crypto: NullCrypto,
     initiator: Initiator,
@@ -44,7 +44,7 @@ impl Asker {
         key[..8].copy_from_slice(&number.to_be_bytes());
         let mut crypto = NullCrypto::new(key);
         for _ in 0..attempt {
-            // Each attempt has an ephemeral key of its own.
+            // Each attempt has its own ephemeral key.
             crypto.initiate(&router.public_key(), &[], &mut Vec::new()).unwrap();
         }
         let parameters = TransportConfig::default().parameters("anabranch").encode();
@@ -68,7 +68,7 @@ impl Asker {
         router.handle_datagram(now, self.from, &bytes);
     }
 
-    /// Asks, and asks once more with a cookie if the router sends one.
+    /// Asks, and asks again with a cookie if the router sends one.
     fn insist(&mut self, router: &mut Router, now: Time) {
         self.ask(router, now);
         if let Some((_, cookie)) = reply(router, now) {
@@ -127,7 +127,7 @@ fn a_peer_has_no_answer_before_it_is_accepted_and_its_copies_the_same_one_afterw
     assert_eq!((asked.peer, asked.address), (asker.crypto.public_key(), asker.from));
     assert!(!asked.validated);
     asker.ask(&mut router, ms(300));
-    // One more copy comes over another path, twice.
+    // Another copy arrives twice over another path.
     let (first, mut second) = (asker.from, asker.from);
     second.remote.set_port(10);
     asker.from = second;
@@ -170,7 +170,7 @@ fn a_connection_has_the_limits_and_the_profile_that_it_is_accepted_with() {
 #[test]
 fn a_profile_that_cannot_be_built_leaves_nothing_behind() {
     let (mut router, _, asked) = one_asks();
-    // A policy of the program's own that does not work any more.
+    // A policy of the program that fails from some time on.
     let broken = Arc::new(AtomicBool::new(false));
     let (is_broken, mut config) = (Arc::clone(&broken), default_config());
     let make = move |_: &Options<'_>| match is_broken.load(Relaxed) {
@@ -200,7 +200,7 @@ fn one_who_is_ignored_gets_no_answer_however_often_he_asks() {
     assert!(told.iter().all(silent) && told.len() == 14, "{told:?}");
     assert_eq!(reply(&mut router, Time::from_secs(29)), None);
     assert_eq!(router.accept(ms(1), &asked, default_config()), Err(AcceptError::Gone));
-    // A new attempt of the same peer is read.
+    // A new attempt of the same peer is processed.
     let mut again = Asker::at(&router, 7, (1, Time::from_secs(29)));
     again.ask(&mut router, Time::from_secs(29));
     assert_eq!(incoming(&mut router).peer, asked.peer);
@@ -238,14 +238,14 @@ fn one_who_waits_too_long_is_given_up() {
     assert!(router.waiting.is_empty() && router.next_timeout().is_none());
 }
 
-/// The application decides on nobody, while ten thousand peers ask, each with an address and a key
-/// of its own, and with a cookie if asked for one.
+/// The application decides on no peer, while ten thousand peers ask, each with its own address and
+/// key, and with a cookie if asked for one.
 #[test]
 fn a_crowd_that_nobody_decides_on_is_bounded_and_locks_nobody_out() {
     let mut router = router(|_| {});
     let (mut waiting, mut most) = (std::collections::BTreeSet::new(), 0);
     for number in 0..10_000 {
-        // Two hundred a second, far more than are decided on.
+        // Two hundred peers ask per second.
         let now = ms(5 * number);
         let mut asker = Asker::at(&router, number, (0, now));
         asker.insist(&mut router, now);
@@ -259,14 +259,14 @@ fn a_crowd_that_nobody_decides_on_is_bounded_and_locks_nobody_out() {
         }
         assert_eq!((waiting.len(), router.waiting.len()), (router.half_open.len(), waiting.len()));
         most = most.max(waiting.len());
-        // Anyone who comes is let in, in the place of one who has waited long.
+        // Every new peer is admitted, in the place of one that has waited long.
         assert!(router.waiting.values().any(|asked| asked.incoming.address == asker.from));
     }
     assert_eq!(most, 512);
     assert_eq!(router.connections.len(), 0);
 }
 
-/// A peer whose place another took may still be there: its next copy is read.
+/// A peer that was replaced by another may still be there, so its next copy is processed.
 #[test]
 fn one_whose_place_was_taken_asks_again_by_his_copies() {
     let mut router = router(|config| config.max_half_open = 1);

@@ -1,4 +1,4 @@
-//! Limits per second on what unauthenticated senders can cause.
+//! Limits per second on the work that unauthenticated senders can cause.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_flood_is_held_to_the_rate_and_asked_for_cookies() {
             Err(reason) => panic!("{reason:?}"),
         }
     }
-    // 50 at once and 4 in 99 ms at 50/s; everything else needs a cookie.
+    // 50 messages are accepted at once and 4 in 99 ms at 50/s; all others need a cookie.
     assert_eq!(accepted, 50 + 4);
     assert_eq!(accepted + cookies, 1000);
     assert_eq!(server.accepted.len(), accepted);
@@ -55,8 +55,8 @@ fn holders_of_cookies_are_held_to_the_rate_too() {
     assert_eq!(outcomes, [Ok(()), Ok(()), Err(DropReason::Rate), Err(DropReason::Rate)]);
 }
 
-/// Beyond its allowance a source needs a cookie, and with one it has no more than the same
-/// allowance again; other sources are not affected.
+/// Beyond its allowance, a source needs a cookie, and with a cookie it only has the same allowance
+/// again. Other sources are not affected.
 #[test]
 fn one_source_is_held_to_its_allowance() {
     let mut server = Server::open();

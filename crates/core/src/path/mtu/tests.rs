@@ -3,7 +3,8 @@ use anabranch_types::Rng;
 
 const ROUND: Duration = Duration::from_millis(50);
 
-/// A path that carries `mtu` bytes and loses `loss` of everything, seen through round trips.
+/// A path that carries IP packets of up to `mtu` bytes and loses the fraction `loss` of all
+/// packets.
 struct Way {
     mtu: u16,
     loss: f64,
@@ -137,7 +138,8 @@ fn loss_alone_does_not_shrink_packets() {
     }
 }
 
-/// Where packets are lost in runs, many full ones are lost while short ones before and after them pass.
+/// If packets are lost in runs, many full packets are lost while short ones before and after them
+/// pass.
 #[test]
 fn losses_in_runs_do_not_shrink_packets() {
     for (begins, ends) in [(0.02, 0.1), (0.05, 0.1), (0.1, 0.1), (0.1, 0.3), (0.3, 0.2)] {
@@ -279,13 +281,14 @@ fn a_moved_path_starts_over_and_old_probes_prove_what_they_prove() {
     assert_eq!(state.size(), 1400);
     state.restart();
     assert_eq!((state.size(), state.probe_due(Time::ZERO)), (1232, Some(1472)));
-    // An answer that is late shows that the size was given up wrongly.
+    // A late acknowledgement shows that the size was given up wrongly.
     Way::new(1240, 0.0).search(&mut state);
     assert!(state.on_probe_acked(Time::ZERO, 1300));
     assert_eq!(state.size(), 1300);
 }
 
-/// Repairs are longer than what they cover. A path between the two loses only them.
+/// Repairs are longer than the symbols that they cover. A path whose MTU is between the two sizes
+/// loses only repairs.
 #[test]
 fn a_hole_for_repairs_alone_is_found_while_symbols_are_lost_and_arrive() {
     let mut state = PathMtu::new(1232, Some(1472));

@@ -7,13 +7,13 @@ fn packet(number: u64, ack_eliciting: bool) -> SentPacket {
     SentPacket { fate: Fate::InFlight, ack_eliciting, ..sent }
 }
 
-/// A generator of numbers below `n` that anyone can repeat (Knuth's MMIX constants).
+/// Returns reproducible pseudo-random numbers below `n` (Knuth's MMIX constants).
 fn draw(state: &mut u64, n: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) % n
 }
 
-/// Count of [`SentPackets::open_up_to`] for one packet, by looking at each above it.
+/// The count of [`SentPackets::open_up_to`] for one packet, computed from each packet above it.
 fn acked_above(sent: &SentPackets, number: u64, largest: u64) -> u64 {
     let acked =
         |above: &u64| sent.get(*above).is_some_and(|p| p.ack_eliciting && p.fate == Fate::Acked);

@@ -1,4 +1,4 @@
-//! Credit, in both directions.
+//! Tests of credit in both directions.
 
 use core::time::Duration;
 
@@ -87,10 +87,10 @@ fn credit_comes_back_by_halves() {
     assert!(frames.contains(&ControlFrame::MaxStreamData { stream: id, limit: 1000 }));
 }
 
-/// Time of the first measurement, and how long a round trip takes.
+/// Time of the first measurement, and the round-trip time.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 
-/// Lets 100 bytes of the first stream arrive, and reads them.
+/// Delivers 100 bytes of the first stream and reads them.
 fn pass_on(streams: &mut Streams, offset: u64) {
     streams.on_symbol(&stream_symbol(0, offset, false, &[1; 100])).unwrap();
     assert_eq!(streams.read(StreamId(0), &mut [0; 100], &mut Shelf::default()).unwrap().n, 100);
@@ -114,7 +114,8 @@ fn credit_grows_while_a_quarter_of_it_is_read_in_a_round_trip() {
     assert!(!streams.is_measurement_due(time(9)), "it has grown as far as it may");
 }
 
-/// Measurements on a short path last longer than its round trip, which the credit has to cover.
+/// On a short path, a measurement lasts longer than a round trip, and the credit has to cover only
+/// round trips.
 #[test]
 fn credit_does_not_grow_where_round_trips_are_short() {
     let mut streams = responder();
@@ -200,8 +201,9 @@ fn closed_streams_make_room_for_new_ones() {
     }
 }
 
-/// A peer that keeps some streams open, and opens and closes others, never reaches the limit while
-/// fewer than `max_streams` are open, and is told little while it is far from the limit.
+/// A peer keeps some streams open while it opens and closes others. It never reaches the limit
+/// while fewer than `max_streams` are open, and gets few MAX_STREAMS frames while it is far from
+/// the limit.
 #[test]
 fn streams_that_come_and_go_are_granted_again_early() {
     let limits = StreamLimits { max_streams: 100, ..LIMITS };

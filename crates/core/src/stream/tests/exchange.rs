@@ -1,5 +1,5 @@
-//! Two sides and a network between them that reorders and repeats symbols and loses control frames:
-//! every reader gets exactly what was written.
+//! Two sides and a network that reorders and repeats symbols and loses control frames. Every reader
+//! must get exactly the bytes that were written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..200)
 }
 
-/// One side, with what it wrote and read on the streams it may write and read.
+/// One side, and its progress on each stream.
 struct Side {
     streams: Streams,
     written: BTreeMap<StreamId, u64>,
@@ -76,7 +76,7 @@ impl Side {
         }
     }
 
-    /// Ordinal of the oldest symbol that has not arrived.
+    /// The oldest symbol that has not arrived.
     fn floor(&self) -> SymbolId {
         let first = self.symbols.iter().position(|(_, arrived)| !arrived);
         SymbolId(first.unwrap_or(self.symbols.len()) as u64)
@@ -105,7 +105,7 @@ impl Side {
 struct Pair([Side; 2]);
 
 impl Pair {
-    /// Two sides with [`LIMITS`], the credit times `scale`.
+    /// Two sides with [`LIMITS`], whose credits and send buffers are multiplied by `scale`.
     fn new(scale: u64) -> Self {
         let limits = StreamLimits {
             max_data: LIMITS.max_data * scale,
@@ -240,7 +240,7 @@ impl Pair {
         outcome.n > 0 || outcome.finished
     }
 
-    /// Finishes every stream and carries everything across.
+    /// Finishes every stream and delivers all data.
     fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 10_000, "nothing moves any more");

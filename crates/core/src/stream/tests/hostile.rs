@@ -1,4 +1,4 @@
-//! Peers that break the rules.
+//! Tests with peers that violate the protocol.
 
 use super::*;
 use crate::wire::WireError;
@@ -146,7 +146,7 @@ fn nothing_is_kept_for_streams_that_nobody_reads() {
     assert_eq!((streams.pieces, streams.received, streams.consumed), (0, 293, 293));
 }
 
-/// Symbols of plausible frames, which get further than random bytes.
+/// Symbols of plausible frames, which pass more checks than random bytes.
 fn symbols() -> impl Strategy<Value = Vec<u8>> {
     let frame = (0..5_u64, 0..500_u64, any::<bool>(), prop::collection::vec(any::<u8>(), 0..100))
         .prop_map(|(stream, offset, fin, data)| {

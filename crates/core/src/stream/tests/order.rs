@@ -1,4 +1,4 @@
-//! The order in which streams fill symbols.
+//! Tests of the order in which streams fill symbols.
 
 use super::*;
 
@@ -57,11 +57,11 @@ fn a_higher_priority_goes_first_within_its_class() {
         |streams: &mut Streams, symbol| ids(&fill(streams, TrafficClass::Bulk, symbol, 64))[0];
     let order: Vec<_> = (0..3).map(|symbol| next(&mut streams, symbol)).collect();
     assert_eq!(order, [first.0, second.0, first.0], "equals take turns");
-    // Data that waits already obeys a new priority too.
+    // A new priority applies also to data that is already waiting.
     streams.set_priority(low, 7).unwrap();
     assert_eq!(streams.urgency(low), Some((TrafficClass::Bulk, 7)));
     let order: Vec<_> = (3..9).map(|symbol| next(&mut streams, symbol)).collect();
-    // The second stream's turn came with the rest of the fifth symbol.
+    // The rest of the fifth symbol used up the second stream's turn.
     assert_eq!(order, [low.0, low.0, low.0, low.0, low.0, first.0]);
 }
 

@@ -1,4 +1,4 @@
-//! The parts of streams, checked against models.
+//! Tests of the parts of streams against models.
 
 use anabranch_policy::view::TrafficClass;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! The application's operations, and what the application and the peer learn of them.
+//! Tests of the application's operations, and of the resulting events and control frames.
 
 use super::*;
 
@@ -213,7 +213,8 @@ fn stop_sending_lets_a_sent_end_stand() {
     assert_eq!(events(&mut streams), [StreamEvent::Acked(id)]);
 }
 
-/// A stream whose class changed has symbols in two spaces, and the peer has it all when it has the last of each.
+/// A stream whose class changed has symbols in two spaces. The peer has the whole stream once it
+/// has all symbols up to the last one in each space.
 #[test]
 fn a_stream_in_two_spaces_is_acknowledged_when_both_are() {
     let live = SymbolSpace::Live.symbol(0);
@@ -236,7 +237,8 @@ fn a_stream_in_two_spaces_is_acknowledged_when_both_are() {
     }
 }
 
-/// A space of which the peer had everything before the end was written is not waited for.
+/// A stream does not wait for a space if the peer had all its symbols of this space before the end
+/// was written.
 #[test]
 fn a_stream_waits_for_no_space_of_which_the_peer_has_all() {
     let mut streams = initiator();

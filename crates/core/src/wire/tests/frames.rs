@@ -1,7 +1,7 @@
 use super::*;
 use crate::wire::reports::{MAX_ACK_RANGES, MAX_RANK_ENTRIES};
 
-/// Every frame of version 0, in the order of [`specimens`]. A change here changes the wire.
+/// Every frame of version 0, in the order of [`specimens`]. A change here changes the wire format.
 const GOLDEN: [&str; 34] = [
     "000000",
     "01",
@@ -39,7 +39,7 @@ const GOLDEN: [&str; 34] = [
     "49412c4040",
 ];
 
-/// Whether a frame reaches to the end of its packet.
+/// Whether a frame extends to the end of its packet.
 fn is_to_end(frame: &[u8]) -> bool {
     matches!(frame[0], 0x06 | 0x08 | 0x19 | 0x46 | 0x48)
 }
@@ -404,7 +404,7 @@ proptest! {
         fuzzing::header(&bytes);
     }
 
-    /// Mutated valid packets get further into the decoder than random bytes.
+    /// Mutated valid packets pass more checks of the decoder than random bytes.
     #[test]
     fn no_mutation_panics(index in 0..specimens().len(), at: prop::sample::Index, value: u8) {
         let mut bytes = specimens()[index].clone();

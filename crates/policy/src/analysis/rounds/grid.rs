@@ -76,10 +76,10 @@ impl Grid {
 /// A time at which rounds may begin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Round trips until then, and the time that is left.
+    /// Round trips until this time, and the time that is left then, ns.
     pub(super) rounds: usize,
     pub(super) left: u64,
-    /// Whether the packets of a round that begins then arrive in time.
+    /// Whether the packets of a round that begins at this time arrive in time.
     pub(super) arrives: bool,
     /// Number of later rounds whose packets arrive in time if nothing is lost.
     pub(super) more: u32,

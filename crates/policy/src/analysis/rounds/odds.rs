@@ -3,7 +3,7 @@
 use super::Reading;
 use super::grid::Turn;
 
-/// A chance that counts as none even when multiplied by window²/2, windows being at most
+/// Lower chances are negligible even if multiplied by window²/2, since windows are at most
 /// [`MAX_WINDOW`](super::MAX_WINDOW).
 const NEVER: f64 = 1e-20;
 
@@ -24,7 +24,8 @@ pub(super) struct Effect {
     pub(super) clean: f64,
     pub(super) repaired: f64,
     pub(super) timed_out: f64,
-    /// Mean number of packets that the round delivers: if the time ends before a timeout, and if it does not.
+    /// Mean number of packets that the round delivers: the first entry if the time ends before the
+    /// round after a timeout begins, else the second.
     packets: [f64; 2],
 }
 
@@ -52,7 +53,7 @@ impl OddsTable {
         OddsTable { reading, loss, arrived, lost, ..OddsTable::default() }
     }
 
-    /// The odds of one window, as the model has them.
+    /// The odds of one window in [`Reading::Model`].
     pub(super) fn of(loss: f64, window: u32) -> Odds {
         let mut table = OddsTable::new(Reading::Model, loss);
         (0..window).for_each(|_| table.step());
@@ -86,7 +87,8 @@ impl OddsTable {
     fn extend(&mut self, end: usize) {
         while self.effects.len() < end {
             let window = self.effects.len() as u32;
-            // The chance that fewer than three packets of a window this large arrive, a timeout, is negligible.
+            // In a window this large, a timeout is negligibly rare: hardly ever do fewer than three
+            // packets arrive.
             if window >= 8 && self.lost[2] < NEVER && !self.is_literal() {
                 return self.extend_settled(end);
             }

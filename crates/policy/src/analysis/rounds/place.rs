@@ -2,15 +2,16 @@
 
 use super::MAX_WINDOW;
 
-/// Spans of windows that lie no farther apart than this are kept as one: a few zeros take less time than another span.
+/// Spans of windows that lie no farther apart than this are merged, since a few zeros take less
+/// time than another span.
 const NEAR: usize = 6;
 
 /// State of a path: its window and slow-start threshold, packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) window: u32,
-    /// 0 once the window has reached the threshold, which then has no effect: states that would differ only in it are
-    /// one.
+    /// 0 once the window has reached the threshold, which then has no effect. States that would
+    /// differ only in such a threshold are thus the same state.
     pub(super) ssthresh: u32,
 }
 
@@ -31,8 +32,9 @@ impl State {
         State { window: self.window / 2, ssthresh: 0 }
     }
 
-    /// After a round that the timer ends (eqs 20 and 21). A window that doubles from 1 takes as many rounds to any
-    /// threshold as to the next power of two, so that all thresholds between two powers are one state.
+    /// After a round that the timer ends (eqs 20 and 21). A window that doubles from 1 takes as
+    /// many rounds to a threshold as to the next power of two, so the threshold is rounded up to
+    /// that power.
     pub(super) fn timed_out(window: u32, least: u32) -> Self {
         State::new(1, (window / 2).max(least).next_power_of_two(), MAX_WINDOW)
     }
@@ -62,7 +64,7 @@ impl Place {
         }
     }
 
-    /// The chances of windows from `low` to below `high`, to be added to.
+    /// The chances of the windows from `low` to below `high`, to which the caller adds.
     pub(super) fn cover(&mut self, low: usize, high: usize) -> &mut [f64] {
         if self.steady.len() < high {
             self.steady.resize(high, 0.0);

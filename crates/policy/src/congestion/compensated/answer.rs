@@ -1,20 +1,21 @@
-//! How the queue answers while we send less.
+//! Measures how the queue changes while we send less.
 //!
-//! A packet waits behind what left before it. So the first packets that leave while we send less wait longest, behind
-//! all that was sent too fast, and while they arrive the queue seems to grow. Therefore delays are compared by the time
-//! of departure, not by that of arrival. A straight line through them shows by how much the queue shrinks each second;
-//! the standard error of its slope tells how much of that may be jitter.
+//! A packet waits behind all packets sent before it. So the first packets that leave while we send
+//! less wait longest, behind all that was sent too fast, and while they arrive the queue seems to
+//! grow. Delays are therefore compared by the time of departure, not by the time of arrival. The
+//! slope of a straight line through them shows how fast the queue shrinks; the standard error of
+//! the slope shows how much of it may be jitter.
 
 use anabranch_types::Time;
 use core::time::Duration;
 
 use crate::congestion::AckEvent;
 
-/// Fewest samples that a slope is taken of.
+/// Fewest samples from which a slope is computed.
 const FEWEST: u32 = 4;
-/// Least time of departures that it is taken over, in round-trip times.
+/// The departures of these samples span at least this many round-trip times.
 const LEAST_SPAN: f64 = 0.5;
-/// Least share of the rate that must be withheld for the queue to answer.
+/// Least share of the rate that must be withheld for the queue to change measurably.
 const LEAST_WITHHELD: f64 = 0.001;
 
 /// A least-squares line through the delays over the times of departure, both s.
@@ -22,16 +23,18 @@ const LEAST_WITHHELD: f64 = 0.001;
 pub(super) struct Answer {
     since: Time,
     last: Time,
-    /// Sending withheld from `since` to `last`, as seconds of sending at the rate.
+    /// How much less was sent from `since` to `last` than at the rate, in seconds of sending at the
+    /// rate.
     withheld: f64,
     samples: u32,
-    /// How often the delay rose. A slow packet holds up those behind it, and then their delays fall one after the other;
-    /// so only the rises count as independent of each other.
+    /// How often the delay rose. A slow packet holds up those behind it, and their delays then fall
+    /// one after the other; so only rises count as independent samples.
     rises: u32,
     latest: f64,
     /// Time of the latest departure, counted from `since`.
     span: f64,
-    /// Means of the times and the delays, and sums of squares around them: of times, of both, of delays.
+    /// Means of the times and the delays, and sums around the means: of the squares of times, of
+    /// the products of both, and of the squares of delays.
     mean_time: f64,
     mean_delay: f64,
     times: f64,
@@ -39,7 +42,8 @@ pub(super) struct Answer {
     delays: f64,
 }
 
-/// By how much the queue has shrunk, as a share of what we did not send: 0 if it is no queue, 1 if all of it is ours.
+/// By how much the queue has shrunk, as a share of what we did not send: 0 if there is no queue, 1
+/// if all of it is ours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     /// One standard error below the measured share, and one above it.
@@ -48,12 +52,12 @@ pub(super) struct Share {
 }
 
 impl Answer {
-    /// The answer of the packets that leave from `now` on.
+    /// A measurement of the packets that leave from `now` on.
     pub(super) fn since(now: Time) -> Self {
         Answer { since: now, last: now, ..Answer::default() }
     }
 
-    /// Goes on with the packets that left after those whose answer is known.
+    /// Starts a new measurement with the packets that left after those already measured.
     pub(super) fn go_on(&mut self) {
         let known = self.span / self.elapsed();
         let since = self.since + Duration::from_secs_f64(self.span);
@@ -62,7 +66,8 @@ impl Answer {
             Answer { since, last: self.last, withheld, latest: self.latest, ..Answer::default() };
     }
 
-    /// The least delay, from which all others are counted, has risen by `rise`, s.
+    /// Corrects the delays after the least delay, from which all others are counted, has risen by
+    /// `rise`, s.
     pub(super) fn recount(&mut self, rise: f64) {
         self.latest -= rise;
         self.mean_delay -= rise;
@@ -72,7 +77,7 @@ impl Answer {
         self.last.since(self.since).as_secs_f64().max(1e-6)
     }
 
-    /// Takes in an acknowledgement. Since the one before it we sent at `gain` times the rate.
+    /// Processes an acknowledgement. Since the previous one, we sent at `gain` times the rate.
     pub(super) fn on_ack(&mut self, event: &AckEvent, gain: f64) {
         self.withheld += event.now.since(self.last).as_secs_f64() * (1.0 - gain).max(0.0);
         self.last = event.now;
@@ -95,7 +100,8 @@ impl Answer {
         self.delays += from_delay * (delay - self.mean_delay);
     }
 
-    /// The answer, once packets that left over half a round trip of `round` seconds are acknowledged.
+    /// The share, once packets that left over half a round trip of `round` seconds have been
+    /// acknowledged.
     pub(super) fn share(&self, round: f64) -> Option<Share> {
         let withheld = self.withheld / self.elapsed();
         let is_known = self.samples >= FEWEST && self.span >= LEAST_SPAN * round;

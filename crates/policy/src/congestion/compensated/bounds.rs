@@ -7,18 +7,18 @@ use super::{Compensated, MIN_PACKETS, Phase};
 use crate::congestion::AckEvent;
 use crate::congestion::cwnd::MAX_CWND;
 
-/// Gains while probing up, while draining our queue after it, and once the queue must be gone but the
-/// acknowledgements have yet to show it.
+/// Gains while probing up, while draining our queue afterwards, and when the queue must be gone but
+/// acknowledgements do not show it yet.
 const UP_GAIN: f64 = 1.25;
 pub(super) const DOWN_GAIN: f64 = 0.75;
 const EMPTY_GAIN: f64 = 0.9;
-/// Gain after startup, whose queue is longer.
+/// Gain after startup, which leaves a longer queue.
 pub(super) const DRAIN_GAIN: f64 = 0.5;
-/// Least time in which as many packets are paced as the least window has.
+/// The least pacing rate sends the packets of the least window in this time or longer.
 const SHORT_ROUND: Duration = Duration::from_millis(50);
 
 impl Compensated {
-    /// Sets the window that the phase allows, or the smaller one that marks or a rival's losses allow.
+    /// Sets the window that the phase allows, or the smaller one that marks or losses allow.
     pub(super) fn update_cwnd(&mut self) {
         if self.rate.bps() == 0.0 {
             return;
@@ -58,7 +58,8 @@ impl Compensated {
             Phase::Drain => DRAIN_GAIN,
             Phase::Down => DOWN_GAIN,
             Phase::Compete => 1.0,
-            // Gain reduced so that the queue beyond half the target drains within two round trips.
+            // The gain is reduced so that the queue beyond half the target drains within two round
+            // trips.
             Phase::Cruise => {
                 let beyond = (self.delay.own() - self.target() / 2.0).max(0.0);
                 (1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3)).max(DOWN_GAIN)
@@ -72,7 +73,8 @@ impl Compensated {
         let mut rate = Bitrate::from_bps(self.rate.bps() as u64);
         let smoothed = event.rtt.smoothed;
         if self.phase == Phase::Startup && event.rtt.samples > 0 && !self.startup.is_probe() {
-            // First samples come from single packets and say little: never pace below the window, as far as it is in use.
+            // The first samples come from single packets and say little, so the rate is at least
+            // that of the window, as far as it is in use.
             let used = self.cwnd.min(self.startup.proven().max(self.initial * self.packet));
             rate = rate.max(Bitrate::from_transfer(used, smoothed));
         } else if self.phase == Phase::Compete {
@@ -87,24 +89,26 @@ impl Compensated {
         self.pacing = [modelled, self.marked].into_iter().flatten().min();
     }
 
-    /// How many times the window that losses allow may be in flight. Where the delay varies, it is more than once: we have
-    /// to go on sending while a slow packet holds up others, or the bottleneck runs idle afterwards. `rival_rate` keeps to
-    /// the window there. While we compete it is once, since the delay is the rival's.
+    /// How many times the window that losses allow may be in flight. If the delay varies, the
+    /// factor is above 1, since the bottleneck would run idle if we stopped sending while a slow
+    /// packet holds up others; `rival_rate` then keeps the mean rate to the window. While we
+    /// compete it is 1, since the delay is the rival's.
     fn stretch(&self) -> f64 {
         if self.phase == Phase::Compete { 1.0 } else { self.delay.stretch() }
     }
 
-    /// The window that losses allow over a typical round trip, where more than that window may be in flight.
+    /// The rate of the window that losses allow, over a typical round trip, if more than that
+    /// window may be in flight.
     fn rival_rate(&self) -> Option<Bitrate> {
         let bytes = self.rival.bytes().filter(|_| self.stretch() > 1.0)?;
         let round = Duration::try_from_secs_f64(self.delay.typical()).ok()?;
         (!round.is_zero()).then(|| Bitrate::from_transfer(bytes, round))
     }
 
-    /// Least pacing rate, without which nothing would be measured: [`MIN_PACKETS`] packets in a round trip, but in
-    /// [`SHORT_ROUND`] at least, or one packet in a round trip if that is more. In a short round trip, that many
-    /// packets could exceed what the path holds, and a queue that does not fall when we send less looks like another
-    /// flow's.
+    /// Least pacing rate, without which nothing would be measured: [`MIN_PACKETS`] packets in a
+    /// round trip or in [`SHORT_ROUND`], whichever is longer, or one packet in a round trip if that
+    /// is more. In a short round trip, [`MIN_PACKETS`] packets could exceed what the path holds;
+    /// the queue would not fall when we send less, and so look like another flow's.
     fn least_pacing(&self, smoothed: Duration) -> Bitrate {
         let few = Bitrate::from_transfer(MIN_PACKETS * self.packet, smoothed.max(SHORT_ROUND));
         few.max(Bitrate::from_transfer(self.packet, smoothed))

@@ -1,44 +1,49 @@
-//! Separates a path's delay into the road's own delay, which varies, and the queue that we add.
+//! Separates a path's delay into its own delay, which varies, and the queue that we add.
 //!
-//! The level of a round-trip time does not show a queue: a radio's delay jumps by more than any acceptable queue. The
-//! delay that remains when we have just sent less than the path carries is the road's own or another flow's queue, and
-//! does not depend on us. That is the *floor*; only what rises above it is ours.
+//! A long round-trip time alone does not show a queue, since a radio link's delay jumps by more
+//! than any acceptable queue. The delay that remains after we have sent less than the path carries
+//! is the path's own or another flow's queue, and does not depend on us. It is the *floor*; only
+//! the delay above it is ours.
 
 use anabranch_types::{Time, math};
 
 use crate::congestion::AckEvent;
 
-/// Samples at the start that are taken for the floor until it is measured.
+/// The first samples, which are taken for the floor until it is measured.
 const FIRST_SAMPLES: u64 = 16;
 /// Packets that a measurement of the floor needs.
 const LEAST_PACKETS: f64 = 4.0;
-/// Share of the floor's spread that is kept when a measurement shows less; or, if that is more, what a decay with
-/// this time constant, s, leaves since the last measurement. The delay of a road with short round trips varies over
-/// many of them.
+/// When a measurement shows less spread of the floor, the old spread is kept by the larger of two
+/// factors: `SPREAD_KEPT`, and a decay since the last measurement with the time constant
+/// `SPREAD_MEMORY`, s. The delay of a path with short round trips varies over many of them.
 const SPREAD_KEPT: f64 = 0.75;
 const SPREAD_MEMORY: f64 = 2.0;
-/// Least time constant, s, with which the rest of the round trip is smoothed.
+/// Least time constant, s, of the smoothing of the round trip without the forward delay.
 const REST_MEMORY: f64 = 0.5;
-/// Largest spread of the floor, in typical round-trip times: a larger one comes from a bottleneck whose rate varies.
+/// Largest spread of the floor, in typical round-trip times. A larger spread comes from a
+/// bottleneck whose rate varies.
 const MOST_SPREAD: f64 = 2.5;
-/// Least spread of the floor, in round-trip times, of a road whose delay varies. What probing up adds within two round
-/// trips may then fill a buffer that would hold it if all round trips were the shortest one.
+/// Least spread of the floor, in round-trip times, of a path whose delay counts as varying. What
+/// probing up adds within two round trips may then overfill a buffer that would hold it if all
+/// round trips were as short as the shortest.
 const VARIES: f64 = 0.125;
-/// Behind a slow packet, delays fall evenly from the longest to the shortest. The distance of the shortest from their
-/// mean is then this many times the mean distance below it, delays above it counting as 0.
+/// Behind a slow packet, delays fall evenly from the longest to the shortest. The distance of the
+/// shortest from the mean is then this many times the mean distance below the mean, where delays
+/// above it count as 0.
 const FASTEST: f64 = 4.0;
-/// A forward delay of more than this many spreads of the floor does not come from the road's own variation.
+/// A forward delay of more than this many spreads of the floor does not come from the path's own
+/// variation.
 const STEADY: f64 = 4.0;
 
-/// The floor, what it is measured from, and the delay now. All delays are seconds; forward delays are
-/// counted from the least ever, [`RttView::queue`](crate::view::RttView::queue).
+/// The floor, its current measurement, and the delay now. All delays are seconds; forward delays
+/// are counted from the least ever, [`RttView::queue`](crate::view::RttView::queue).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delay {
-    /// The floor: mean and longest forward delay when nothing of ours waited.
+    /// The floor: mean and longest forward delay while none of our packets was queued.
     mean: f64,
     high: f64,
-    /// Round-trip time without the forward delay, smoothed: the way back and the acknowledgement's own delay
-    /// vary too.
+    /// Round-trip time without the forward delay, smoothed, since the return path's delay and the
+    /// acknowledgement's own delay vary too.
     rest: f64,
     /// Forward delay, smoothed over half a round trip.
     level: f64,
@@ -54,7 +59,7 @@ pub(super) struct Delay {
     measurement: Option<Measurement>,
 }
 
-/// Delays of packets that left while nothing of ours waited.
+/// Delays of packets that left while none of our packets was queued.
 #[derive(Clone, Copy, Debug)]
 struct Measurement {
     since: Time,
@@ -65,8 +70,9 @@ struct Measurement {
 }
 
 impl Delay {
-    /// Takes in an acknowledgement. Returns by how much the least delay, from which all others are counted, has risen, s.
-    /// It rises when the least is forgotten, after a minute at most, and falls when a packet is faster.
+    /// Processes an acknowledgement. Returns by how much the least delay, from which all others are
+    /// counted, has risen, s. The least delay rises when its sample expires, after a minute at
+    /// most, and falls when a packet is faster.
     pub(super) fn on_ack(&mut self, event: &AckEvent) -> f64 {
         let rtt = &event.rtt;
         if rtt.samples == 0 || event.acked_packets == 0 {
@@ -93,9 +99,10 @@ impl Delay {
         rise
     }
 
-    /// Counts delays from the forward transit `least`, µs, from now on.
+    /// Counts delays relative to the forward transit `least`, µs, from now on. Returns by how much
+    /// it is above the previous one, s.
     fn recount(&mut self, least: i64) -> f64 {
-        // The 32-bit clocks wrap.
+        // The subtraction wraps like the 32-bit clocks.
         let rise = f64::from(least.wrapping_sub(self.least) as i32) / 1e6;
         self.least = least;
         if self.last == Time::ZERO || rise == 0.0 {
@@ -111,8 +118,8 @@ impl Delay {
         rise
     }
 
-    /// A round trip ends. If the delay was below the floor all the time, by more than the floor varies, a queue was
-    /// taken for the floor.
+    /// Ends a round trip. If the delay was always below the floor, by more than the floor varies, a
+    /// queue was taken for the floor, and the floor is lowered.
     pub(super) fn end_round(&mut self) {
         let spread = self.spread();
         if self.top < self.mean - spread {
@@ -121,15 +128,15 @@ impl Delay {
         self.top = self.level;
     }
 
-    /// Takes the delays of the packets that leave in the next one and a half round trips as the floor. A
-    /// measurement under way goes on until then.
+    /// Takes the delays of the packets that leave in the next one and a half round trips as the
+    /// floor. A measurement that is already running is extended to that time.
     pub(super) fn measure_floor(&mut self, event: &AckEvent) {
         let (since, until) = (event.now, event.now + event.rtt.smoothed.mul_f64(1.5));
         let new = Measurement { since, until, packets: 0.0, sum: 0.0, high: 0.0 };
         self.measurement.get_or_insert(new).until = until;
     }
 
-    /// Discards the measurement under way, which does not show the floor.
+    /// Discards the current measurement, which does not show the floor.
     pub(super) fn forget_measurement(&mut self) {
         self.measurement = None;
     }
@@ -149,7 +156,7 @@ impl Delay {
         self.measurement = None;
         if packets >= LEAST_PACKETS {
             let mean = sum / packets;
-            // Single measurements miss the longest delays.
+            // A single measurement misses the longest delays.
             let elapsed = event.now.since(self.measured).as_secs_f64();
             let kept = math::exp(-elapsed / SPREAD_MEMORY).max(SPREAD_KEPT);
             let spread = (high - mean).max(kept * self.spread());
@@ -159,13 +166,14 @@ impl Delay {
         }
     }
 
-    /// Whether a packet acknowledged now left, at `sent`, while nothing of ours waited.
+    /// Whether a packet acknowledged now left, at `sent`, while none of our packets was queued.
     pub(super) fn is_clear(&self, sent: Time) -> bool {
         self.measurement
             .is_some_and(|measurement| measurement.since <= sent && sent < measurement.until)
     }
 
-    /// The delay was `level`, s, while nothing of ours waited: the road's own gets this long.
+    /// Notes that the delay was `level`, s, while none of our packets was queued: the path's own
+    /// delay can be this long.
     pub(super) fn admit(&mut self, level: f64) {
         self.high = self.high.max(level.min(self.mean + self.most_spread()));
     }
@@ -178,7 +186,7 @@ impl Delay {
         MOST_SPREAD * self.typical()
     }
 
-    /// Mean forward delay while nothing of ours waits.
+    /// Mean forward delay while none of our packets is queued.
     pub(super) fn floor(&self) -> f64 {
         self.mean
     }
@@ -188,49 +196,51 @@ impl Delay {
         self.level
     }
 
-    /// The round-trip time while nothing of ours waits.
+    /// The typical round-trip time while none of our packets is queued.
     pub(super) fn typical(&self) -> f64 {
         self.rest + self.mean
     }
 
-    /// The longest round-trip time while nothing of ours waits.
+    /// The longest round-trip time while none of our packets is queued.
     pub(super) fn longest(&self) -> f64 {
         self.rest + self.high
     }
 
-    /// The queue that we keep: how far the delay of the last half round trip is above the floor, and above
-    /// what the floor itself varies by.
+    /// Our own queue: how far the delay of the last half round trip exceeds the floor plus the
+    /// floor's spread.
     pub(super) fn own(&self) -> f64 {
         (self.level - self.mean - self.spread()).max(0.0)
     }
 
-    /// How far the newest delay is beyond all that the floor showed.
+    /// How far the newest delay exceeds the longest delay of the floor.
     pub(super) fn beyond(&self, event: &AckEvent) -> f64 {
         (event.rtt.queue.as_secs_f64() - self.high).max(0.0)
     }
 
-    /// How far the delay of the last half round trip is beyond all that the floor showed; negative if it is not.
+    /// How far the delay of the last half round trip exceeds the longest delay of the floor;
+    /// negative if it is shorter.
     pub(super) fn level_beyond(&self) -> f64 {
         self.level - self.high
     }
 
-    /// Whether the road's own variation explains such a forward delay, s.
+    /// Whether the path's own variation explains a forward delay of `level`, s.
     pub(super) fn explains(&self, level: f64) -> bool {
         level <= self.high
     }
 
-    /// Whether the road's own delay varies by much of a round trip.
+    /// Whether the path's own delay varies by a large part of a round trip.
     pub(super) fn varies(&self) -> bool {
         self.spread() > VARIES * self.typical()
     }
 
-    /// The longest round-trip time over the typical one, of a road whose delay varies; 1 of any other.
+    /// The longest round-trip time divided by the typical one if the path's own delay varies, else
+    /// 1.
     pub(super) fn stretch(&self) -> f64 {
         if self.varies() { self.longest() / self.typical() } else { 1.0 }
     }
 
-    /// Whether even the fastest packets of the last half round trip wait longer than the average packet does while nothing
-    /// of ours waits. They do in a queue, but not behind single slow packets.
+    /// Whether even the fastest packets of the last half round trip are delayed longer than the
+    /// mean of the floor. This is so in a queue, but not behind single slow packets.
     pub(super) fn holds_up_all(&self) -> bool {
         self.level - FASTEST * self.below > self.mean
     }

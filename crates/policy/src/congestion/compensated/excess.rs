@@ -1,35 +1,37 @@
-//! Tells when more of the packets that met a full queue are lost than random loss takes.
+//! Detects that packets which met a full queue are lost more often than random loss explains.
 //!
-//! Two tests decide. The losses of one round trip may be too many for chance. Fewer may be too many if they go on: then
-//! they add up from one round trip to the next (Page's cumulative sum, Biometrika 1954).
+//! There are two tests. The losses of one round trip may be too many for chance. Fewer losses may
+//! be too many if they continue, so they are added up over round trips (Page's cumulative sum,
+//! Biometrika 1954).
 
 use anabranch_types::math;
 
 use super::random::{Memory, Random, Stretches, Tally};
 use crate::congestion::AckEvent;
 
-/// Random loss that is assumed without an estimate, a share, and the number of packets that this assumption weighs.
+/// The share of random loss that is assumed without an estimate, and the number of packets as which
+/// this assumption counts.
 const BELIEVED: (f64, f64) = (0.1, 8.0);
 /// Number of standard deviations by which the losses of one round trip are too many.
 const DEVIATIONS: f64 = 3.0;
-/// Losses that go on are tested for being this many times as frequent as random loss.
+/// Continuing losses are tested for being this many times as frequent as random loss.
 const MORE: f64 = 1.5;
-/// Sum above which losses that go on are too many: the logarithm of how much more likely they are at [`MORE`] times
-/// the random loss than at random loss alone.
+/// Sum above which continuing losses are too many: the logarithm of how much more likely they are
+/// at [`MORE`] times the random loss than at the random loss itself.
 const ENOUGH: f64 = 7.0;
 
-/// See the module's documentation.
+/// Losses of packets that met a full queue, compared with random loss.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Excess {
     /// Packets that met a delay near the longest.
     top: Stretches,
-    /// How much more likely the losses of such packets are at [`MORE`] times the random loss, as a logarithm; at
-    /// least 0.
+    /// Logarithm of how much more likely the losses of such packets are at [`MORE`] times the
+    /// random loss than at the random loss itself; at least 0.
     sum: f64,
 }
 
 impl Excess {
-    /// Takes in acknowledged packets. `met` says whether their delay was near the longest.
+    /// Processes acknowledged packets. `met` says whether their delay was near the longest.
     pub(super) fn on_acked(&mut self, event: &AckEvent, met: bool, random: &Random) {
         self.top.acked(event, met);
         if met {
@@ -37,11 +39,12 @@ impl Excess {
         }
     }
 
-    /// Takes in losses. True if a full queue dropped them.
+    /// Processes losses. Returns true if a full queue dropped them.
     ///
-    /// A flow that never sees the queue empty never has an estimate of random loss. `is_full` says whether others
-    /// keep the queue full, given how many packets met it. If so, only a small share of the losses counts as random
-    /// while there is no estimate: else the flow would send more for every packet that the queue drops.
+    /// A flow that never sees the queue empty has no estimate of random loss. `is_full` says
+    /// whether others keep the queue full, given how many packets met it. If they do, only a small
+    /// share of the losses counts as random while there is no estimate; otherwise the flow would
+    /// send more for every packet that the queue drops.
     pub(super) fn on_lost(
         &mut self,
         event: &AckEvent,
@@ -64,7 +67,7 @@ impl Excess {
         random.memories().into_iter().all(|memory| is_beyond_chance(&top, memory))
     }
 
-    /// Weighs `packets` packets, of which `lost` were lost, and adds the result to the sum.
+    /// Updates the sum by `packets` packets, of which `lost` were lost.
     fn add(&mut self, packets: f64, lost: f64, random: &Random) {
         if !random.is_known() {
             self.sum = 0.0;
@@ -81,17 +84,18 @@ impl Excess {
     }
 }
 
-/// The share of packets that is lost at random, and the number of packets that it is estimated from. Half a loss is
-/// added, since having seen no loss does not mean that there is none.
+/// The share of packets that is lost at random, and the number of packets from which it is
+/// estimated. Half a loss is added, since random loss may exist even if none was seen.
 fn estimate(memory: &Memory) -> (f64, f64) {
     let packets = memory.packets;
     let total = packets.total() + 1.0;
     ((packets.lost + 0.5) / total, total)
 }
 
-/// Whether more of the packets of one round trip were lost than random loss explains, by three standard deviations. The
-/// variance of the count is its mean times [`Memory::bursts`], and larger if the estimate is from few packets. Random
-/// losses alone exceed this in at most a twentieth of a queue's sawteeth.
+/// Whether more of the packets of one round trip were lost than random loss explains, by three
+/// standard deviations. The variance of the count is its mean times [`Memory::bursts`], and larger
+/// if the estimate is from few packets. Random losses alone exceed the limit in at most a twentieth
+/// of a queue's sawtooth cycles.
 fn is_beyond_chance(top: &Tally, memory: &Memory) -> bool {
     let bursts = memory.bursts();
     let (share, known) = estimate(memory);

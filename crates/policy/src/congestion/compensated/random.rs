@@ -1,38 +1,41 @@
-//! Estimates random loss from the packets that left while nothing of ours waited.
+//! Estimates random loss from the packets that left while none of our packets was queued.
 //!
-//! Another flow's queue may drop such packets as well. If many flows take each other's drops for random loss, each sends
-//! more and more. A delay near the least of the last minute shows that the queue is empty, so what is lost then is
-//! random. Losses at longer delays count as random only up to a small share.
+//! Another flow's queue may drop such packets as well. If many flows take each other's drops for
+//! random loss, each sends more and more. A delay near the least of the last minute shows that the
+//! queue is empty, so losses at such delays are random. Losses at longer delays count as random
+//! only up to a small share.
 
 use anabranch_types::Time;
 use core::time::Duration;
 
 use crate::congestion::AckEvent;
 
-/// Packets that the estimate of random loss remembers.
+/// Number of recent packets from which random loss is estimated.
 const LATELY: f64 = 1024.0;
-/// Packets of the longer memory, which also tells how many losses chance explains. A link may lose ten packets in a
-/// row once in a thousand packets; a third of all spans of a thousand packets then have no loss.
+/// Number of packets of the longer memory, from which the number of losses that chance explains is
+/// estimated too. A link may lose ten packets in a row once in a thousand packets; a third of all
+/// spans of a thousand packets then have no loss.
 const PAST: f64 = 4096.0;
-/// Fewest packets that an estimate is made of.
+/// Fewest packets from which an estimate is made.
 const KNOWN: f64 = 32.0;
 /// Number of packets that make the estimate reliable.
 const SURE: f64 = 256.0;
-/// Largest share of random loss that losses at longer delays can show. Most paths lose less, and flows that each send
-/// this much more still share a queue.
+/// Losses at longer delays can raise the estimate of random loss to at most this share. Most paths
+/// lose less, and flows that each send this much more still share a queue.
 const UNSHOWN: f64 = 0.02;
 /// [`UNSHOWN`] for the longer memory. If flows with this controller share a queue that drops a few packets all the
 /// time, each flow would otherwise take the others' drops for random loss until the longer memory has forgotten them.
 const UNSHOWN_IN_PAST: f64 = 0.005;
-/// How long a larger share is believed after the last short delay: this time or this many round trips, whichever is
-/// longer. Where a path's delay varies, short delays come only now and then.
+/// How long a larger share stays valid after the last short delay: this time or this many round
+/// trips, whichever is longer. If a path's delay varies, short delays are infrequent.
 const SHOWN_FOR: (Duration, u32) = (Duration::from_secs(4), 64);
-/// Random loss counts as changing if its variance is more than [`CHANGES`] times that of chance; in its better times,
-/// it is then [`DEVIATIONS`] standard deviations below the mean.
+/// Random loss counts as changing if its variance is more than [`CHANGES`] times that of
+/// independent losses. The lower estimate is then [`DEVIATIONS`] standard deviations below the
+/// mean.
 const CHANGES: f64 = 1.5;
 const DEVIATIONS: f64 = 0.5;
-/// How many stretches of departures are remembered, each of a round trip at most. A loss is declared later than that
-/// only where packets overtake one another by several round trips.
+/// How many stretches of departures are remembered, each of at most a round trip. A loss is
+/// declared later than that only if packets overtake one another by several round trips.
 const STRETCHES: usize = 4;
 
 /// Packets whose fate is known.
@@ -58,8 +61,8 @@ impl core::ops::Add for Tally {
 
 /// Packets that left one after the other and met a queue of one kind.
 ///
-/// A packet is declared lost some time after the packets sent around it were acknowledged, the later the more the
-/// path reorders. It met the same queue as these packets.
+/// A packet is declared lost some time after the packets sent around it were acknowledged, and
+/// later if the path reorders more. It met the same queue as these packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stretch {
     since: Time,
@@ -77,8 +80,8 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// Takes in acknowledged packets; `met` says whether they met a queue of this kind. True if a stretch begins with
-    /// them.
+    /// Processes acknowledged packets; `met` says whether they met a queue of this kind. Returns
+    /// true if a stretch begins with them.
     pub(super) fn acked(&mut self, event: &AckEvent, met: bool) -> bool {
         let sent = event.largest_acked_sent;
         let goes_on = self.is_open && sent.since(self.last[0].since) <= event.rtt.smoothed;
@@ -95,7 +98,7 @@ impl Stretches {
         !goes_on
     }
 
-    /// Takes in losses. Returns the stretch in which the lost packets left, if there is one.
+    /// Processes losses. Returns the stretch in which the lost packets left, if there is one.
     pub(super) fn lost(&mut self, event: &AckEvent) -> Option<Stretch> {
         let sent = event.largest_lost_sent;
         let stretch = self.last.iter_mut().find(|one| one.since <= sent && sent <= one.until)?;
@@ -109,7 +112,7 @@ impl Stretches {
 pub(super) struct Memory {
     /// Most packets that are remembered.
     most: f64,
-    /// Largest share of random loss that losses at longer delays can show.
+    /// Losses at longer delays can raise the estimate of random loss to at most this share.
     unshown: f64,
     pub(super) packets: Tally,
     /// Number of stretches in which the packets left, and the sum of the squares of each stretch's losses.
@@ -133,7 +136,8 @@ impl Memory {
         self.packets.lost / (self.packets.total() + 8.0)
     }
 
-    /// How much losses come in bursts: the variance of their number in a stretch over its mean, at least 1.
+    /// How bursty losses are: the variance of their number in a stretch divided by its mean, at
+    /// least 1.
     pub(super) fn bursts(&self) -> f64 {
         (self.squares / self.packets.lost.max(1.0) - self.mean()).max(1.0)
     }
@@ -143,8 +147,8 @@ impl Memory {
         self.packets.lost / self.stretches.max(1.0)
     }
 
-    /// Takes in acknowledged packets, and the stretch that `begins` with them. Packets with longer delays count only
-    /// while losses at such delays do.
+    /// Counts acknowledged packets, and the stretch if one `begins` with them. Packets with longer
+    /// delays count only while losses at such delays count.
     fn acknowledge(&mut self, packets: f64, begins: bool, is_short: bool) {
         if is_short || self.share() <= self.unshown {
             self.packets.acked += packets;
@@ -152,8 +156,9 @@ impl Memory {
         }
     }
 
-    /// Takes in the loss of `lost` packets from a stretch that has lost `in_stretch` by now, these included. The share
-    /// `short` of them met a short delay. The others count until `unshown` of all packets are lost.
+    /// Counts the loss of `lost` packets from a stretch that has lost `in_stretch` packets, these
+    /// included. The share `short` of them met a short delay. The others count until `unshown` of
+    /// all packets are lost.
     fn lose(&mut self, lost: f64, in_stretch: f64, short: f64) {
         let shown = lost * short;
         let unshown = (self.unshown * self.packets.total() - self.packets.lost).max(0.0);
@@ -171,7 +176,8 @@ impl Memory {
         self.squares *= kept;
     }
 
-    /// Limits the share of random loss to `unshown`, since no short delay has shown any for long.
+    /// Limits the share of random loss to `unshown`, since no packet has had a short delay for
+    /// long.
     fn doubt(&mut self) {
         if self.share() > self.unshown {
             let (total, lost) = (self.packets.total(), self.packets.lost);
@@ -182,7 +188,7 @@ impl Memory {
     }
 }
 
-/// See the module's documentation.
+/// The estimate of random loss.
 #[derive(Clone, Debug)]
 pub(super) struct Random {
     lately: Memory,
@@ -204,8 +210,8 @@ impl Default for Random {
 }
 
 impl Random {
-    /// Takes in acknowledged packets. `is_clear` says whether they left while nothing of ours waited, `is_short` whether
-    /// their delay was so short that the queue was empty.
+    /// Processes acknowledged packets. `is_clear` says whether they left while none of our packets
+    /// was queued, `is_short` whether their delay was so short that the queue was empty.
     pub(super) fn on_acked(&mut self, event: &AckEvent, is_clear: bool, is_short: bool) {
         let acked = f64::from(event.acked_packets);
         let begins = self.stretches.acked(event, is_clear);
@@ -224,11 +230,11 @@ impl Random {
         }
     }
 
-    /// Takes in losses.
+    /// Processes losses.
     pub(super) fn on_lost(&mut self, event: &AckEvent) {
         let Some(stretch) = self.stretches.lost(event) else { return };
-        // The delay of a lost packet is unknown. If a third of its stretch had a short delay, the loss counts by a
-        // third.
+        // The delay of a lost packet is unknown. If a third of its stretch had a short delay, a
+        // third of the loss counts as random.
         let short = stretch.short / stretch.packets.acked.max(1.0);
         let (lost, in_stretch) = (f64::from(event.lost_packets), stretch.packets.lost);
         self.lately.lose(lost, in_stretch, short);
@@ -240,16 +246,16 @@ impl Random {
         self.past.end_round();
     }
 
-    /// Losses depend on our sending rate, so that at most the share `random` of packets is lost at random. Starts
-    /// anew from this share.
+    /// Starts again from the share `random`: losses depend on our sending rate, so at most this
+    /// share of packets is lost at random.
     pub(super) fn restart(&mut self, random: f64) {
         let share = random.min(self.share().max(UNSHOWN));
         self.lately.restart(KNOWN, share);
         self.past.restart(KNOWN, share);
     }
 
-    /// The shorter memory, from which the share of random loss is taken, and the longer one. Losses are beyond chance if
-    /// neither explains them.
+    /// The shorter memory, from which the share of random loss is taken, and the longer one. Losses
+    /// exceed chance if neither memory explains them.
     pub(super) fn memories(&self) -> [&Memory; 2] {
         [&self.lately, &self.past]
     }
@@ -259,7 +265,8 @@ impl Random {
         self.lately.share()
     }
 
-    /// [`share`](Self::share) in its better times: less than the mean where stretches differ by more than chance.
+    /// A lower estimate of [`share`](Self::share): below the mean if stretches differ by more than
+    /// chance.
     pub(super) fn least(&self) -> f64 {
         let excess = (self.lately.bursts() - CHANGES).max(0.0);
         let deviation = (excess / self.lately.mean().max(1e-9)).sqrt();

@@ -1,21 +1,24 @@
-//! The bottleneck's rate, measured from the packets that pass it; those lost at random behind it count as passed.
+//! The bottleneck's rate, measured from the packets that pass it. Packets lost at random after the
+//! bottleneck count as having passed it.
 
 use crate::congestion::{AckEvent, RateSample};
 
 /// Round trips whose rates are kept to fall back on.
 const ROUNDS: usize = 3;
 
-/// Factor by which all measurements may fall short of what a path carries: where packets arrive in clumps, most
-/// samples end within a clump.
+/// Factor by which all measurements may be below the rate of a path: if packets arrive in clumps,
+/// most samples end within a clump.
 const DOUBT: f64 = 1.15;
 
-/// The least of several rates over the largest, if they are the same but for chance.
+/// Rates differ only by chance if the least divided by the largest is at least this.
 const SETTLED: f64 = 0.95;
 
-/// Packets that take this many times as long to arrive as to leave were sent faster than the bottleneck takes them.
+/// Packets that take this many times as long to arrive as to leave were sent faster than the
+/// bottleneck's rate.
 const STRETCHED: f64 = 1.25;
 
-/// Fewer packets than this show nothing: jitter decides how long they take to arrive.
+/// Fewer packets than this are not evaluated, since mostly jitter decides how long they take to
+/// arrive.
 const LEAST_TRAIN: u32 = 8;
 
 /// Sums over the samples of one round trip, bytes and seconds. Single samples are as noisy as the delay is, and the
@@ -48,25 +51,25 @@ impl Round {
         self.per_second(self.delivered)
     }
 
-    /// Lost packets count as passed as far as random loss, a share, explains them: those that a full queue
-    /// dropped never passed it.
+    /// The rate in bits per second, where lost packets count as passed only up to the share
+    /// `random` of random loss: packets that a full queue dropped never passed it.
     fn rate(&self, random: f64) -> f64 {
         self.per_second(self.passed.min(self.delivered / (1.0 - random.clamp(0.0, 0.95))))
     }
 }
 
-/// See the module's documentation.
+/// The estimate of the bottleneck's rate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rate {
     /// The estimate, bits per second.
     kept: f64,
-    /// The largest rate of a round trip since it was last confirmed.
+    /// The largest rate of a round trip since the estimate was last confirmed.
     best: f64,
     now: Round,
-    /// All samples of the round trip, where `now` leaves out those of a sender with little to send, and their packets.
+    /// All samples of the round trip, and their packets. `now` has no app-limited samples.
     all: Round,
     all_packets: u32,
-    /// The packets of the last finished round trip were sent faster than they arrived.
+    /// Whether the packets of the last finished round trip were sent faster than they arrived.
     is_stretched: bool,
     /// Finished round trips, the newest first: their rates, and what was delivered.
     rates: [f64; ROUNDS],
@@ -76,10 +79,10 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// Takes in an acknowledgement; true if it ends a round trip.
+    /// Processes an acknowledgement; returns true if it ends a round trip.
     ///
-    /// `random` is the share of packets that random loss takes. Of that, only the share `least` counts as passed where
-    /// the rate would rise.
+    /// `random` is the share of packets that is lost at random. If the rate would rise, only the
+    /// share `least` of the packets counts as lost at random.
     pub(super) fn on_ack(
         &mut self,
         event: &AckEvent,
@@ -136,7 +139,7 @@ impl Rate {
         self.kept
     }
 
-    /// Most that was delivered in one of the last round trips, bits per second.
+    /// The largest delivery rate of the last round trips, bits per second.
     pub(super) fn delivery(&self) -> f64 {
         self.deliveries.iter().copied().fold(self.now.delivery(), f64::max)
     }
@@ -146,13 +149,15 @@ impl Rate {
         [self.rates[0], self.rates[1]]
     }
 
-    /// The path carries less than estimated: lowers the estimate to the largest of the last rates.
+    /// Lowers the estimate to the largest of the last rates, since the path carries less than
+    /// estimated.
     pub(super) fn fall(&mut self) {
         self.kept = self.rates.iter().copied().fold(0.0, f64::max).min(self.kept);
     }
 
-    /// A queue stood in the last round trips, so that the path carries no more than they show: lowers the estimate if
-    /// their rates agree. Where the rate varies, they may have been its worse times.
+    /// Lowers the estimate to the last rates if these agree: there was a queue in the last round
+    /// trips, so they show all that the path carries. If the rates differ, the path's rate varies
+    /// and may rise again.
     pub(super) fn settle(&mut self) {
         let least = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
         if self.rates.iter().all(|rate| least >= SETTLED * rate) {
@@ -160,13 +165,13 @@ impl Rate {
         }
     }
 
-    /// The path carries what it did in the last two round trips.
+    /// Lowers the estimate to the larger rate of the last two round trips.
     pub(super) fn fall_to_last(&mut self) {
         self.rates = [self.rates[0].max(self.rates[1]); ROUNDS];
         self.fall();
     }
 
-    /// The path carries no more than `bps`.
+    /// Lowers the estimate to `bps` if it is higher, since the path carries no more.
     pub(super) fn fall_to(&mut self, bps: f64) {
         self.rates = self.rates.map(|rate| rate.min(bps));
         (self.kept, self.best) = (self.kept.min(bps), self.best.min(bps));

@@ -1,31 +1,32 @@
-//! Tells whether the loss depends on our sending rate; random loss does not.
+//! Detects whether loss depends on our sending rate. Random loss does not.
 //!
-//! Random loss takes the same share of the packets at any sending rate. A policer, a queue too short to be measured and
-//! a queue that never empties drop whatever exceeds their rate, so their share grows with the sending rate. Therefore
-//! the losses of packets sent above the rate are compared with those sent below it, cycle by cycle, since loss also
-//! changes by itself.
+//! At any sending rate, the same share of packets is lost at random. A policer, a queue too short
+//! to be measured and a queue that never empties drop what exceeds their rate, so the share that
+//! they drop grows with the sending rate. The losses of packets sent above the rate are therefore
+//! compared with the losses of packets sent below it, within each cycle, since loss also changes
+//! over time.
 
 use anabranch_types::{Time, math};
 
 use super::random::Tally;
 use crate::congestion::AckEvent;
 
-/// Fewest packets of a span that say anything.
+/// Fewest packets of a span from which a conclusion is drawn.
 const LEAST_PACKETS: f64 = 8.0;
 /// Least difference of the sending rates for a cycle to count, as the logarithm of their ratio.
 const LEAST_CHANGE: f64 = 0.15;
-/// Fewest cycles that show anything, and how many are remembered.
+/// Fewest cycles from which a conclusion is drawn, and how many are remembered.
 const FEWEST_CYCLES: usize = 3;
 const CYCLES: usize = 8;
-/// Least answer that shows that loss is not random. Probing overfills a short queue now and then, and its answers are
-/// smaller.
+/// Least mean answer that shows that loss is not random. Probing sometimes overfills a short queue,
+/// which gives smaller answers.
 const ANSWERS: f64 = 0.3;
-/// Response above which we send too much even while we send less.
+/// Mean answer above which we send too much even while we send less.
 const SATURATED: f64 = 0.75;
-/// How many standard deviations the mean answer must be above zero, where chance alone makes it vary.
+/// How many standard deviations due to chance the mean answer must be above zero.
 const BEYOND_CHANCE: f64 = 3.5;
 
-/// The packets that left in a span of time, which goes on until it ends.
+/// The packets that left in a span of time. `until` is `None` while the span lasts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     since: Time,
@@ -64,7 +65,7 @@ struct Cycle {
     /// Share of the additional packets that was lost: 0 if loss is random, 1 if no more packets arrived. Computed as
     /// the logarithm of the ratio of the shares that arrived, divided by that of the ratio of the sending rates.
     answer: f64,
-    /// The variance that chance alone gives the answer.
+    /// The variance of the answer that chance alone causes.
     chance: f64,
 }
 
@@ -84,12 +85,12 @@ impl Cycle {
     }
 }
 
-/// See the module's documentation.
+/// Probing cycles, and how loss responded to the sending rate in them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Response {
     more: Option<Span>,
     less: Option<Span>,
-    /// Whether we sent more to probe.
+    /// Whether `more` is a span of probing.
     is_probe: bool,
     /// The last cycles, the newest first, and how many of them there are.
     cycles: [Cycle; CYCLES],
@@ -103,17 +104,18 @@ impl Response {
         }
     }
 
-    /// From `now` on we send more than the rate.
+    /// Notes that we send more than the rate from `now` on.
     pub(super) fn send_more(&mut self, now: Time) {
         (self.more, self.less, self.is_probe) = (Some(Span::begin(now)), None, true);
     }
 
-    /// From `now` on we send less than the rate.
+    /// Notes that we send less than the rate from `now` on.
     pub(super) fn send_less(&mut self, now: Time) {
         self.less = Some(Span::begin(now));
     }
 
-    /// From `now` on we send at the rate. This counts as sending more if we have only sent less so far.
+    /// Notes that we send at the rate from `now` on. This counts as sending more if so far we have
+    /// only sent less.
     pub(super) fn send_at_rate(&mut self, now: Time) {
         if self.less.is_some() && self.more.is_none() {
             (self.more, self.is_probe) = (Some(Span::begin(now)), false);
@@ -125,22 +127,23 @@ impl Response {
         self.is_probe && self.more.is_some_and(|span| span.holds(sent))
     }
 
-    /// Ends the spans under way at `now`: packets that leave later do not belong to them.
+    /// Ends the current spans at `now`: packets that leave later do not belong to them.
     pub(super) fn end(&mut self, now: Time) {
         for span in [&mut self.more, &mut self.less].into_iter().flatten() {
             span.until.get_or_insert(now);
         }
     }
 
-    /// Takes in the cycle that has ended. If loss responds to our sending rate, returns the largest share of packets
-    /// that can be lost at random.
+    /// Evaluates the cycle that has ended. If loss responds to our sending rate, returns the
+    /// largest share of packets that can be lost at random.
     pub(super) fn conclude(&mut self) -> Option<f64> {
         let (more, less) = (self.more.take()?, self.less.take()?);
         let cycle = Cycle::of(&more, &less)?;
         self.cycles.rotate_right(1);
         self.cycles[0] = cycle;
         self.known = (self.known + 1).min(CYCLES);
-        // The fewest cycles that show it, since the network may have been another one before.
+        // The fewest newest cycles that show a response are used, since the network may have been
+        // different before.
         let mut runs = (FEWEST_CYCLES..=self.known).map(|count| &self.cycles[..count]);
         let answer = runs.find_map(answer)?;
         self.known = 0;
@@ -149,14 +152,14 @@ impl Response {
     }
 }
 
-/// The mean answer of these cycles, if it is more than their variation and chance explain.
+/// The mean answer of these cycles, if it is larger than their variation and chance explain.
 fn answer(cycles: &[Cycle]) -> Option<f64> {
     let count = cycles.len() as f64;
     let mean = cycles.iter().map(|cycle| cycle.answer).sum::<f64>() / count;
     let square = |cycle: &Cycle| (cycle.answer - mean) * (cycle.answer - mean);
     let seen = (cycles.iter().map(square).sum::<f64>() / (count - 1.0) / count).sqrt();
     let chance = cycles.iter().map(|cycle| cycle.chance).sum::<f64>().sqrt() / count;
-    // About the 99th percentile of Student's t with so few degrees of freedom.
+    // About the 99th percentile of Student's t distribution with `count` − 1 degrees of freedom.
     let beyond_seen = 2.5 + 8.0 / (count - 1.0);
     let is_beyond = mean > (beyond_seen * seen).max(BEYOND_CHANCE * chance);
     (mean > ANSWERS && is_beyond).then_some(mean)

@@ -1,7 +1,9 @@
-//! Finds losses by congestion, and the bound that they set: a CUBIC window like that of rival flows.
+//! Finds losses that are due to congestion, and the bound that they set: a CUBIC window like that
+//! of rival flows.
 //!
-//! Random loss does not depend on the queue; a full queue drops packets while it is longest. So losses beyond the share
-//! of random loss while the delay is near its longest are congestion's.
+//! Random loss does not depend on the queue, but a full queue drops packets while it is longest. So
+//! losses beyond the share of random loss while the delay is near its longest are due to
+//! congestion.
 
 use super::delay::Delay;
 use super::excess::Excess;
@@ -9,51 +11,52 @@ use super::random::Random;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
-/// Delays that differ by less than the smaller of these count as equal: a time, s, and the time that this many
-/// packets take at the rate of delivery.
+/// Delays that differ by less than the smaller of these count as equal: a time, s, and the time
+/// that this many packets take at the delivery rate.
 const LEAST_RANGE: f64 = 0.001;
 const LEAST_PACKETS: f64 = 2.0;
-/// Least range of delays whose lower end is an empty queue, as a share of the round-trip time, and its largest value,
-/// s: what probing up adds to an empty queue. Where several flows keep a queue full, the delay varies less.
+/// If the delay varies by at least this, its lower end is an empty queue: a share of the round-trip
+/// time, which is what probing up adds to an empty queue, and at most a time, s. In a queue that
+/// several flows keep full, the delay varies less.
 const FULL_RANGE: (f64, f64) = (0.125, 0.006);
 /// If probing up adds fewer packets than this, a short delay may still be a full queue: several flows with so few packets
 /// each can keep a short queue full.
 const MANY_PROBED: f64 = 8.0;
-/// Where the upper end of the range begins, and where the lower one ends.
+/// Where the upper part of the range begins, and where the lower part ends.
 const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
-/// A delay below this share of the longest one in so many round trips shows that the queue is empty. A queue takes more
-/// round trips to empty; a road's delay varies within one.
+/// A delay below this share of the longest one in `ROUNDS` round trips shows that the queue is
+/// empty. A queue takes more round trips to empty, but the path's own delay varies within one.
 const SHORT: f64 = 0.35;
 const ROUNDS: usize = 3;
-/// So many packets in a row that met a long queue are a sign that others keep it full.
+/// If this many packets in a row met a long queue, this is a sign that others keep it full.
 const MANY: f64 = 64.0;
-/// Losses responded to our sending at some number of bytes in flight; this share of it already counts as too much.
+/// This share of the window at which losses responded to our sending already counts as too much.
 const TOO_MUCH: (u64, u64) = (17, 20);
-/// Share of the window that must be in flight for it to be what limits us: pacing and acknowledgements that
-/// come in clumps leave up to an eighth of it unused.
+/// The window limits us if at least this share of it is in flight. Pacing and acknowledgements that
+/// come in clumps leave up to an eighth unused.
 const FULL: (u64, u64) = (7, 8);
 
-/// See the module's documentation.
+/// Distinguishes losses due to congestion from random loss, and holds the bound that they set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rival {
-    /// Range of the forward delay lately, from the floor to the longest, s.
+    /// Recent range of the forward delay, from the floor to the longest, s.
     low: f64,
     high: f64,
-    /// Time that a packet takes at the rate of delivery, s.
+    /// Time that a packet takes at the delivery rate, s.
     packet: f64,
     /// The longest delays of this round trip and of those before it, s.
     longest: [f64; ROUNDS],
     random: Random,
     excess: Excess,
-    /// Most bytes in flight lately.
+    /// Most bytes recently in flight.
     peak: u64,
     window: Option<Window>,
     /// Whether another flow is believed to fill the queue.
     competes: bool,
     /// Whether there has been an occasion to learn random loss.
     cautious: bool,
-    /// Whether the delay is long and hardly varies: whoever fills the queue keeps it full.
+    /// Whether the delay is long and hardly varies, which shows that the queue is kept full.
     constant: bool,
 }
 
@@ -61,10 +64,10 @@ pub(super) struct Rival {
 #[derive(Clone, Debug)]
 struct Window {
     cubic: Cubic,
-    /// Whether a loss has set the bound, or only that somebody else's queue was seen.
+    /// Whether a loss has set the bound. If not, another flow's queue has.
     by_loss: bool,
-    /// Whether the loss that set the bound may have been random: random loss was not known well yet, and losses had
-    /// not answered our sending.
+    /// Whether the loss that set the bound may have been random: random loss was not well known
+    /// yet, and losses had not responded to our sending.
     in_doubt: bool,
     /// Window in bytes above which losses responded to our sending.
     full: Option<u64>,
@@ -77,15 +80,16 @@ impl Window {
 }
 
 impl Rival {
-    /// The least delay, from which all others are counted, has risen by `rise`, s.
+    /// Corrects the delays after the least delay, from which all others are counted, has risen by
+    /// `rise`, s.
     pub(super) fn recount(&mut self, rise: f64) {
         (self.low, self.high) = (self.low - rise, self.high - rise);
         self.longest = self.longest.map(|delay| delay - rise);
     }
 
-    /// Takes in an acknowledgement. True if it shows that a full queue dropped packets.
+    /// Processes an acknowledgement. Returns true if it shows that a full queue dropped packets.
     ///
-    /// `packet` is the time that a packet takes at the rate of delivery, s.
+    /// `packet` is the time that a packet takes at the delivery rate, s.
     pub(super) fn on_ack(
         &mut self,
         event: &AckEvent,
@@ -117,10 +121,10 @@ impl Rival {
         event.lost_packets > 0 && self.on_loss(event)
     }
 
-    /// Takes in losses, and says whether a full queue dropped them.
+    /// Processes losses, and returns whether a full queue dropped them.
     fn on_loss(&mut self, event: &AckEvent) -> bool {
         self.random.on_lost(event);
-        // Two signs of three show that others keep the queue full.
+        // Two of these three signs show that others keep the queue full.
         let signs = u8::from(self.constant) + u8::from(self.cautious);
         let is_full = |packets| self.competes || signs + u8::from(packets >= MANY) >= 2;
         self.excess.on_lost(event, &self.random, is_full)
@@ -143,8 +147,9 @@ impl Rival {
         LEAST_RANGE.min(LEAST_PACKETS * self.packet)
     }
 
-    /// How much the delay must vary, s, for its shortest values to show an empty queue. It need not vary at all if even the
-    /// longest delay is shorter than what probing up adds to an empty queue: the road itself may cause such a delay.
+    /// How much the delay must vary, s, for its shortest values to show an empty queue. The result
+    /// is 0 if even the longest delay is shorter than what probing up adds to an empty queue: the
+    /// path itself may cause such a delay.
     fn full_range(&self, delay: &Delay) -> f64 {
         let (share, most) = FULL_RANGE;
         let probed = share * delay.typical();
@@ -175,7 +180,7 @@ impl Rival {
         &self.random
     }
 
-    /// Lets the window grow while it is what limits us.
+    /// Lets the window grow while it limits what we send.
     fn grow(&mut self, event: &AckEvent) {
         let Some(Window { cubic, .. }) = &mut self.window else { return };
         let limits = event.prior_in_flight.saturating_mul(FULL.1) / FULL.0 > cubic.cwnd();
@@ -183,7 +188,7 @@ impl Rival {
         cubic.on_ack(&quiet, &[]);
     }
 
-    /// Makes the window that of this share of one flow.
+    /// Makes the window that of the given share of one flow.
     pub(super) fn set_share(&mut self, share: f64) {
         if let Some(window) = &mut self.window {
             window.cubic.set_share(share);
@@ -200,8 +205,9 @@ impl Rival {
         window.in_doubt |= in_doubt && window.full.is_none();
     }
 
-    /// Losses respond to our sending, and at most the share `random` of packets is lost at random. Forgets what was
-    /// known of random loss, and begins the window below `bytes`, which the path carries.
+    /// Starts again after losses have responded to our sending: at most the share `random` of
+    /// packets is lost at random, and the path carries `bytes`. Discards what was known of random
+    /// loss, and starts the window below `bytes`.
     pub(super) fn restart(&mut self, event: &AckEvent, random: f64, bytes: u64, packet: u64) {
         self.random.restart(random);
         let mut window = self.window.take().unwrap_or_else(|| Window::new(bytes, packet));
@@ -213,14 +219,14 @@ impl Rival {
         self.cut(&AckEvent { lost_packets: 1, lost_bytes: packet, ..*event }, packet);
     }
 
-    /// Begins to compete with `bytes`, unless losses have set a window.
+    /// Starts to compete, with a window of `bytes` unless there is one.
     pub(super) fn start(&mut self, bytes: u64, packet: u64) {
         self.competes = true;
         self.window.get_or_insert_with(|| Window::new(bytes, packet));
     }
 
-    /// Our queue was drained: there has been an occasion to learn random loss, and no other flow competes. Drops a
-    /// window that no loss has set.
+    /// Notes that our queue was drained: random loss could be measured, and no other flow competes.
+    /// Drops a window that no loss has set.
     pub(super) fn stop(&mut self) {
         (self.competes, self.cautious) = (false, true);
         self.window = self.window.take().filter(|window| window.by_loss);
@@ -231,7 +237,7 @@ impl Rival {
         self.window.as_ref().map(|window| window.cubic.cwnd())
     }
 
-    /// Forgets the bound when it has outgrown `cwnd`: losses are not what limits the path any more.
+    /// Drops the bound when it has grown beyond `cwnd`, since losses then no longer limit the path.
     pub(super) fn release_above(&mut self, cwnd: u64) {
         self.window = self.window.take().filter(|window| window.cubic.cwnd() <= cwnd);
     }

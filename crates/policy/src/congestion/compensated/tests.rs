@@ -1,4 +1,4 @@
-//! Each part of the controller by itself; whole roads are `sim/tests/neighbours.rs`.
+//! Tests of each part of the controller; `sim/tests/neighbours.rs` tests it on whole links.
 
 mod losses;
 
@@ -105,7 +105,7 @@ fn a_window_that_is_not_in_use_says_nothing_about_the_rate() {
     assert!(pacing(4) < pacing(400) / 2, "{} {}", pacing(4), pacing(400));
 }
 
-/// Of a window of ten packets half may arrive, or a fifth, or all.
+/// Half of a window of ten packets may arrive, or a fifth, or all.
 #[test]
 fn a_few_packets_do_not_show_that_startup_is_over() {
     let mut startup = Startup::default();
@@ -141,7 +141,7 @@ fn the_rate_settles_where_all_round_trips_bring_the_same() {
         }
         rate.settle();
         assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
-        // Less arrives, every time or every other time.
+        // Less arrives in every round trip, or in every other one.
         for number in 10..20 {
             let lost = if settled || number % 2 == 0 { lost } else { 0 };
             rate.on_ack(&round(number, lost), 0.0, 0.0, false);
@@ -151,7 +151,7 @@ fn the_rate_settles_where_all_round_trips_bring_the_same() {
     }
 }
 
-/// Delays of a road that jitters by ±10 ms around 30, and `own` more.
+/// A delay with jitter of ±10 ms around 30 ms, plus `own` ms.
 fn jitter(rng: &mut Rng, own: f64) -> f64 {
     20.0 + 20.0 * rng.uniform() + own
 }
@@ -168,7 +168,7 @@ fn a_roads_own_variation_is_no_queue_of_ours() {
     }
     assert!((delay.floor() - 0.030).abs() < 0.003, "{}", delay.floor());
     assert!((delay.longest() - 0.080).abs() < 0.002, "{}", delay.longest());
-    // Variation as before, on top of 30 ms that we add.
+    // The same variation, on top of 30 ms that we add.
     for _ in 0..100 {
         now += 1.0;
         delay.on_ack(&ack(now, jitter(&mut rng, 30.0)));
@@ -215,7 +215,8 @@ fn delays_are_remembered_when_the_least_is_forgotten() {
         event.rtt.forward = least;
         event
     };
-    // 30 ms above the least, and then the least is 20 ms longer: the queue seems shorter, the round trip is the same.
+    // The delay is 30 ms above the least; then the least becomes 20 ms longer. The queue seems
+    // shorter, but the round trip is the same.
     delay.measure_floor(&later(1000.0, 30.0, 5_000));
     for step in 1..200 {
         assert_eq!(delay.on_ack(&later(1000.0 + f64::from(step), 30.0, 5_000)), 0.0);
@@ -228,7 +229,7 @@ fn delays_are_remembered_when_the_least_is_forgotten() {
     assert_eq!(delay.own(), 0.0);
 }
 
-/// A flow that comes when the queue is full never sees it empty.
+/// A flow that starts when the queue is full never sees the queue empty.
 #[test]
 fn who_never_sees_an_empty_queue_does_not_take_all_losses_for_random() {
     let (mut rival, mut delay) = (Rival::default(), Delay::default());
@@ -255,9 +256,10 @@ fn who_never_sees_an_empty_queue_does_not_take_all_losses_for_random() {
     assert!(seen(2000, 10_000) >= 20);
 }
 
-/// Sawteeth of a queue, 0 to 30 ms in 300 packets, whose packets are lost with `loss` and, above 28 ms,
-/// with `full` and declared so `late`; what leaves in a round trip and a half of the first quarter of each
-/// counts as sent while nothing of ours waited. Gives the times that a full queue was seen.
+/// Simulates 200 sawtooth cycles of a queue, each from 0 to 30 ms in 300 packets. Packets are lost
+/// with the chance `loss`, above 28 ms also with the chance `full`, and are declared lost `late`
+/// after that. Packets that leave in a round trip and a half of the first quarter of a cycle count
+/// as sent while none of ours was queued. Returns how often a full queue was seen.
 fn sawteeth(loss: f64, full: f64, late: Duration) -> u32 {
     let (mut rival, mut delay, mut rng) = (Rival::default(), Delay::default(), Rng::new(3));
     let mut losses = std::collections::VecDeque::new();
@@ -279,7 +281,7 @@ fn sawteeth(loss: f64, full: f64, late: Duration) -> u32 {
         }
         delay.on_ack(&event);
         let dropped = rival.on_ack(&event, packet % 40 == 0, &delay, 0.001);
-        // The first sawtooth shows what random loss is.
+        // The first cycles show how much loss is random.
         seen += u32::from(dropped && packet > 600);
     }
     assert!(
@@ -295,7 +297,7 @@ fn random_losses_are_no_rivals() {
     for loss in [0.0, 0.01, 0.05, 0.3] {
         for late in [3, 100] {
             let seen = sawteeth(loss, 0.0, Duration::from_millis(late));
-            // Of 200 sawteeth, each of which asks in some three round trips.
+            // There are 200 cycles, each tested in about three round trips.
             assert!(seen <= 12, "{seen} at {loss}, {late} ms");
         }
     }
@@ -349,7 +351,7 @@ fn a_road_that_varies_is_no_queue_of_ours() {
         }
         control.own_queue().unwrap()
     };
-    // By turns 0 and 40 ms above the least.
+    // The delay alternates between 0 and 40 ms above the least.
     let varying = own_queue_after(0..400, |at| f64::from(at % 2) * 40.0);
     assert!(varying < Duration::from_millis(5), "{varying:?}");
     let standing = own_queue_after(400..600, |_| 100.0);

@@ -19,7 +19,7 @@ fn packets(bound: &MarkBound) -> f64 {
     bound.bytes().map_or(f64::INFINITY, |bytes| bytes as f64 / PACKET as f64)
 }
 
-/// Round trips that fill the bound and meet no mark.
+/// Runs round trips that fill the bound and meet no mark.
 fn grow(bound: &mut MarkBound, rounds: core::ops::RangeInclusive<u64>) {
     for at in rounds {
         let flight = packets(bound) as u64 + 1;
@@ -53,7 +53,8 @@ fn it_grows_by_a_third_of_a_packet_a_round_then_explores() {
     grow(&mut bound, 1..=12);
     assert!((packets(&bound) - 20.0).abs() < 0.1, "{}", packets(&bound));
     grow(&mut bound, 13..=44);
-    // 30 packets are half as many again as at the mark: from there on an eighth a round.
+    // 30 packets are 1.5 times as many as at the mark. From there on, the bound grows by an eighth
+    // in each round.
     assert!((32.0..36.0).contains(&packets(&bound)), "{}", packets(&bound));
     grow(&mut bound, 45..=84);
     assert!(packets(&bound) > 2000.0, "{}", packets(&bound));

@@ -19,7 +19,8 @@ impl Rounds {
         Rounds { control: controller("c4"), number: 0, rate }
     }
 
-    /// A packet that left just after the last call is acknowledged, `millis` later; `lost` others are gone.
+    /// Acknowledges `packets` packets that left just after the last call, `millis` later; `lost`
+    /// others are lost.
     fn acknowledge(&mut self, millis: u64, packets: u32, lost: u32) -> &'static str {
         self.number += 1;
         let now = 1000 * self.number;
@@ -101,7 +102,7 @@ fn pushes_that_bring_more_in_a_row_lead_back_to_the_first_state_and_vain_ones_ar
     for _ in 0..30 {
         let state = rounds.round();
         if state == "pushing" {
-            // All that the push adds arrives.
+            // Everything that the push adds arrives.
             rounds.rate *= 1.25;
         }
         states.push(state);
@@ -141,12 +142,12 @@ fn fast_paths_take_less_delay_for_congestion_than_slow_ones() {
 
 #[test]
 fn losses_cut_a_quarter_where_they_exceed_the_threshold() {
-    // Two of ten packets at 20 MB/s are beyond 2 %, at 40 kB/s below 52 %.
+    // Two of ten packets exceed the threshold of 2 % at 20 MB/s, but not that of 52 % at 40 kB/s.
     for (rate, kept) in [(20e6, 0.75), (40e3, 1.0)] {
         let mut rounds = Rounds::cruising(rate);
         rounds.acknowledge(100, 8, 2);
         assert!((rounds.bandwidth() / rate - kept).abs() < 1e-3, "{rate}: {}", rounds.bandwidth());
-        // Packets sent before are lost as well: that is the same congestion, and measures no rate.
+        // Packets sent before are lost too. This is the same congestion, and it measures no rate.
         rounds.acknowledge(100, 8, 2);
         assert!((rounds.bandwidth() / rate - kept).abs() < 1e-3, "{rate}: {}", rounds.bandwidth());
     }
@@ -155,7 +156,7 @@ fn losses_cut_a_quarter_where_they_exceed_the_threshold() {
 #[test]
 fn the_longest_round_trip_grows_at_once_is_capped_and_decays_by_an_eighth() {
     let mut rounds = Rounds::cruising(40e3);
-    // Below the threshold of a quarter, and so jitter.
+    // The delay is below the threshold of a quarter, so it is jitter.
     rounds.acknowledge(120, 10, 0);
     let window = |rounds: &Rounds| rounds.control.cwnd() as f64;
     assert!((window(&rounds) / (40e3 * 0.120) - 1.0).abs() < 1e-3, "{}", window(&rounds));

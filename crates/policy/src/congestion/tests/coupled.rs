@@ -13,7 +13,7 @@ fn sibling(id: u32, packets: u64, millis: u64) -> PathView {
     PathView { cwnd: packets * PACKET, rtt: rtt(millis), ..view }
 }
 
-/// Ends slow start at `packets`, then acknowledges `rounds` windows; the growth in packets.
+/// Ends slow start at `packets`, then acknowledges `rounds` windows; returns the growth in packets.
 fn growth(spec: &str, packets: u64, siblings: &[PathView], rounds: u64) -> f64 {
     let initial = 2 * packets;
     let mut control = controller(&format!("{spec}:initial={initial}"));
@@ -42,10 +42,11 @@ fn lia_takes_half_each_on_two_equal_paths() {
     // α = 40·(20/.01)/(400)² = .5 per total 40 packets: .25 of Reno's 1/20.
     let paths = [sibling(0, 20, 100), sibling(1, 20, 100)];
     assert_eq!(growth("lia", 20, &paths, 4), 1.0);
-    // With a slow path beside it: 400/(40 + 10)² = .16 a packet, .64 of Reno's 1/4.
+    // With a slow second path: 400/(40 + 10)² = .16 per packet, .64 of Reno's 1/4.
     let paths = [sibling(0, 4, 100), sibling(1, 4, 400)];
     assert_eq!((growth("lia", 4, &paths, 1), growth("lia", 4, &paths, 2)), (0.0, 1.0));
-    // By the formula a large window on a slow path would gain 20·20000/220² = 8.3 packets: it gains one at most.
+    // By the formula, a large window on a slow path would gain 20·20000/220² = 8.3 packets; it
+    // gains at most one.
     let slow = [sibling(0, 20, 1_000), sibling(1, 2, 10)];
     assert_eq!(growth("lia", 20, &slow, 1), 1.0);
 }
@@ -119,19 +120,19 @@ fn lossless_for(packets: u64, path: PathView) -> PathView {
 
 #[test]
 fn olia_moves_growth_from_the_largest_window_to_the_best_path() {
-    // Equal in everything: (½)² of Reno each, and nothing to move.
+    // Two equal paths: (½)² of Reno each, and nothing is moved.
     let equal = [sibling(0, 20, 100), sibling(1, 20, 100)].map(|path| lossless_for(500, path));
     assert_eq!(growth("olia", 20, &equal, 4), 1.0);
     // Path 1 has the largest window and path 0 loses less: (1/4)² + ½ of Reno on path 0.
     let best = [lossless_for(900, sibling(0, 20, 100)), lossless_for(100, sibling(1, 60, 100))];
     assert_eq!((growth("olia", 20, &best, 1), growth("olia", 20, &best, 2)), (0.0, 1.0));
-    // The best one has the largest window: nothing is moved, and (1/4)² of Reno is left.
+    // The best path has the largest window: nothing is moved, and (1/4)² of Reno is left.
     let content = [lossless_for(100, sibling(0, 20, 100)), lossless_for(900, sibling(1, 60, 100))];
     assert_eq!((growth("olia", 20, &content, 15), growth("olia", 20, &content, 16)), (0.0, 1.0));
-    // This one has the largest window, not the fewest losses: (2/3)² − ½ of Reno is a decrease.
+    // Path 0 has the largest window, but not the fewest losses: (2/3)² − ½ of Reno is a decrease.
     let widest = [lossless_for(100, sibling(0, 20, 100)), lossless_for(900, sibling(1, 10, 100))];
     assert_eq!((growth("olia", 20, &widest, 17), growth("olia", 20, &widest, 19)), (0.0, -1.0));
-    // A short round trip makes up for losses, by its square.
+    // A short round trip makes up for losses, since its square counts.
     let near = [lossless_for(100, sibling(0, 20, 100)), lossless_for(900, sibling(1, 30, 400))];
     assert_eq!(growth("olia", 20, &near, 1), 1.0, "(.727)² + ½ is more than Reno's");
 }
@@ -151,7 +152,7 @@ fn balia_cuts_a_slow_path_deeper() {
 
 #[test]
 fn weighted_vegas_keeps_its_share_of_the_total() {
-    // Three quarters of the rate: 7.5 of the 10 packets in queues.
+    // The path has three quarters of the rate: 7.5 of the 10 packets in queues.
     let siblings = [sibling(0, 30, 100), sibling(1, 10, 100)];
     let mut control = controller("wvegas:initial=60");
     control.on_ack(&loss(10, 5, 1), &siblings);
@@ -164,7 +165,7 @@ fn weighted_vegas_keeps_its_share_of_the_total() {
         sent += millis + 1;
         control.cwnd() / PACKET
     };
-    // No queue: a packet more each round.
+    // Without a queue, the window grows by a packet in each round.
     after(100);
     assert_eq!(after(100), 31);
     // 32·20/120 = 5.3 ≥ 2: the share becomes 10·(32/.12)/(400) = 6.7, and 5.3 is below it.
@@ -210,7 +211,7 @@ fn mean_window(share: f64, nth: f64) -> f64 {
 
 #[test]
 fn a_share_of_cubic_has_that_share_of_its_window_at_the_same_loss() {
-    // Few losses, where the cubic decides, and many, in the Reno-friendly region.
+    // With few losses the cubic function decides, with many losses the Reno-friendly region.
     for nth in [20_000.0, 300.0] {
         let ratio = mean_window(0.5, nth) / mean_window(1.0, nth);
         assert!((0.42..0.58).contains(&ratio), "{ratio} with a loss in {nth}");

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// One round: `packets` acknowledgements of a packet each, sent at `sent` and acknowledged `millis` later.
+/// Runs one round: `packets` packets sent at `sent` are acknowledged one by one, `millis` later.
+/// Returns the window in packets.
 fn round(control: &mut dyn CongestionController, sent: u64, packets: u32, millis: u64) -> u64 {
     for _ in 0..packets {
         let event = AckEvent { rtt: rtt(millis), ..ack(sent + millis, sent, 1) };
@@ -11,7 +12,8 @@ fn round(control: &mut dyn CongestionController, sent: u64, packets: u32, millis
     control.cwnd() / PACKET
 }
 
-/// Rounds of five packets, back to back, with these round-trip times; the window after each, in packets.
+/// Runs rounds of five packets, back to back, with these round-trip times. Returns the window after
+/// each, in packets.
 fn rounds(control: &mut dyn CongestionController, times: &[u64]) -> Vec<u64> {
     let mut sent = 0;
     let mut cwnds = Vec::new();
@@ -25,11 +27,12 @@ fn rounds(control: &mut dyn CongestionController, times: &[u64]) -> Vec<u64> {
 #[test]
 fn vegas_moves_a_packet_per_round_trip_between_its_thresholds() {
     let mut vegas = controller("vegas:initial=20");
-    // A cut ends slow start at 10 packets; then five acknowledgements a round, the first of which ends the
-    // round before.
+    // A cut ends slow start at 10 packets. Then each round has five acknowledgements, of which the
+    // first ends the previous round.
     vegas.on_ack(&loss(10, 5, 1), &[]);
     assert_eq!(vegas.cwnd(), 10 * PACKET);
-    // With a base of 100 ms a window of 10 at 150 ms keeps 3.3 packets waiting, at 200 ms 5, at 110 ms .9.
+    // With a base of 100 ms, a window of 10 has 3.3 packets waiting at 150 ms, 5 at 200 ms and .9
+    // at 110 ms.
     let mut sent = 11;
     let mut after = |millis: u64| {
         let cwnd = round(&mut *vegas, sent, 5, millis);
@@ -37,8 +40,8 @@ fn vegas_moves_a_packet_per_round_trip_between_its_thresholds() {
         cwnd
     };
     after(100);
-    // The base round showed no queue: one more. From here on each round's verdict comes with the first
-    // acknowledgement of the next one.
+    // The base round showed no queue, so the window grows by one. From here on, the first
+    // acknowledgement of a round carries out the change that the previous round calls for.
     assert_eq!(after(100), 11);
     assert_eq!(after(150), 12);
     // 12·50/150 = 4: neither below 2 nor above 4.
@@ -53,7 +56,7 @@ fn vegas_moves_a_packet_per_round_trip_between_its_thresholds() {
 fn vegas_leaves_slow_start_when_a_queue_shows() {
     let mut vegas = controller("vegas:initial=10");
     let cwnds = rounds(&mut *vegas, &[100, 100, 125]);
-    // Five acknowledgements are five packets in slow start.
+    // In slow start, five acknowledgements add five packets.
     assert_eq!(cwnds, [15, 20, 25]);
     // 25·25/125 = 5 packets wait: back to 25·100/125 + 1.
     let event = AckEvent { rtt: rtt(125), ..ack(460, 400, 1) };
@@ -147,12 +150,14 @@ fn a_yielding_vegas_gives_way_to_rises_that_are_not_its_own() {
         sent += millis + 1;
         cwnd
     };
-    // The window grows while there is no queue, and rises while it grows are its own: at 120 ms, 2 of 12 packets wait.
+    // The window grows while there is no queue, and delay that rises meanwhile is its own: at 120
+    // ms, 2 of 12 packets wait.
     assert_eq!([100, 100, 110, 120, 120].map(&mut after), [10, 11, 12, 13, 13]);
-    // Three rises of 5 ms each while the own window did not grow; the next round brings the verdict.
+    // The delay rises three times by 5 ms while the window does not grow; the window changes in the
+    // next round.
     assert_eq!([125, 130, 135].map(&mut after), [13, 13, 13]);
     assert_eq!(after(150), 1);
-    // One packet, until half of the 35 ms is gone.
+    // The window stays at one packet until the delay has fallen by half of the 35 ms.
     assert_eq!([150, 130, 119, 115].map(&mut after), [1, 1, 1, 1]);
     assert!(after(100) > 1, "nobody is there any more");
 }

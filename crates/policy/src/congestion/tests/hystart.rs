@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Four rounds of slow start from 10 packets, acknowledged one by one, `gap` microseconds apart, with these round-trip times in
-/// milliseconds: the window, in packets, at which slow start ended.
+/// Runs four rounds of slow start from 10 packets, acknowledged one by one, `gap` microseconds
+/// apart, with these round-trip times in milliseconds. Returns the window, in packets, at which
+/// slow start ended.
 fn ended_at(spec: &str, gap: u64, times: [u64; 4]) -> Option<u64> {
     let mut cubic = controller(&format!("cubic:initial=10{spec}"));
     let (mut start, mut delivered) = (0, 0);
@@ -30,7 +31,8 @@ fn ended_at(spec: &str, gap: u64, times: [u64; 4]) -> Option<u64> {
 
 #[test]
 fn a_train_of_acknowledgements_ends_slow_start_after_half_a_round_trip() {
-    // The twelfth acknowledgement of the second round comes 5.5 ms after its first. The first round is below 16 packets.
+    // The twelfth acknowledgement of the second round comes 5.5 ms after its first. In the first
+    // round, the window is below 16 packets.
     assert_eq!(ended_at(",like=linux", 500, [10; 4]), Some(31));
     assert_eq!(ended_at(",slow-start=hystart", 500, [10; 4]), Some(31));
     assert_eq!(ended_at(",like=linux", 2_001, [10; 4]), None, "no train");
@@ -38,10 +40,10 @@ fn a_train_of_acknowledgements_ends_slow_start_after_half_a_round_trip() {
 
 #[test]
 fn a_longer_delay_ends_slow_start_after_eight_samples() {
-    // By an eighth of 40 ms.
+    // The delay must rise by more than an eighth of 40 ms.
     assert_eq!(ended_at(",like=linux", 2_001, [40, 40, 46, 46]), Some(48));
     assert_eq!(ended_at(",like=linux", 2_001, [40, 40, 45, 45]), None);
-    // By 4 ms at least, and 16 at most.
+    // The rise must be more than at least 4 ms and at most 16 ms.
     assert_eq!(ended_at(",like=linux", 2_001, [10, 10, 14, 15]), Some(88));
     assert_eq!(ended_at(",like=linux", 2_001, [400, 400, 416, 417]), Some(88));
 }

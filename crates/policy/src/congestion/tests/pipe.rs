@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::*;
 use crate::congestion::{RateSample, SentEvent};
 
-/// One bottleneck link and the propagation behind it.
+/// One bottleneck link and the propagation delay behind it.
 struct Pipe {
     rate: Bitrate,
     rtt: Duration,
@@ -14,14 +14,15 @@ struct Pipe {
     /// Queue from which packets are marked, bytes.
     mark: u64,
     loss: f64,
-    /// Mean of the additional delay of a packet, which is exponential; packets behind it stay in order.
+    /// Mean of a packet's additional delay, which is exponentially distributed; packets behind it
+    /// stay in order.
     jitter: Duration,
 }
 
 struct Flying {
     number: u64,
     sent: Time,
-    /// When the acknowledgement of the packet comes; if the packet is lost, when it would have come.
+    /// When the packet's acknowledgement arrives, or would arrive if the packet were not lost.
     back: Time,
     lost: bool,
     marked: bool,
@@ -100,8 +101,8 @@ impl Run<'_> {
         }
     }
 
-    /// Acknowledges the packet at `index`, and declares packets lost that were lost and are at least three numbers
-    /// below.
+    /// Acknowledges the packet at `index`, and declares lost those lost packets whose numbers are
+    /// at least three below its own.
     fn receive(&mut self, index: usize) -> Option<Duration> {
         let packet = self.flying.remove(index)?;
         let prior_in_flight = self.in_flight;
@@ -280,7 +281,7 @@ fn a_window_ends_where_the_delivery_rate_grows_no_more() {
         assert!(capped.queue < 30_000, "{spec}: {capped:?}");
         assert!(capped.utilisation > 980, "{spec}: {capped:?}");
     }
-    // Where losses keep the window short it changes little.
+    // If losses keep the window short, the limit changes little.
     let lossy = |spec| run(&broadband(0.01), &mut *controller(spec), 120).utilisation as f64;
     assert!(lossy("reno:plateau=on") > 0.93 * lossy("reno"));
 }
@@ -289,7 +290,7 @@ fn a_window_ends_where_the_delivery_rate_grows_no_more() {
 fn bbr_carries_moderate_loss_and_falls_off_its_cliff_at_heavy_loss() {
     let moderate = run(&broadband(0.05), &mut *controller("bbr"), 30);
     assert!(moderate.utilisation > 850, "{moderate:?}");
-    // 1.25 · (1 − 0.3) < 1: each probe measures less than the last.
+    // Each probe measures less than the last, since 1.25 · (1 − 0.3) < 1.
     let heavy = run(&broadband(0.3), &mut *controller("bbr"), 60);
     assert!(heavy.utilisation < 400, "{heavy:?}");
 }
@@ -305,15 +306,15 @@ fn ecn_reno_fills_pipes_that_lose_half_and_answers_marks() {
     for loss in [0.0, 0.1, 0.3, 0.5] {
         let pipe = Pipe { mark: 25_000, ..broadband(loss) };
         let outcome = run(&pipe, &mut *controller("ecn-reno"), 60);
-        // A share of 1 − loss of what the bottleneck carries arrives.
+        // The share 1 − loss of what the bottleneck carries arrives.
         let carried = outcome.utilisation as f64 / (1.0 - loss);
         assert!(carried > 850.0, "{loss}: {outcome:?}");
         assert!(outcome.queue < 25_000, "{loss}: {outcome:?}");
     }
 }
 
-/// The default control sends less for a while to see whether the queue shrinks. Jitter must not hide that, or a flow
-/// without competitors assumes one and fills the buffer.
+/// The default controller sends less for a while to see whether the queue shrinks. Jitter must not
+/// hide this; otherwise a flow without competitors would assume one and fill the buffer.
 #[test]
 fn jitter_is_nobodys_queue() {
     for (mbps, buffer) in [(5.0, 325_000), (10.0, 325_000), (40.0, 2_000_000)] {
@@ -341,7 +342,7 @@ fn closed_loops_repeat_to_the_byte() {
     }
 }
 
-/// Window every two seconds at 1 % loss, bytes.
+/// The window, bytes, at ten equal intervals with 1 % loss.
 const GOLDEN: [(&str, [u64; 10]); 3] = [
     ("reno", [12000, 11062, 6158, 16369, 7868, 9047, 7753, 17809, 14163, 19635]),
     ("cubic", [12000, 15911, 17449, 14472, 12374, 8613, 17591, 22491, 16550, 16667]),

@@ -121,7 +121,7 @@ proptest! {
     }
 }
 
-/// Whether what is known of another path changes any window, over a run with losses.
+/// Whether the state of another path changes any window, over a run with losses.
 fn depends_on_siblings(name: &str) -> bool {
     let alone = [PathView { cwnd: 20 * PACKET, rtt: rtt(100), ..PathView::unknown(PathId(0)) }];
     let beside = [

@@ -40,7 +40,7 @@ fn reno_grows_by_acknowledgements_when_told_to() {
     // An acknowledgement of two packets is worth one in slow start.
     let trajectory = cwnds(&mut *reno, &[ack(100, 0, 2), ack(110, 10, 2), loss(120, 110, 1)]);
     assert_eq!(trajectory, [3_600, 4_800, 2_400]);
-    // Above the threshold: packet²/window, whatever it covers.
+    // Above the threshold, it is worth packet²/window, however much it covers.
     assert_eq!(cwnds(&mut *reno, &[ack(300, 200, 2), ack(310, 210, 1)]), [3_000, 3_480]);
 }
 
@@ -101,9 +101,9 @@ fn ecn_reno_ignores_losses_and_grows_by_what_was_sent() {
     assert_eq!(cwnds(&mut *control, &[event]), [2_400 + 4_800]);
     assert_eq!(cwnds(&mut *control, &[mark(200, 101, 3)]), [3_600]);
     assert_eq!(control.ssthresh(), 3_600);
-    // Marked again within the round trip: no second answer, and no growth either.
+    // A second mark within the round trip neither cuts the window nor lets it grow.
     assert_eq!(cwnds(&mut *control, &[mark(250, 199, 1), ack(260, 199, 3)]), [3_600, 3_600]);
-    // Congestion avoidance at 50 %: 1.5 acknowledged packets fill the window of 3.
+    // In congestion avoidance at 50 % loss, 1.5 acknowledged packets fill the window of 3.
     let event = AckEvent { loss: half, ..ack(310, 210, 2) };
     assert_eq!(cwnds(&mut *control, &[event]), [4_800]);
 }
@@ -137,7 +137,7 @@ fn ecn_reno_trickles_when_a_window_of_one_is_marked() {
     let mut control = controller("ecn-reno:initial=1");
     control.on_ack(&mark(100, 0, 1), &[]);
     assert_eq!(control.cwnd(), PACKET);
-    // 100 ms + 4 · 12.5 ms falls below the floor of 200 ms: 1200 bytes each 200 ms.
+    // 100 ms + 4 · 12.5 ms is below the floor of 200 ms, so 1200 bytes leave every 200 ms.
     assert_eq!(control.pacing_rate(), Some(Bitrate::from_bps(48_000)));
     control.on_ack(&ack(400, 300, 1), &[]);
     assert_eq!(control.pacing_rate(), None);
@@ -147,7 +147,7 @@ fn ecn_reno_trickles_when_a_window_of_one_is_marked() {
 fn cubic_follows_its_curve() {
     let mut cubic = controller("cubic:initial=100");
     let mut trajectory = cwnds(&mut *cubic, &[loss(100, 0, 99)]);
-    // A window of acknowledgements per 100 ms round.
+    // Each round of 100 ms acknowledges a window.
     for round in 1..=60 {
         let now = 100 + round * 100;
         let packets = (cubic.cwnd() / PACKET) as u32;
@@ -160,7 +160,8 @@ fn cubic_follows_its_curve() {
     assert_eq!(cubic.phase(), "congestion-avoidance");
 }
 
-/// 70 packets after the cut; K = cbrt(30/0.4) = 4.22 s later the plateau of 100 packets.
+/// The window has 70 packets after the cut, and reaches the plateau of 100 packets K = cbrt(30/0.4)
+/// = 4.22 s later.
 const CUBIC: [u64; 7] = [84_000, 104_009, 114_768, 119_134, 119_994, 120_230, 123_622];
 
 #[test]
@@ -182,8 +183,9 @@ fn cubic_lowers_its_plateau_when_losses_follow_each_other() {
 
 #[test]
 fn cubic_like_linux_counts_whole_packets_and_stays_slow() {
-    // A loss at five packets. Linux cuts to three; its Reno-friendly window grows by .53 packets a round trip, and the window
-    // follows by whole packets. RFC 9438 cuts to 3.5, and grows by one a round trip once that window is back at five.
+    // A loss at five packets. Linux cuts to three; its Reno-friendly window grows by .53 packets
+    // per round trip, and the actual window follows in whole packets. RFC 9438 cuts to 3.5, and
+    // grows by one per round trip once the Reno-friendly window is back at five.
     for (spec, expected) in [
         ("cubic:initial=5,like=linux", [3, 3, 4, 4, 5, 5, 6, 6, 7]),
         ("cubic:initial=5", [3, 3, 4, 4, 5, 6, 7, 8, 9]),
@@ -244,7 +246,8 @@ fn a_larger_packet_raises_the_least_window() {
     }
 }
 
-/// Ten packets acknowledged per round of 100 ms: 120 kB/s at the given round-trip time.
+/// Acknowledges the ten packets of a round of 100 ms, a rate of 120 kB/s, with the given round-trip
+/// time.
 fn round(bbr: &mut dyn CongestionController, number: u64, millis: u64) {
     let delivered = 10 * PACKET;
     let event = AckEvent {
@@ -268,7 +271,7 @@ fn bbr_measures_the_round_trip_anew_when_the_old_one_is_ten_seconds_old() {
     let mut bbr = controller("bbr");
     (1..=20).for_each(|number| round(&mut *bbr, number, 100));
     assert_eq!((bbr.phase(), bbr.bandwidth()), ("probe-bw", Some(Bitrate::from_bps(960_000))));
-    // Twice the product of 12 kB and three packets of slack.
+    // The window is twice the product of 12 kB, plus three packets of slack.
     assert_eq!(bbr.cwnd(), 27_600);
     // The path has become longer: the old least round-trip time is not met again.
     (21..=120).for_each(|number| round(&mut *bbr, number, 110));
@@ -277,7 +280,8 @@ fn bbr_measures_the_round_trip_anew_when_the_old_one_is_ten_seconds_old() {
     assert_eq!((bbr.phase(), bbr.cwnd()), ("probe-rtt", 4 * PACKET));
     round(&mut *bbr, 122, 110);
     assert_eq!(bbr.phase(), "probe-rtt");
-    // After 200 ms and a round the old window is back, for the new product of 13.2 kB.
+    // After 200 ms and a round, the window is again twice the product plus slack; the product is
+    // now 13.2 kB.
     (123..=124).for_each(|number| round(&mut *bbr, number, 110));
     assert_eq!((bbr.phase(), bbr.cwnd()), ("probe-bw", 30_000));
 }

@@ -7,7 +7,7 @@ fn ms(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// Says that there is nothing to send.
+/// A scheduler that has nothing to send.
 #[derive(Debug)]
 struct Silent;
 
@@ -17,7 +17,8 @@ impl Scheduler for Silent {
     }
 }
 
-/// A path with a smoothed round-trip time, its oldest open packet sent at `oldest`.
+/// A path with a smoothed round-trip time of `millis`, whose oldest unacknowledged packet left at
+/// `oldest`.
 fn path(id: u32, millis: u64, oldest: u64) -> PathView {
     let mut path = PathView::unknown(PathId(id));
     path.rtt.smoothed = Duration::from_millis(millis);
@@ -25,7 +26,7 @@ fn path(id: u32, millis: u64, oldest: u64) -> PathView {
     path
 }
 
-/// A block of symbols in flight by path, the first sent at `opened`.
+/// A block with symbols in flight by path, whose first symbol left at `opened`.
 fn block(id: u64, opened: u64, in_flight: u16, on: &[u16]) -> BlockView {
     let mut in_flight_on = [0; MAX_PATHS];
     in_flight_on[..on.len()].copy_from_slice(on);
@@ -40,7 +41,8 @@ fn block(id: u64, opened: u64, in_flight: u16, on: &[u16]) -> BlockView {
     }
 }
 
-/// Block of which path 1 is given a copy at `now`, and when the scheduler wants to be woken then.
+/// The block of which path 1 is given a copy at `now`, and when the scheduler then wants to be
+/// woken.
 fn asked(
     spec: &str,
     now: u64,
@@ -74,7 +76,7 @@ fn asked(
 
 #[test]
 fn what_is_long_in_flight_elsewhere_is_copied() {
-    // The least round-trip time is 100 ms: 110 ms from 1,000 on.
+    // The least round-trip time is 100 ms, so copies are made 110 ms after 1,000.
     let paths = [path(0, 100, 1_000), path(1, 400, 1_500)];
     let blocks = [block(7, 1_000, 1, &[1]), block(8, 1_050, 1, &[1])];
     let credit = Some(Blocked::DecoderCredit);
@@ -89,7 +91,8 @@ fn what_is_long_in_flight_elsewhere_is_copied() {
     ] {
         assert_eq!(asked(spec, now, &paths, &blocks, credit), (copied, wakeup), "{spec} {now}");
     }
-    // Round trips of a millisecond: not before 20 ms; of ten seconds: after half a second.
+    // With round trips of a millisecond, copies are made after 20 ms; with round trips of ten
+    // seconds, after half a second.
     let near = [path(0, 1, 1_000), path(1, 1, 1_000)];
     assert_eq!(asked("xlink", 1_005, &near, &blocks, credit).1, Some(ms(1_020)));
     let far = [path(0, 10_000, 1_000), path(1, 10_000, 1_000)];
@@ -102,10 +105,10 @@ fn each_symbol_is_copied_once() {
     let credit = Some(Blocked::DecoderCredit);
     for (on, in_flight, copied) in [
         (&[1, 0, 0][..], 1, Some(7)),
-        // On path 1 itself, or on path 2 already.
+        // The symbol is on path 1 itself, or already on path 2 too.
         (&[0, 1, 0], 1, None),
         (&[1, 0, 1], 1, None),
-        // Two symbols on path 0, one of which path 2 has as well.
+        // Two symbols are on path 0; path 2 has one of them too, and then both.
         (&[2, 0, 1], 2, Some(7)),
         (&[2, 0, 2], 2, None),
     ] {
@@ -116,7 +119,7 @@ fn each_symbol_is_copied_once() {
 
 #[test]
 fn of_a_long_block_the_carriers_oldest_packet_tells_the_age() {
-    // The block began at 1,000, but what is open on path 0 left at 1,300.
+    // The block began at 1,000, but the oldest unacknowledged packet of path 0 left at 1,300.
     let paths = [path(0, 100, 1_300), path(1, 400, 1_500)];
     let blocks = [block(7, 1_000, 5, &[5])];
     let credit = Some(Blocked::DecoderCredit);

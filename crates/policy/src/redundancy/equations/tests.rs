@@ -60,7 +60,7 @@ fn largest_source_count_keeps_its_promise_and_no_more() {
 
 #[test]
 fn recovery_probability_is_the_binomial_tail() {
-    // F of F + k arrive: P(lost ≤ k) of F + k packets.
+    // At least F of F + k packets arrive: P(lost ≤ k).
     for (f, p, k) in [(1, 0.5, 0), (10, 0.1, 2), (90, 0.5, 90), (103, 0.5, 152), (230, 0.95, 25)] {
         let direct = math::binomial_below(u64::from(f + k), p, u64::from(k) + 1);
         let ours = recovery_probability(f, p, k);
@@ -73,7 +73,8 @@ fn recovery_probability_is_the_binomial_tail() {
 
 #[test]
 fn mean_repairs_grow_from_the_expectation_to_the_plan() {
-    // Without a plan: F·p/(1 − p); with an excessive one: the plan itself.
+    // The mean is F·p/(1 − p) without planned repairs, and the plan itself if the plan is
+    // excessive.
     assert!((mean_repairs(90, 0.3, 0) - 90.0 * 0.3 / 0.7).abs() < 1e-9);
     assert!((mean_repairs(90, 0.3, 120) - 120.0).abs() < 1e-6);
 }

@@ -1,4 +1,4 @@
-//! δ-completeness: eq. 4 over one path and over several, and which symbols count as on their way.
+//! δ-completeness: eq. 4 over one path and over several, and which symbols count as in flight.
 
 use super::*;
 use crate::analysis::fountain::{decoding_failure, extra_packets, window_under_loss};
@@ -18,7 +18,7 @@ fn flying(sources: u16, received: u16, symbols: &[u16]) -> BlockView {
     block
 }
 
-/// P(fewer than `needed` of the symbols arrive), one symbol after the other.
+/// P(fewer than `needed` of the symbols arrive), computed symbol by symbol.
 fn naive(needed: u16, symbols: &[(u16, f64)]) -> f64 {
     let mut chance = vec![1.0];
     for (count, p) in symbols {
@@ -36,7 +36,8 @@ fn naive(needed: u16, symbols: &[(u16, f64)]) -> f64 {
 fn a_block_on_one_path_is_sent_until_eq_4_says_so() {
     let complete = policy("delta-complete");
     for p in [0.01, 0.02, 0.05, 0.1] {
-        // The window that a TCP keeps at this loss, for which the paper's numbers hold; the block is larger.
+        // The mean window of a TCP at this loss, for which the paper's numbers hold. The block is
+        // larger.
         let window = window_under_loss(p).round() as u32;
         let paths = [lossy(0, window.into(), p)];
         let extra = extra_packets(window, p, 0.05, 99) as u16;
@@ -46,7 +47,7 @@ fn a_block_on_one_path_is_sent_until_eq_4_says_so() {
             let block = flying(40, 40 - window, &[window + sent]);
             complete.still_needed(&block, &NOWHERE, &view(&paths, p, 0.0))
         };
-        // All packets in flight are at risk, even where they are more than the window admits.
+        // All packets in flight are at risk, even if they exceed the window.
         assert_eq!(more(0), extra, "{p}");
         assert_eq!(more(extra), 0, "{p}");
         assert!(decoding_failure(window.into(), extra.into(), p) <= 0.05);
@@ -58,7 +59,7 @@ fn only_a_window_of_what_is_to_be_sent_is_at_risk() {
     let complete = policy("delta-complete");
     let paths = [lossy(0, 10, 0.1)];
     let view = view(&paths, 0.1, 0.0);
-    // Of 100 symbols still to be sent the fate of 90 is known before the last ten have left.
+    // Of 100 symbols still to be sent, the fate of 90 is known before the last ten have left.
     let window = extra_packets(10, 0.1, 0.05, 99) as u16;
     let whole = extra_packets(100, 0.1, 0.05, 99) as u16;
     assert!(window <= 3 && whole >= 12, "{window} {whole}");
@@ -132,7 +133,7 @@ fn a_block_that_nothing_can_complete_asks_for_a_bounded_number() {
 }
 
 proptest! {
-    /// The shortcuts change no answer: what is asked for suffices, and one less does not.
+    /// The shortcuts change no result: the number of symbols suffices, and one less does not.
     #[test]
     fn as_many_symbols_as_the_distribution_asks_for(
         losses in proptest::collection::vec(0.0..0.6_f64, 1..8),

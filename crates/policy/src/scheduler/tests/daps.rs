@@ -3,7 +3,8 @@
 use super::late::{given, on_acked, two};
 use super::*;
 
-/// A fast path of 10 ms and five packets, a slow one of 40 ms and three: 5 ms are one step of the plan, 20 are five.
+/// A fast path of 10 ms and five packets, and a slow path of 40 ms and three packets: 5 ms are one
+/// step of the plan, 20 ms are five.
 fn one_and_five_steps() -> [PathView; 2] {
     [path(0, 5, 10), path(1, 3, 40)]
 }
@@ -65,8 +66,9 @@ fn a_path_that_goes_down_ends_the_plan() {
     assert_eq!(given(&mut *daps, 1, &view), Some((1, 3)));
 }
 
-/// The second share of a fast path of 10 ms beside a slow one of 40, after `events` at times in ms: whether the slow path's
-/// packet was acknowledged (path 1) or lost (path 2), and all before it (path 0).
+/// The second share of a fast path of 10 ms, next to a slow path of 40 ms. Each of the `events` has
+/// a time in ms and a number: the slow path's packet is acknowledged (1) or lost (2), or all
+/// packets before it are acknowledged (0).
 fn second_share(events: [(u64, u32); 2]) -> Option<(u32, u16)> {
     let (mut dpsaf, mut paths) = (scheduler("dpsaf"), two());
     assert_eq!(given(&mut *dpsaf, 0, &view(&paths, &[], 30)), Some((0, 11)));
@@ -98,11 +100,13 @@ fn second_share(events: [(u64, u32); 2]) -> Option<(u32, u16)> {
 
 #[test]
 fn shares_are_corrected_by_when_the_slow_paths_data_came() {
-    // The slow path's acknowledgement takes 15 ms more than the fast one's: the packets have arrived together.
+    // The slow path's acknowledgement takes 15 ms longer than the fast path's, so the packets have
+    // arrived together.
     assert_eq!(second_share([(25, 0), (40, 1)]), Some((0, 11)));
-    // The slow path's packet came 20 ms too early, in which the fast path delivers ten packets; half of them count.
+    // The slow path's packet arrived 20 ms too early. In this time the fast path delivers ten
+    // packets; half of them count.
     assert_eq!(second_share([(40, 1), (45, 0)]), Some((0, 6)));
     assert_eq!(second_share([(25, 0), (60, 1)]), Some((0, 16)));
-    // A loss on the slow path: no correction.
+    // After a loss on the slow path, there is no correction.
     assert_eq!(second_share([(40, 2), (45, 0)]), Some((0, 11)));
 }

@@ -6,12 +6,12 @@ use crate::redundancy::{self, RedundancyPolicy, RedundancyView};
 use crate::scheduler::expected_arrival::{delivery, response};
 use crate::view::LossView;
 
-/// The connection that a path asks about.
+/// The state of a connection.
 struct State {
     paths: Vec<PathView>,
     blocks: Vec<BlockView>,
     symbols: u32,
-    /// Class of those symbols, and those of bulk data behind them.
+    /// Class of these symbols, and the number of bulk symbols after them.
     class: TrafficClass,
     beyond: u32,
     redundancy: Box<dyn RedundancyPolicy>,
@@ -39,7 +39,7 @@ impl State {
         look(&SchedulerView { now: MOMENT, demand, fresh, ..view })
     }
 
-    /// Work that the path is told, with counts of symbols.
+    /// Work that the path is told to send, with counts of symbols.
     fn picks(&self, spec: &str, path: u32) -> Vec<(Work, u16)> {
         self.look(|view| {
             let mut picks = Vec::new();
@@ -50,8 +50,8 @@ impl State {
     }
 }
 
-/// Work that a block needs next, including `join` new symbols of those that wait, when `handed` were given. Gives
-/// that to the path in `slot`.
+/// Work that a block needs next after `handed` were given, where `join` of the waiting new symbols
+/// join the block. Gives this work to the path in `slot`.
 fn need(
     view: &SchedulerView<'_>,
     (block, join): (&BlockView, u32),
@@ -85,8 +85,8 @@ fn need(
     Some(work)
 }
 
-/// Gives a symbol of the first block that is not complete, those that are yet to be opened included, to the path in `slot`.
-/// The more urgent class comes first.
+/// Gives a symbol of the first block that is not complete to the path in `slot`. Blocks that are
+/// still to be opened are included, and the more urgent class comes first.
 fn first_in_need(
     view: &SchedulerView<'_>,
     planned: u16,
@@ -132,8 +132,9 @@ fn first_in_need(
     None
 }
 
-/// Algorithm 1 as it is printed, with table B's repairs: a path, a packet, a symbol at a time, and every block asked about from
-/// the first on. What is sent, and after how many new symbols of others; `None` if nothing is.
+/// Algorithm 1 as printed, with the corrections of table B: one path, one packet and one symbol at
+/// a time, and for every symbol all blocks are examined from the first on. Returns what is sent,
+/// and after how many new symbols of other paths; `None` if nothing is sent.
 fn plain(asking: PathId, view: &SchedulerView<'_>) -> Option<(u32, Work)> {
     let planned = view.blocks.last().map_or(1, |block| block.planned);
     let mut given = [0_u64; MAX_PATHS];
@@ -187,14 +188,16 @@ fn used(id: u32, window: u64, flying: u64, rtt: u64, p: f64) -> PathView {
 
 #[test]
 fn a_slow_path_is_given_what_comes_after_the_quick_ones_share() {
-    // While a packet crosses the slow path (200 ms), the quick one sends its window of four at once, another when it is
-    // acknowledged (10 ms from now), and one each 20 ms from then on. Its fifth window to come would arrive at 100 ms.
+    // While a packet crosses the slow path, the quick path sends a window of four when its packets
+    // in flight are acknowledged (10 ms from now), and another every 20 ms from then on. Its fifth
+    // window would arrive at 100 ms.
     let paths = vec![used(0, 4, 4, 20, 0.0), used(1, 9, 0, 200, 0.0)];
     let open = BlockView { id: BlockId(7), planned: 10, sources: 3, in_flight: 3, ..block(7, 0) };
     let open = BlockView { closed: false, in_flight_on: on(0, 3), ..open };
     let state = state(paths, vec![open], 1000);
     assert_eq!(state.picks("expected-arrival", 0), [(Work::Fresh, 1)]);
-    // Arrivals at 20, 40, 60 and 80 ms are sooner than 100 ms, and at 100 ms the asking path comes first.
+    // Windows that arrive at 20, 40, 60 and 80 ms come before 100 ms; at 100 ms, the asking path
+    // comes first.
     assert_eq!(state.picks("expected-arrival", 1), [(Work::Ahead, 16), (Work::Fresh, 1)]);
     assert_eq!(state.picks("expected-arrival:scheduling=off", 1), [(Work::Fresh, 1)]);
 }
@@ -211,14 +214,14 @@ fn a_path_that_leaves_a_message_to_a_quicker_one_goes_on_with_bulk() {
     let open = BlockView { closed: false, in_flight_on: on(0, 3), ..open };
     let mut state = state(paths, vec![open], 1);
     (state.class, state.beyond) = (TrafficClass::Interactive, 1000);
-    // The message is cut, for whichever path asks, and then the slow path asks again.
+    // The message is cut for any path that asks, and then the slow path asks again.
     assert_eq!(state.picks("expected-arrival", 1), [(Work::Ahead, 1)]);
     state.blocks[0].closed = true;
     let message = BlockView { sources: 1, due: 1, planned: 10, ..block(8, 1) };
     state.blocks.push(BlockView { class: TrafficClass::Interactive, ..message });
     (state.class, state.symbols, state.beyond) = (TrafficClass::Bulk, 1000, 0);
     assert_eq!(state.picks("expected-arrival", 1), [(Work::Ahead, 15), (Work::Fresh, 1)]);
-    // Symbols of the older block are due as well: the message comes first.
+    // Symbols of the older block are due too, but the message comes first.
     state.blocks[0].due = 7;
     assert_eq!(state.picks("expected-arrival", 0), [(Work::Repair(BlockId(8)), 1)]);
 }
@@ -230,7 +233,7 @@ fn complete_blocks_get_nothing_though_something_is_due() {
     let blocks = vec![flying(0, 3), BlockView { proactive_left: 2, ..flying(1, 0) }, block(2, 0)];
     let mut state = state(paths, blocks, 0);
     assert_eq!(state.picks("expected-arrival", 0), [(Work::Repair(BlockId(2)), 1)]);
-    // Ten of ten packets arrive with a chance of .904 at 1 % of loss.
+    // All of ten packets arrive with a chance of .904 at 1 % loss.
     state.paths[0].loss.mean = 0.01;
     assert_eq!(state.picks("expected-arrival", 0), [(Work::Repair(BlockId(0)), 1)]);
     state.blocks.pop();
@@ -255,14 +258,14 @@ fn without_repairs_lost_symbols_go_where_they_arrive_first() {
     let flying = BlockView { in_flight: 10, in_flight_on: on(0, 10), ..block(0, 0) };
     let lost = BlockView { in_flight: 6, in_flight_on: on(0, 6), due: 4, ..block(1, 0) };
     let blocks = [flying, lost];
-    // Nothing is added for losses that may come.
+    // Nothing is added for possible losses.
     let pulls = pulls("expected-arrival", &view(&paths, &blocks, 0));
     assert_eq!(pulls, [of(1), None]);
 }
 
 #[test]
 fn a_path_for_which_nothing_is_expected_holds_up_no_other() {
-    // The quick one admits nothing and has nothing in flight.
+    // The quick path admits nothing and has nothing in flight.
     let paths = vec![used(0, 0, 0, 20, 0.0), used(1, 10, 0, 200, 0.0)];
     let state = state(paths, vec![block(0, 0)], 5);
     assert_eq!(state.picks("expected-arrival", 1), [(Work::Repair(BlockId(0)), 1)]);
@@ -365,8 +368,8 @@ proptest! {
         }
     }
 
-    /// Whatever the state, if anything is needed, a path sends, or a full one has packets in flight whose fate
-    /// others await.
+    /// In any state, if symbols are needed, a path sends, or a full path has packets in flight for
+    /// whose fate the others wait.
     #[test]
     fn the_paths_do_not_wait_for_one_another(state in any_state()) {
         let usable = || state.paths.iter().filter(|path| path.usable());
@@ -379,13 +382,15 @@ proptest! {
         prop_assert!(!wanted || sends || flying);
     }
 
-    /// Theorem 2: what path i has lost does not move to a path that is expected to deliver later, if i has window for it.
+    /// Theorem 2: symbols that path i has lost do not move to a path that is expected to deliver
+    /// later, if i has window for them.
     #[test]
     fn losses_do_not_move_to_worse_paths(
         mut state in any_state(),
         lost in 1..5_u16,
     ) {
-        // The block that comes first has lost symbols on path 0, which has room for all that it needs.
+        // The first block has lost symbols on path 0, which has room for all symbols that the block
+        // needs.
         let class = TrafficClass::Interactive;
         let head = BlockView { id: BlockId(0), due: lost, class, ..block(0, 0) };
         let head = BlockView { received: 10 - lost, planned: 10, carried_on: 1, lost_on: 1, ..head };
@@ -403,8 +408,9 @@ proptest! {
         }
     }
 
-    /// Lemma 1: where EDT₂/EDT₁ is more than (3 − p₁)/(1 + p₁), losses of path 2 go to path 1 whether that has window or not.
-    /// As the paper does, it takes RTO for RTT; a window of path 1 at most is lost.
+    /// Lemma 1: if EDT₂/EDT₁ is more than (3 − p₁)/(1 + p₁), losses of path 2 go to path 1, even if
+    /// its window is full. As in the paper, the RTO equals the RTT. At most a window of path 1 is
+    /// lost.
     #[test]
     fn losses_move_to_a_path_that_is_much_better(
         window in 4..40_u64,

@@ -6,8 +6,8 @@ use super::*;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// A fast path of 10 ms and a slow one of 40, windows of 5 packets at the threshold, without loss: 5 and 6 packets
-/// arrive within 20 ms.
+/// A fast path of 10 ms and a slow path of 40 ms without loss, with windows of 5 packets at the
+/// threshold: within 20 ms, 5 and 6 packets arrive on the fast path.
 pub(super) fn two() -> [PathView; 2] {
     [path(0, 5, 10), path(1, 5, 40)].map(|path| PathView {
         ssthresh: path.cwnd,
@@ -74,7 +74,8 @@ fn several_fast_paths_have_their_shares_one_after_the_other() {
         path.ssthresh = path.cwnd;
     }
     let mut late = scheduler("late");
-    // Within 40 ms: 5, 6, 7 and 8 on the path of 10 ms, 5 and 6 on that of 20.
+    // Within 40 ms, 5, 6, 7 and 8 packets arrive on the path of 10 ms, and 5 and 6 on the path of
+    // 20 ms.
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 99)), Some((2, 26)));
     paths[2].bytes_queued = 26 * paths[2].packet_size;
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 73)), Some((0, 11)));
@@ -97,8 +98,8 @@ fn acknowledgements_of_the_slow_path_make_the_next_plan() {
     let (mut late, mut paths) = (scheduler("late:spare=wait"), two());
     given(&mut *late, 0, &view(&paths, &[], 99));
     let size = paths[0].packet_size;
-    // Queued packets are part of the share. Packets in flight make room for 6 in the second round. Acknowledgements
-    // of the fast path change nothing.
+    // Queued packets are part of the share. The packets in flight make room for 6 packets in the
+    // second round. Acknowledgements of the fast path change nothing.
     (paths[0].bytes_in_flight, paths[0].bytes_queued) = (5 * size, 2 * size);
     assert_eq!(on_acked(&mut *late, 0, &view(&paths, &[], 99)), []);
     assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), None);
@@ -134,8 +135,9 @@ fn a_timeout_takes_back_what_is_queued() {
     assert_eq!(given(&mut *late, 1, &at(211)), Some((0, 11)), "it answers");
 }
 
-/// Of two paths of 10 ms a full one delivers nothing further within 5 ms, however old what is in flight is. Within 20 ms
-/// it delivers 6 more after it, and 7 more after those 6 if half of it is acknowledged soon.
+/// A full path of 10 ms delivers nothing further within 5 ms, however old its packets in flight
+/// are. Within 20 ms, it delivers 6 more packets after those in flight, and 7 more after these 6 if
+/// half of those in flight are acknowledged soon.
 #[test]
 fn what_is_in_flight_makes_room_when_it_is_acknowledged() {
     let now = Time::from_millis(100);
@@ -158,8 +160,8 @@ fn what_is_in_flight_makes_room_when_it_is_acknowledged() {
     }
 }
 
-/// The slow path's acknowledgements return on the fast one: its packets arrive 60 ms after the fast one's. Until then
-/// seven rounds of 5 to 11 packets do.
+/// The slow path's acknowledgements return on the fast path: its packets arrive 60 ms after the
+/// fast path's. Until then, seven rounds of 5 to 11 packets arrive on the fast path.
 #[test]
 fn packets_arrive_when_the_way_forward_says() {
     for (arrival, share) in [("forward", 56), ("half", 11)] {
@@ -172,7 +174,7 @@ fn packets_arrive_when_the_way_forward_says() {
     }
 }
 
-/// Rounds of 3 and 4 packets, half of which arrive.
+/// Half of the packets arrive in rounds of 3 and 4 packets.
 #[test]
 fn losses_do_not_halve_a_rate() {
     let mut paths = two();
@@ -188,7 +190,7 @@ fn a_plan_is_reckoned_from_when_the_slow_path_sends() {
     let (mut late, mut paths) = (scheduler("late:window=clocked"), two());
     given(&mut *late, 1, &view(&paths, &[], 30));
     paths[0].bytes_in_flight = 4 * paths[0].packet_size;
-    // The fast path needs no plan before the last one has been carried out.
+    // The fast path needs no new plan before the last one has been carried out.
     for (millis, asks, expected) in [(19, 0, (0, 1)), (19, 1, (0, 7)), (39, 0, (0, 7))] {
         let view = SchedulerView { now: Time::from_millis(millis), ..view(&paths, &[], 30) };
         assert_eq!(given(&mut *late, asks, &view), Some(expected), "{asks} after {millis} ms");
@@ -199,7 +201,7 @@ fn a_plan_is_reckoned_from_when_the_slow_path_sends() {
 fn the_receiver_bounds_the_window_that_is_forecast() {
     let (mut late, paths) = (scheduler("late"), two());
     let mut view = view(&paths, &[], 30);
-    // Two rounds of 5 packets of 1200 bytes: the window may not grow.
+    // The share is two rounds of 5 packets of 1200 bytes, since the window may not grow.
     view.fresh.window = 6;
     assert_eq!(given(&mut *late, 0, &view), Some((0, 10)));
 }
@@ -208,12 +210,12 @@ fn the_receiver_bounds_the_window_that_is_forecast() {
 fn what_is_due_is_left_to_a_fast_path_whose_window_holds_it() {
     let (mut late, mut paths) = (scheduler("late"), two());
     paths[0].ready = false;
-    // Of the fast path's share of 11, the 5 that leave within a round trip.
+    // Of the fast path's share of 11 packets, the 5 that leave within a round trip are used.
     assert_eq!(given(&mut *late, 1, &view(&paths, &[block(0, 7)], 30)), Some((0, 5)));
     paths[0].bytes_queued = 5 * paths[0].packet_size;
     let blocks = [block(0, 2)];
     assert_eq!(pull(&mut *late, 1, &view(&paths, &blocks, 30)), of(0), "the rest at once");
-    // Then new data, and what is beyond the share.
+    // Then new data follows, and finally the data beyond the share.
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 30)), Some((0, 6)));
     paths[0].bytes_queued = 11 * paths[0].packet_size;
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 24)), Some((1, 1)));

@@ -1,10 +1,10 @@
-//! The MPTCP schedulers, each with a table of cases worked out by hand.
+//! The MPTCP schedulers, each with a table of cases computed by hand.
 
 use anabranch_types::Bitrate;
 
 use super::*;
 
-/// Paths that take new data, if all that are ready ask.
+/// The paths that take new data if all ready paths ask.
 fn takers(spec: &str, paths: &[PathView], symbols: u32) -> Vec<u32> {
     let view = view(paths, &[], symbols);
     let mut scheduler = scheduler(spec);
@@ -14,7 +14,8 @@ fn takers(spec: &str, paths: &[PathView], symbols: u32) -> Vec<u32> {
 
 #[test]
 fn the_best_path_with_room_by_each_measure() {
-    // Window in packets, RTT in ms, packets in flight; rates 125, 400, 100 and space 10, 5, 40.
+    // The paths have rates of 125, 400 and 100 packets per second, and window space for 10, 5 and
+    // 40 packets.
     let mut paths = [path(0, 10, 80), path(1, 8, 20), path(2, 50, 500)];
     paths[1].bytes_in_flight = 3 * paths[1].packet_size;
     paths[2].bytes_in_flight = 10 * paths[2].packet_size;
@@ -28,8 +29,8 @@ fn the_best_path_with_room_by_each_measure() {
 
 #[test]
 fn measures_disagree_where_their_formulas_do() {
-    // Rates 100 and 200 packets a second; RTT over space 10 and 5 ms; then the second path has only two packets of
-    // space.
+    // The rates are 100 and 200 packets per second, and RTT per space is 10 and 5 ms. Then the
+    // second path has only two packets of space.
     let mut paths = [path(0, 1, 10), path(1, 8, 40)];
     for (spec, best) in [("min-rtt", 0), ("hsr", 1), ("lws", 1), ("lts", 1)] {
         assert_eq!(takers(spec, &paths, 9), [best], "{spec}");
@@ -40,7 +41,8 @@ fn measures_disagree_where_their_formulas_do() {
     }
 }
 
-/// A full fast path of `rtt` ms and a slow one of 20 ms with room; windows of 5 packets, beyond slow start.
+/// A full fast path of `rtt` ms and a slow path of 20 ms with room; both have windows of 5 packets,
+/// beyond slow start.
 fn full_and_slow(rtt: u64) -> [PathView; 2] {
     let mut paths = [path(0, 5, rtt), path(1, 5, 20)];
     paths[0].ready = false;
@@ -52,7 +54,7 @@ fn full_and_slow(rtt: u64) -> [PathView; 2] {
     paths
 }
 
-/// Whether a slow path is used when the receiver grants this many symbols of 1000 bytes.
+/// Whether the slow path is used if the receiver grants this many symbols of 1000 bytes.
 fn used(scheduler: &mut dyn Scheduler, paths: &[PathView], credit: u32, now: u64) -> bool {
     let mut view = view(paths, &[], 9);
     let in_flight: u64 = paths.iter().map(|path| path.bytes_in_flight).sum();
@@ -69,20 +71,22 @@ fn threshold(spec: &str, paths: &[PathView]) -> u32 {
 #[test]
 fn blest_leaves_the_buffer_to_the_fast_path() {
     let lambda = |lambda| format!("blest:lambda={lambda}");
-    // 20 ms are three rounds of 10 ms: (6 + 1) · 3 = 21 packets of 1200 bytes. The window is the credit and the 6000
-    // bytes in flight; the slow path takes 1000 of it.
+    // 20 ms are three rounds of 10 ms: (6 + 1) · 3 = 21 packets of 1200 bytes. The receive window
+    // is the credit plus the 6000 bytes in flight; the slow path takes 1000 bytes of it.
     assert_eq!(threshold(&lambda(1.0), &full_and_slow(10)), (21 * 1200_u32 - 5000).div_ceil(1000));
     assert_eq!(threshold(&lambda(1.2), &full_and_slow(10)), (21 * 1440_u32 - 5000).div_ceil(1000));
-    // Two rounds of 15 ms: (6 + ½) · 2 = 13 packets.
+    // In two rounds of 15 ms, the fast path sends (6 + ½) · 2 = 13 packets.
     assert_eq!(threshold(&lambda(1.0), &full_and_slow(15)), (13 * 1200_u32 - 5000).div_ceil(1000));
-    // In the first slow start: 5 · (2³ − 1) = 35 packets.
+    // In the first slow start, it sends 5 · (2³ − 1) = 35 packets.
     let mut paths = full_and_slow(10);
     paths[0].ssthresh = u64::MAX;
     assert_eq!(threshold(&lambda(1.0), &paths), (35 * 1200_u32 - 5000).div_ceil(1000));
-    // Paced at 4 packets a round trip it has no threshold either, and does not double: (4 + 1 + 1) · 3 = 18 packets.
+    // Paced at 4 packets per round trip, it has no threshold either, but does not double: (4 + 1 +
+    // 1) · 3 = 18 packets.
     paths[0].pacing_rate = Bitrate::from_transfer(4 * 1200, Duration::from_millis(10));
     assert_eq!(threshold(&lambda(1.0), &paths), (18 * 1200_u32 - 5000).div_ceil(1000));
-    // Bytes in flight on the slow path are in the window and take from it, so that they cancel out.
+    // Bytes in flight on the slow path are part of the receive window and use it, so they cancel
+    // out.
     let mut paths = full_and_slow(10);
     paths[1].bytes_in_flight = 2 * paths[1].packet_size;
     assert_eq!(threshold(&lambda(1.0), &paths), (21 * 1200_u32 - 5000).div_ceil(1000));
@@ -94,15 +98,16 @@ fn blest_leaves_the_buffer_to_the_fast_path() {
 fn blest_counts_the_time_that_a_symbol_waits_on_a_path_whose_delay_varies() {
     let mut scheduler = scheduler("blest:lambda=1.0");
     let mut paths = full_and_slow(10);
-    // The slow path's RTT has been 60 ms: an empty window counts with a fifth of the 40 ms between, 28 ms, three
-    // rounds.
+    // The slow path's RTT has been 60 ms. An empty window counts with a fifth of the difference of
+    // 40 ms: 28 ms, three rounds.
     paths[1].rtt.smoothed = Duration::from_millis(60);
     used(&mut *scheduler, &paths, 9, 0);
     paths[1].rtt.smoothed = Duration::from_millis(20);
     assert!(used(&mut *scheduler, &paths, 21, 1));
-    // A window with two packets in flight counts with three fifths: 44 ms, five rounds, (6 + 2) · 5 = 40 packets.
+    // A window with two packets in flight counts with three fifths of the difference: 44 ms, five
+    // rounds, (6 + 2) · 5 = 40 packets.
     paths[1].bytes_in_flight = 2 * paths[1].packet_size;
-    // The window is in whole symbols.
+    // The receive window is in whole symbols.
     assert!(!used(&mut *scheduler, &paths, 43, 1));
     assert!(used(&mut *scheduler, &paths, 44, 1));
 }
@@ -118,7 +123,8 @@ fn blest_becomes_careful_when_the_buffer_was_full() {
         }
         f64::from(credit * 1000 + 5000) / (21.0 * 1200.0)
     };
-    // The factor adapts once in 20 ms: down while the buffer is not full, to 1.0; up once it has been, to 1.3.
+    // The factor changes once in 20 ms: it falls to 1.0 while the buffer is not full, and rises to
+    // 1.3 once it has been full.
     for (now, expected) in [(0, 1.2), (19, 1.2), (20, 1.19), (25, 1.19), (40, 1.18), (60, 1.17)] {
         assert!((factor(&mut *scheduler, now) - expected).abs() < 0.04, "{now} ms: {expected}");
     }
@@ -139,17 +145,17 @@ fn ecf_waits_for_the_fast_path_if_that_ends_sooner() {
     let mut paths = [path(0, 10, 10), path(1, 10, 100)];
     paths[0].ready = false;
     paths.iter_mut().for_each(|path| path.rtt.variation = Duration::ZERO);
-    // (1 + k/12) · 10 ms < 100 ms up to 107 symbols of 1000 bytes, windows being 12,000.
+    // (1 + k/12) · 10 ms < 100 ms up to 107 symbols of 1000 bytes, with windows of 12,000 bytes.
     for (symbols, expected) in [(1, 0), (12, 0), (107, 0), (108, 1), (1000, 1)] {
         assert_eq!(takers("ecf", &paths, symbols).len(), expected, "{symbols} symbols");
     }
-    // Data behind a message counts as waiting too.
+    // Data after a message counts as waiting too.
     let mut message = view(&paths, &[], 1);
     (message.fresh.class, message.fresh.beyond) = (TrafficClass::Interactive, 106);
     assert_eq!(pulls("ecf", &message)[1], None);
     message.fresh.beyond = 107;
     assert_eq!(pulls("ecf", &message)[1], FRESH);
-    // Variation of either makes waiting longer worth it: (1 + k/12) · 10 < 110.
+    // Variation of either path's delay makes a longer wait worthwhile: (1 + k/12) · 10 < 110.
     paths[0].rtt.variation = Duration::from_millis(10);
     assert_eq!(takers("ecf", &paths, 119).len(), 0);
     assert_eq!(takers("ecf", &paths, 120).len(), 1);
@@ -185,13 +191,14 @@ fn otias_queues_where_it_arrives_first() {
         picks[0].path.0
     };
     assert_eq!(chosen(&paths, 1), 0, "5 ms against 50");
-    // Full, and eight packets wait: two whole rounds, 25 ms. With twenty: five rounds, 55 ms.
+    // The window is full, and eight packets wait: two whole rounds, 25 ms. With twenty waiting
+    // packets, it is five rounds, 55 ms.
     paths[0].bytes_in_flight = 4 * size;
     paths[0].bytes_queued = 8 * size;
     assert_eq!(chosen(&paths, 1), 0);
     paths[0].bytes_queued = 20 * size;
     assert_eq!(chosen(&paths, 1), 1);
-    // Space in the window comes off what waits.
+    // Space in the window reduces the number of waiting packets.
     paths[0].bytes_in_flight = 0;
     assert_eq!(chosen(&paths, 1), 0);
 }

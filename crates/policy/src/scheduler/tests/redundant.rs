@@ -1,10 +1,10 @@
-//! Copies of every symbol, or of one class.
+//! Copies of every symbol, or of the symbols of one class.
 
 use super::*;
 
 const COPY: Option<Work> = Some(Work::Copy(BlockId(0)));
 
-/// Symbols of a block in flight, by path.
+/// A block with symbols in flight, by path.
 fn flying<const N: usize>(distinct: u16, on: [u16; N]) -> BlockView {
     let mut block = BlockView { in_flight: distinct, ..block(0, 0) };
     block.in_flight_on[..N].copy_from_slice(&on);
@@ -44,7 +44,7 @@ fn copies_go_on_the_paths_where_they_arrive_first() {
     let mut paths = [path(0, 10, 80), path(1, 10, 20), path(2, 10, 40)];
     assert_eq!(pulls("redundant:paths=2", &view(&paths, &[], 9)), [None, FRESH, FRESH]);
     assert_eq!(pulls("redundant:paths=1", &view(&paths, &[], 9)), [None, FRESH, None]);
-    // Losses delay: 20 ms on the way and 40 · 3 ms for repeats.
+    // Losses cause delay: 20 ms of transit and 40 · 3 ms for repeats.
     paths[2].loss.mean = 0.75;
     assert_eq!(pulls("redundant:paths=2", &view(&paths, &[], 9)), [FRESH, FRESH, None]);
     paths[2].loss.mean = 0.0;
@@ -88,7 +88,7 @@ fn copies_wait_for_at_most_the_jitter_and_originals_do_not() {
     }
     let mean = waits.iter().sum::<f64>() / 1000.0;
     let most = waits.iter().copied().fold(0.0, f64::max);
-    // The mean of 1000 uniform waits strays by 8/√12/√1000 = 0.07 ms.
+    // The mean of 1000 uniform waits has a deviation of 8/√12/√1000 = 0.07 ms.
     assert!((mean - 4.0).abs() < 0.3 && (7.9..=8.0).contains(&most), "{mean} {most}");
     let mut picks = Vec::new();
     assert!(matches!(scheduler.pull(PathId(0), &view, &mut picks), Pull::Send(_)));
@@ -131,7 +131,8 @@ fn one_class_is_copied_and_the_rest_is_scheduled_as_ever() {
     let mut new = view(&paths, &[], 9);
     new.fresh.class = TrafficClass::Interactive;
     assert_eq!(pulls(spec, &new), [FRESH, FRESH], "on both");
-    // The scheduler of the rest is not shown what is new and copied, not even to a path that carries none.
+    // The scheduler of the rest is not shown new data of the copied class, not even for a path that
+    // carries no copies.
     let spec = "redundant:class=interactive,rest=min-rtt,paths=1";
     assert_eq!(pulls(spec, &new), [None, FRESH]);
 }

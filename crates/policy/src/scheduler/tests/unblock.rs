@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A fast path of 10 ms, and others with these windows and round-trip times that carry the oldest symbol.
+/// A fast path of 10 ms, and other paths with these windows and round-trip times, which carry the
+/// oldest symbol.
 fn carried_by(others: &[(u64, u64)]) -> (Vec<PathView>, BlockView) {
     let mut paths = vec![path(0, 10, 10)];
     let mut oldest = BlockView { in_flight: 1, ..block(1, 0) };
@@ -55,9 +56,10 @@ fn the_oldest_symbol_goes_again_on_a_path_that_is_much_faster() {
         // Four times the round trip is not slow enough, unless the window is small.
         (&[(10, 40)], vec![held_back(1)]),
         (&[(4, 40)], vec![held_back(1), copied()]),
-        // No slower at all: it is not held back.
+        // A path that is not slower is not held back.
         (&[(10, 10)], vec![]),
-        // The first path that is not slow enough rules the copy out, unless one with a small window comes before it.
+        // The first path that is not slow enough prevents the copy, unless a path with a small
+        // window comes before it.
         (&[(10, 100), (10, 20)], vec![held_back(1), held_back(2)]),
         (&[(3, 100), (10, 20)], vec![held_back(1), held_back(2), copied()]),
     ];
@@ -118,7 +120,7 @@ fn nothing_is_copied_without_need() {
     let done =
         |spec: &str, paths: &[PathView], oldest| actions(&mut *scheduler(spec), paths, oldest, 0);
     assert_eq!(done("min-rtt:full=wait", &paths, oldest), []);
-    // The fast path carries the symbol already, or the symbol is due and goes there anyway.
+    // The fast path already carries the symbol, or the symbol is due and goes there anyway.
     let mut on_both = oldest;
     on_both.in_flight_on[0] = 1;
     assert_eq!(done("min-rtt", &paths, on_both), [held_back(1)]);

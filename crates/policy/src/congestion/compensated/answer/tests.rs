@@ -26,8 +26,9 @@ fn ack(sent: f64, queue: f64) -> AckEvent {
     }
 }
 
-/// The answer of packets that leave every millisecond for `rounds` round trips, the first half of a round trip before
-/// we send less. `queue` gives a packet's delay, s, from when it leaves, s after we began to send less.
+/// The measurement of packets that leave every millisecond for `rounds` round trips. The first
+/// leaves half a round trip before we send less. `queue` returns the delay, s, of a packet that
+/// leaves at a time given in seconds after we began to send less.
 fn answer(rounds: f64, mut queue: impl FnMut(f64) -> f64) -> Answer {
     let mut answer = Answer::since(time(BEGIN));
     let packets = (rounds * RTT * 1e3) as i32;
@@ -59,8 +60,8 @@ fn half_a_round_trip_of_departures_is_needed() {
     assert!(Answer::since(time(BEGIN)).share(RTT).is_none());
 }
 
-/// The answer of so many round trips of a queue of ours, where every eighth packet waits up to 40 ms more and holds up
-/// those behind it.
+/// The share measured over `rounds` round trips of a queue of ours, where on average every eighth
+/// packet waits up to 40 ms more and holds up those behind it.
 fn jittery(seed: u64, rounds: f64) -> Share {
     let mut rng = Rng::new(seed);
     let mut until = 0.0_f64;
@@ -80,8 +81,8 @@ fn jitter_leaves_the_answer_open_and_is_rarely_taken_for_one() {
     let (no_answer, open) = (|share: &Share| share.most < 0.3, |share: &Share| share.least < 0.3);
     println!("no answer: {}, {}", count(1.5, no_answer), count(4.0, no_answer));
     println!("open: {}, {}", count(1.5, open), count(4.0, open));
-    // Of 200 with one round trip of departures, and with three and a half. The error is of few rises, and so too small:
-    // a sixth would be 33.
+    // Counts of 200 runs with one round trip of departures, and with three and a half. The standard
+    // error comes from few rises and is thus too small: a sixth would be 33.
     assert!(count(1.5, no_answer) < 60 && count(4.0, no_answer) < 8);
     assert!(count(1.5, open) > 100 && count(4.0, open) < 50);
 }

@@ -5,15 +5,16 @@ use anabranch_types::{Rng, Time};
 use super::Response;
 use crate::congestion::AckEvent;
 
-/// Packets per second at the rate itself, and how long it is probed up, sent less and sent at it.
+/// Packets per second at the rate itself; gain and duration, s, of probing up and of sending less;
+/// and how long packets are sent at the rate, s.
 const RATE: f64 = 5000.0;
 const UP: (f64, f64) = (1.25, 0.08);
 const DOWN: (f64, f64) = (0.75, 0.04);
 const CRUISE: f64 = 0.4;
 
-/// Runs this many cycles. `lost` gives the share that is lost, of the time, s, and of how fast we send, as a multiple
-/// of the rate. Returns the cycles after which loss was found to answer, each with the largest share that can be
-/// random.
+/// Runs this many cycles. `lost` returns the share that is lost at a time, s, and a sending rate,
+/// as a multiple of the rate. Returns the cycles after which loss was found to respond, each with
+/// the largest share that can be random.
 fn run(cycles: usize, mut lost: impl FnMut(f64, f64) -> f64) -> Vec<(usize, f64)> {
     let (mut response, mut rng) = (Response::default(), Rng::new(7));
     let (mut now, mut concluded) = (1.0, Vec::new());
@@ -79,7 +80,7 @@ fn a_policer_answers_however_much_is_too_much() {
         let concluded = run(40, loss);
         let Some(&(cycle, most)) = concluded.first() else { panic!("{passes}, {random}: nothing") };
         assert!(cycle <= 9, "{passes}, {random}: {concluded:?}");
-        // Where even less is too much, nothing is known of random loss.
+        // If we send too much even while we send less, nothing is known of random loss.
         assert!(most == 0.0 || most > random / 2.0, "{passes}, {random}: {concluded:?}");
         assert!(most < random + 0.2, "{passes}, {random}: {concluded:?}");
     }

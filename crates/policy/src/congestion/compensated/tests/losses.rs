@@ -1,4 +1,4 @@
-//! Losses that chance explains, told from others.
+//! Losses that chance explains are distinguished from others.
 
 use core::time::Duration;
 
@@ -36,7 +36,7 @@ fn little_random_loss_is_believed_in_unless_short_delays_show_it() {
     let mut random = Random::default();
     three_of_ten(&mut random, 1000.0, 2000, true);
     assert!((random.share() - 0.3).abs() < 0.02, "{}", random.share());
-    // Longer delays do not change the estimate, for some seconds.
+    // For some seconds, longer delays do not change the estimate.
     three_of_ten(&mut random, 3000.0, 3900, false);
     assert!((random.share() - 0.3).abs() < 0.02, "{}", random.share());
     three_of_ten(&mut random, 6900.0, 300, false);
@@ -66,7 +66,7 @@ fn times_too_many(known: u32, apart: u32) -> u32 {
     seen
 }
 
-/// One or two more of the 40 packets of a round trip are lost: no single round trip shows that.
+/// One or two more of the 40 packets of a round trip are lost, which no single round trip shows.
 #[test]
 fn losses_beyond_random_ones_add_up() {
     for (known, more) in [(100, 40), (33, 18), (10, 6)] {
@@ -107,6 +107,6 @@ fn rare_runs_of_losses_are_chance_once_some_were_seen() {
     assert!(eight_are_too_many(8000, &[], true), "no run was seen");
     assert!(!eight_are_too_many(8000, &runs, true), "the last run was 1800 packets ago");
     assert!(eight_are_too_many(40_000, &runs, true), "the last run was long ago");
-    // Where no delay is short, the queue may have dropped the packets: few of the losses count.
+    // If no delay is short, the queue may have dropped the packets, so few of the losses count.
     assert!(eight_are_too_many(8000, &[1000, 1001, 1002, 1003], false));
 }
