@@ -100,6 +100,6 @@ pub fn print(outcomes: &[Outcome], before: State, after: State) {
     println!(
         "Figures are medians of the rounds. The ratio is goodput while the receiver is flooded over goodput \
          while a socket that nobody reads is (the goal is 0.9); where other programs keep the machine busy \
-         it says little. Each is the receiver's processor time for a forged message."
+         the ratio is unreliable. 'each' is the receiver's processor time for a forged message."
     );
 }

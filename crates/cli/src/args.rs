@@ -161,7 +161,7 @@ pub struct DemoArgs {
     /// Another policy on one axis of the profile: see `anabranch policies`
     #[arg(long = "set", value_name = "AXIS=POLICY", value_parser = setting)]
     pub settings: Vec<Setting>,
-    /// Most repairs that may turn out unneeded, as a share of the data (profiles with a budget)
+    /// Largest share of unneeded repairs, relative to the data (profiles with a budget)
     #[arg(long, value_name = "PERCENT", value_parser = overhead, allow_hyphen_values = true)]
     pub max_overhead: Option<f64>,
     /// Seed of everything random: links and data

@@ -29,22 +29,22 @@ pub enum SocketError {
     #[error("another program listens on this socket: stop that program, or name another path")]
     InUse,
     /// A file of this name is no socket.
-    #[error("a file of this name is there that is no socket: remove it, or name another path")]
+    #[error("a file that is not a socket has this name: remove it, or name another path")]
     NoSocket,
     /// The socket is another user's, so whether somebody listens on it cannot be found out.
     #[error("a socket of another user is there: remove it, or name another path")]
     Foreign,
     /// The directory is missing.
-    #[error("its directory is not there: make it, or name another path")]
+    #[error("its directory does not exist: create it, or name another path")]
     NoDirectory,
     /// The program may not make files in the directory.
     #[error(
-        "this program may not make sockets in that directory: name a path in one that its user may write to; if its \
-         settings were read again, start it again, since it makes sockets only where it did when it started"
+        "this program may not create sockets in that directory: choose a directory that its user may write to; after \
+         a reload, restart the program, because it creates sockets only in the directories that it had at its start"
     )]
     Denied,
     /// The system has no room for the path.
-    #[error("the system has no room for so long a path: name a shorter one")]
+    #[error("the path is too long for a socket: name a shorter one")]
     TooLong,
     /// There is no such socket to connect to, or nobody listens on it.
     #[error("nobody listens on that socket: start the program that does")]

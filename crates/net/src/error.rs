@@ -43,7 +43,7 @@ pub enum AcceptError {
     #[error(transparent)]
     Refused(#[from] anabranch_core::endpoint::AcceptError),
     /// The peer was answered and did not complete the handshake. If it is still there, it asks again.
-    #[error("the peer did not complete the connection that was accepted; wait for it to ask again")]
+    #[error("the peer did not complete the handshake; wait until it connects again")]
     NoAnswer,
     /// The connection ended before it was open.
     #[error(transparent)]

@@ -155,7 +155,7 @@ impl IntoFuture for Incoming {
 
 /// The peer's address is validated already.
 #[derive(Debug, thiserror::Error)]
-#[error("the peer has shown its address already: accept or refuse it")]
+#[error("the peer's address is already validated: accept or refuse the connection")]
 pub struct RetryError(Box<Incoming>);
 
 impl RetryError {

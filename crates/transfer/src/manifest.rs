@@ -132,13 +132,13 @@ pub enum ManifestError {
     #[error("there are too many files for one offer; send them in parts, or packed into one")]
     TooMany,
     /// Two entries have this name.
-    #[error("{0} is there twice")]
+    #[error("two entries have the name {0}")]
     Twice(Name),
     /// The file or link of this name would have to be a directory as well.
-    #[error("{0} would be a file and a directory")]
+    #[error("{0} is on offer both as a file and as a directory")]
     FileAndDirectory(Name),
     /// The link of this name leads to nothing that is in the offer.
-    #[error("{0} is a symbolic link that leads to nothing on offer")]
+    #[error("{0} is a symbolic link whose target is not on offer")]
     Astray(Name),
     /// The sizes add up to more than 2⁶⁴ bytes.
     #[error("the sizes add up to more than can be counted")]

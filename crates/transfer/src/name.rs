@@ -26,10 +26,10 @@ pub enum NameError {
     #[error("it is absolute, or a part of it is empty")]
     Empty,
     /// A part is `.` or `..`.
-    #[error("it leaves its directory")]
+    #[error("it contains the part '.' or '..'")]
     Dots,
     /// A part begins with [`RESERVED`].
-    #[error("names beginning with {RESERVED} are kept for partial files")]
+    #[error("names that begin with {RESERVED} are reserved for partial files")]
     Reserved,
     /// The text holds a control character, such as a line break or a zero byte.
     #[error("it holds a control character")]

@@ -62,7 +62,7 @@ pub enum TicketError {
     Prefix,
     /// The ticket is of another version.
     #[error(
-        "the ticket is of another version than {PREFIX}…; use the same version on both machines"
+        "the ticket does not begin with {PREFIX}, so another version made it; use the same version on both machines"
     )]
     Version,
     /// The ticket is not complete, or was changed.

@@ -159,8 +159,8 @@ fn profile(args: &DemoArgs) -> Result<Profile, Failure> {
     if let Some(overhead) = args.max_overhead {
         if profile.policy(Axis::Redundancy).name != BUDGET {
             return Err(Failure::usage(format!(
-                "--max-overhead needs redundancy policy '{BUDGET}', and profile '{}' has '{}' here; \
-                 use --profile anabranch, or leave it out",
+                "--max-overhead needs redundancy policy '{BUDGET}', but profile '{}' has '{}' here; \
+                 use --profile anabranch, or omit --max-overhead",
                 args.profile,
                 profile.policy(Axis::Redundancy).name
             )));

@@ -99,7 +99,7 @@ impl Drawing {
         // Texts for which there is no font are silently left out.
         if texts(tree.root()) < svg.matches("<text ").count() {
             return Err(
-                "no font of this machine has its letters: install fonts-dejavu-core, or take --format svg"
+                "no installed font has its letters: install fonts-dejavu-core, or use --format svg"
                     .to_owned(),
             );
         }

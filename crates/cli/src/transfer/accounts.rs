@@ -52,7 +52,8 @@ impl Account {
     /// If the peer's offers cost too much together.
     pub(super) fn charge(&mut self, cost: usize) -> Result<(), TransferError> {
         if !self.all.change(self.peer, self.charged, cost) {
-            let why = "too many files are offered at a time; wait until other transfers end";
+            let why =
+                "the peer's offers are too large together; wait until its other transfers end";
             return Err(TransferError::Local(Code::Refused, why.to_owned()));
         }
         self.charged = cost;

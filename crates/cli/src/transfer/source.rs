@@ -67,7 +67,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::Link => f.write_str(
-                "a symbolic link: --links sends it as one; to send what it leads to, name it on the command line",
+                "a symbolic link: --links sends the link itself; to send its target, name the link on the command line",
             ),
             Why::Astray(target) => {
                 let target = escaped(&target.to_string_lossy()).to_string();

@@ -145,16 +145,16 @@ fn offer_with_link(name: &str, target: &str, further: &str) -> Vec<u8> {
 fn links_that_lead_out_are_refused_before_anything_is_stored() {
     for (link, target, further, word) in [
         ("l", "/etc/passwd", "", "absolute"),
-        ("l", "..", "", "leaves its directory"),
-        ("l", "../secret", "", "leads to nothing on offer"),
-        ("d/l", "../../secret", "", "leads to nothing on offer"),
-        ("l", "a/../../secret", "", "leaves its directory"),
-        ("l", "mine", "", "leads to nothing on offer"),
-        ("l", "l", "", "leads to nothing on offer"),
-        ("l", ".anabranch-0.part", "", "kept for partial files"),
+        ("l", "..", "", "the part '.' or '..'"),
+        ("l", "../secret", "", "whose target is not on offer"),
+        ("d/l", "../../secret", "", "whose target is not on offer"),
+        ("l", "a/../../secret", "", "the part '.' or '..'"),
+        ("l", "mine", "", "whose target is not on offer"),
+        ("l", "l", "", "whose target is not on offer"),
+        ("l", ".anabranch-0.part", "", "reserved for partial files"),
         ("l", "a", "l/x", "a file and a directory"),
-        ("l", "a", "l", "is there twice"),
-        ("../l", "a", "", "leaves its directory"),
+        ("l", "a", "l", "two entries have the name"),
+        ("../l", "a", "", "the part '.' or '..'"),
     ] {
         let sides = Sides::new();
         std::fs::write(sides.to().join("mine"), b"mine").unwrap();

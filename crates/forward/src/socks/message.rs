@@ -51,7 +51,7 @@ pub enum SocksError {
     })]
     Version(u8),
     /// The client insists on authentication.
-    #[error("a client insists on a password: set it to use this proxy without one")]
+    #[error("a client requires authentication: set it to use this proxy without a password")]
     Method,
     /// The client asks for another command.
     #[error(
@@ -60,7 +60,7 @@ pub enum SocksError {
     Command(u8),
     /// The type of the target's address is unknown.
     #[error(
-        "a client names its target by address type {0}: use a name, an IPv4 or an IPv6 address"
+        "a client uses the unknown address type {0}: set it to send a host name, an IPv4 or an IPv6 address"
     )]
     AddressType(u8),
     /// No host can have this name, or the port is 0.

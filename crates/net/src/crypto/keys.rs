@@ -31,7 +31,7 @@ pub enum KeyError {
     #[error(transparent)]
     Text(#[from] ParseKeyError),
     /// Others than the owner may read the file. Holds its mode.
-    #[error("mode {0:03o} lets others read the secret key; run chmod 600 on it")]
+    #[error("mode {0:03o} lets others read the secret key; run chmod 600 on the file")]
     Exposed(u32),
     /// The file exists, and overwriting was not asked for.
     #[error("the file exists already")]

@@ -13,7 +13,7 @@ pub enum WriteError {
     #[error("the peer stopped reading with code {0}")]
     Stopped(u64),
     /// This side has finished or reset the stream.
-    #[error("this side of the stream has ended")]
+    #[error("the stream was already finished, reset or stopped on this side")]
     Closed,
     /// The connection is over.
     #[error(transparent)]
@@ -28,7 +28,7 @@ pub enum ReadError {
     #[error("the peer reset the stream with code {0}")]
     Reset(u64),
     /// This side has stopped the stream.
-    #[error("this side of the stream has ended")]
+    #[error("the stream was already finished, reset or stopped on this side")]
     Closed,
     /// The connection is over.
     #[error(transparent)]
