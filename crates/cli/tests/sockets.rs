@@ -147,8 +147,8 @@ fn what_is_not_permitted_is_refused_and_wrong_paths_are_one_line() {
     let (_, other) = key(directory.path(), "other.key");
     let listen = |name: &str| format!("{}:localhost:80", text(name));
     for (args, code, part) in [
-        (vec!["-L", &*listen("file")], 1, "no socket: remove it"),
-        (vec!["-L", &listen("none/a.sock")], 1, "make it, or name"),
+        (vec!["-L", &*listen("file")], 1, "not a socket has this name: remove it"),
+        (vec!["-L", &listen("none/a.sock")], 1, "create it, or name"),
         (vec!["-L", "a/../b:localhost:80"], 2, "8080:/run/app.sock"),
         (vec!["-U", "53:/run/a.sock"], 2, "such as 5353:localhost:53"),
         (vec!["-D", "/run/a.sock"], 2, "such as 1080"),

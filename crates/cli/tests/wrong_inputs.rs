@@ -101,7 +101,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     ),
     ("connect 127.0.0.1:1 --peer KEY --key key -U 53:/run/a.sock", 2, "such as 5353:localhost:53"),
     ("connect 127.0.0.1:1 --peer KEY --key key -L 80:/run/../a", 2, "8080:/run/app.sock"),
-    ("connect 127.0.0.1:1 --peer KEY --key key -L no/a.sock:localhost:80", 1, "make it, or name"),
+    ("connect 127.0.0.1:1 --peer KEY --key key -L no/a.sock:localhost:80", 1, "create it, or name"),
     ("connect 127.0.0.1:1 --peer KEY --key key -D a.sock", 2, "such as 1080"),
     ("status --bogus", 2, "unexpected argument '--bogus'"),
     ("demo --path rate=10mbit", 2, "delay is missing"),

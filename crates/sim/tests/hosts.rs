@@ -39,6 +39,15 @@ fn flows_of_a_host_share_its_endpoints() {
 }
 
 #[test]
+fn gaps_of_a_flow_do_not_count_the_time_before_it_began() {
+    let late = FlowPlan::core(Profile::named("uncoded").expect("built in")).of(100_000);
+    let late = FlowPlan { start: Duration::from_secs(5), ..late };
+    let report = plan(Some("host")).flow(late.at("host")).run(1).expect("it runs");
+    let gap = report.flows.last().map(|flow| flow.longest_gap);
+    assert!(gap.is_some_and(|gap| gap < Duration::from_secs(2)), "{gap:?}");
+}
+
+#[test]
 fn what_cannot_share_an_endpoint_is_refused() {
     let mut narrow = plan(Some("host"));
     narrow.flows[1].paths.pop();

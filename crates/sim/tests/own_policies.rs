@@ -71,6 +71,22 @@ impl CongestionController for Watched<dyn CongestionController> {
         self.inner.penalise();
     }
 
+    fn undo(&mut self) {
+        self.inner.undo();
+    }
+
+    fn needs_rate(&self) -> bool {
+        self.inner.needs_rate()
+    }
+
+    fn heeds_loss_notices(&self) -> bool {
+        self.inner.heeds_loss_notices()
+    }
+
+    fn reads_siblings(&self) -> bool {
+        self.inner.reads_siblings()
+    }
+
     fn set_packet_size(&mut self, bytes: u64) {
         self.inner.set_packet_size(bytes);
     }

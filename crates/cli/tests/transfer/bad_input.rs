@@ -53,7 +53,7 @@ fn wrong_questions_get_one_line() {
         (format!("send {file} --name ../x"), 2, "--name"),
         (format!("send {file} --expires 0"), 2, "1s"),
         ("send /no/such/file".to_owned(), 2, "/no/such/file"),
-        (format!("send {file} {file}"), 1, "twice"),
+        (format!("send {file} {file}"), 1, "two entries have the name"),
         (format!("recv --key {key}"), 2, "--allow"),
         ("recv --once".to_owned(), 2, "--allow"),
         (format!("recv --key {key} --allow {public} --out -"), 2, "--once"),

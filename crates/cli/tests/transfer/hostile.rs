@@ -152,7 +152,7 @@ fn links_that_lead_out_are_refused_before_anything_is_stored() {
         ("l", "mine", "", "whose target is not on offer"),
         ("l", "l", "", "whose target is not on offer"),
         ("l", ".anabranch-0.part", "", "reserved for partial files"),
-        ("l", "a", "l/x", "a file and a directory"),
+        ("l", "a", "l/x", "both as a file and as a directory"),
         ("l", "a", "l", "two entries have the name"),
         ("../l", "a", "", "the part '.' or '..'"),
     ] {

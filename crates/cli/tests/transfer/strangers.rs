@@ -223,7 +223,7 @@ fn a_holder_who_breaks_the_protocol_leaves_nothing_behind() {
         (escape, "name"),
         (
             frames(&[&offer(5)[..1], &offer(5)[..1], &[Frame::OfferEnd { entries: 2 }]].concat()),
-            "twice",
+            "two entries have the name",
         ),
         (frames(&[Frame::OfferEnd { entries: 7 }]), "not complete"),
         (offered(&[data(b"early")]), "unexpected bytes of a file"),

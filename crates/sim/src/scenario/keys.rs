@@ -100,7 +100,7 @@ pub const FLOW: &[KeySpec] = &[
         "resequencing-buffer",
         Kind::Size,
         "a stream for each path",
-        "with per-path, of core profiles: one endless stream over the flows of all paths, put into order in a buffer of this size",
+        "with per-path, of core profiles: one endless stream over the flows of all paths in chunks of 4 KiB, put into order in a buffer of this size",
     ),
     optional("start", Kind::Time, "0s", "when it begins"),
     optional(

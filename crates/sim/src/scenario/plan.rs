@@ -194,3 +194,11 @@ pub struct ProbePlan {
     /// Whether the blocks of flows with a code are their coding blocks instead of slices.
     pub coding_blocks: bool,
 }
+
+impl ProbePlan {
+    /// Whether any metric of the probe is about blocks.
+    pub(super) fn is_about_blocks(&self) -> bool {
+        let metrics = self.series.iter().chain(&self.samples).chain(&self.figures);
+        metrics.into_iter().any(|metric| metric.starts_with("block_"))
+    }
+}

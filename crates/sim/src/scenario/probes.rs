@@ -102,7 +102,7 @@ pub(super) fn read(file: &Section<'_>, subjects: &Subjects) -> Vec<ProbePlan> {
         }
         let names =
             |metrics: &[&'static Metric]| metrics.iter().map(|metric| metric.name).collect();
-        probes.push(ProbePlan {
+        let probe = ProbePlan {
             of,
             series: names(&series),
             samples: names(&samples),
@@ -110,9 +110,28 @@ pub(super) fn read(file: &Section<'_>, subjects: &Subjects) -> Vec<ProbePlan> {
             interval,
             slice,
             coding_blocks: section.flag("coding-blocks").unwrap_or(false),
-        });
+        };
+        if probes.iter().any(|other| have_other_blocks(&probe, other)) {
+            let given = "other blocks than an earlier probe of the same flow";
+            section.complain("slice", given, "one slice and one coding-blocks for each flow");
+        }
+        probes.push(probe);
     }
     probes
+}
+
+/// Whether two probes want different blocks of the same flow.
+fn have_other_blocks(a: &ProbePlan, b: &ProbePlan) -> bool {
+    // The subject `all` and the name of a group stand for every flow in them.
+    let within = |whole: &str, part: &str| {
+        let rest = part.strip_prefix(whole);
+        whole == "all" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let meets = |a: &String| b.of.iter().any(|b| within(a, b) || within(b, a));
+    a.is_about_blocks()
+        && b.is_about_blocks()
+        && (a.slice, a.coding_blocks) != (b.slice, b.coding_blocks)
+        && a.of.iter().any(meets)
 }
 
 fn metrics(

@@ -130,7 +130,7 @@ impl CoreReceiver {
             return;
         }
         self.host.transmit(now, out);
-        self.drain_events();
+        self.drain_events(now);
         if let Err(failure) = self.read_chunks(now) {
             self.host.fail(failure);
             return;
@@ -186,25 +186,31 @@ impl CoreReceiver {
         }
     }
 
-    fn drain_events(&mut self) {
+    fn drain_events(&mut self, now: Time) {
         while let Some(event) = self.host.endpoint.poll_event() {
             match event {
-                EndpointEvent::Accepted(handle) => self.accept(handle),
+                EndpointEvent::Accepted(handle) => self.accept(now, handle),
                 EndpointEvent::Connection(handle, event) => self.hear(handle, event),
                 _ => {}
             }
         }
     }
 
-    fn accept(&mut self, handle: Handle) {
+    fn accept(&mut self, now: Time, handle: Handle) {
         let Some(connection) = self.host.endpoint.connection(handle) else { return };
+        let mut gauge = self.empty.clone();
+        // Gaps of the first connection count from the start of its flow; those of later ones of the same host from
+        // their acceptance.
+        if !self.connections.is_empty() {
+            gauge.gap_from = gauge.gap_from.max(now);
+        }
         self.connections.push(Incoming {
             handle,
             remote: connection.remote_id().0,
             reading: Vec::new(),
             finished: Vec::new(),
             messages: Taken::default(),
-            gauge: self.empty.clone(),
+            gauge,
             failure: None,
             progress: self.watch.map(|watch| Box::new(Received::new(watch))),
         });

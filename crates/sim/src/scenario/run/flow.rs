@@ -152,7 +152,7 @@ impl LiveFlow {
         if self.is_done(engine) {
             return gauge.longest_gap();
         }
-        let since = gauge.last_delivery.max(gauge.gap_from);
+        let since = gauge.last_delivery.max(gauge.gap_from).max(self.start);
         gauge.longest_gap().max(engine.now().since(since))
     }
 }

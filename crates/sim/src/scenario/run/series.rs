@@ -55,6 +55,12 @@ impl Recorder {
             samples: Vec::new(),
             figures: Vec::new(),
         };
+        // Probes about blocks go first, since they say what the blocks are.
+        for probe in plan.probes.iter().filter(|probe| probe.is_about_blocks()) {
+            for target in probe.of.iter().filter_map(|subject| Target::of(plan, subject)) {
+                watch_delays(plan, &target, "block_delay_s", watch(probe), live);
+            }
+        }
         for probe in &plan.probes {
             recorder.add_probe(plan, probe, live);
         }
@@ -108,7 +114,7 @@ impl Recorder {
     }
 
     fn add_probe(&mut self, plan: &Plan, probe: &ProbePlan, live: &mut Live) {
-        let watch = Watch { slice: probe.slice.as_bytes(), coding_blocks: probe.coding_blocks };
+        let watch = watch(probe);
         if probe.of.iter().any(|subject| subject == MESH) {
             self.stations.extend(Stations::watch(probe, live));
         }
@@ -152,6 +158,11 @@ impl Recorder {
         watch_delays(plan, &target, metric, watch, live);
         self.figures.push((subject.to_owned(), metric.to_owned()));
     }
+}
+
+/// The blocks that `probe` is about.
+fn watch(probe: &ProbePlan) -> Watch {
+    Watch { slice: probe.slice.as_bytes(), coding_blocks: probe.coding_blocks }
 }
 
 /// Makes the target's flows measure their delays, if `metric` is about delays.

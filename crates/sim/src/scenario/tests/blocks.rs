@@ -1,6 +1,6 @@
 //! Tests of the figures of blocks, which are slices of a stream or coding blocks.
 
-use super::parse;
+use super::{messages, parse, plan};
 use crate::report::RunReport;
 
 /// Runs a bulk flow over two paths, one of which loses packets, and measures all figures of blocks.
@@ -70,4 +70,40 @@ fn without_a_code_blocks_are_slices() {
     assert_eq!(slices, blocks);
     let losses = run("uncoded", true).scalar("bulk", "block_losses_mean");
     assert_eq!(losses, None, "nobody counts them");
+}
+
+/// The mistakes of a scenario with these probes of a flow `bulk` that consists of two members.
+fn mistakes(probes: &str) -> Vec<String> {
+    let text = format!(
+        "name = \"t\"\nduration = \"1s\"\n[[path]]\nname = \"p\"\nrate = \"1mbit\"\ndelay = \"1ms\"\n\
+         [[flow]]\nname = \"bulk\"\ncount = 2\nprofile = \"uncoded\"\n{probes}"
+    );
+    messages(&text)
+}
+
+#[test]
+fn a_flow_has_one_kind_of_blocks() {
+    let probe = |of: &str, metric: &str, slice: &str| {
+        format!("[[probe]]\nof = \"{of}\"\nsamples = \"{metric}\"\nslice = \"{slice}\"\n")
+    };
+    let whole = probe("bulk", "block_delay_s", "32KiB");
+    let refused = mistakes(&(whole.clone() + &probe("bulk.2", "block_delay_s", "700B")));
+    assert!(refused.len() == 1 && refused[0].contains("slice"), "{refused:?}");
+    for fine in [probe("bulk.2", "packet_delay_s", "700B"), probe("bulk", "block_delay_s", "32KiB")]
+    {
+        assert_eq!(mistakes(&(whole.clone() + &fine)), [""; 0]);
+    }
+    let members =
+        probe("bulk.1", "block_delay_s", "700B") + &probe("bulk.2", "block_delay_s", "32KiB");
+    assert_eq!(mistakes(&members), [""; 0]);
+}
+
+#[test]
+fn a_probe_of_packets_leaves_the_blocks_to_a_probe_of_blocks() {
+    let text = "name = \"t\"\nduration = \"3s\"\n[[path]]\nname = \"p\"\nrate = \"1mbit\"\ndelay = \"1ms\"\n\
+         [[flow]]\nname = \"bulk\"\nprofile = \"uncoded\"\n\
+         [[probe]]\nsamples = \"packet_delay_s\"\n[[probe]]\nsamples = \"block_delay_s\"\nslice = \"4KiB\"\n";
+    let report = plan(text).run(1).expect("it runs");
+    let blocks = report.samples("bulk", "block_delay_s").map_or(0, <[f64]>::len);
+    assert!(blocks > 50, "{blocks} blocks of 4 KiB in 3 s at 1 Mb/s");
 }
