@@ -62,6 +62,7 @@ fn what_cannot_be_one_stream_is_refused() {
         (format!("{key}\ntraffic = \"size:1MB\""), "anabranch"),
         (format!("{key}\nstop = \"3s\""), "anabranch"),
         (format!("{key}\nhost = \"h\""), "anabranch"),
+        ("resequencing-buffer = \"4000B\"".to_owned(), "anabranch"),
     ] {
         let error = scenario(&more, profile).expect_err(&more);
         assert!(error.contains("resequencing-buffer"), "{error}");
