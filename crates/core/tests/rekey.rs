@@ -168,7 +168,7 @@ fn rogue() -> Rogue {
     rogue
 }
 
-/// Counts the victim's answers that were not taken yet.
+/// Takes all answers of the victim that have arrived, and counts the rekey frames in them.
 fn answers(rogue: &mut Rogue) -> usize {
     rogue.listen();
     let mut count = 0;

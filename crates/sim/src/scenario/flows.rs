@@ -15,9 +15,6 @@ use super::variant;
 use crate::endpoint::Stripe;
 use crate::traffic::{Messages, Traffic};
 
-/// Least size of the buffer that puts a stream back into order: one chunk of the stream, bytes.
-const LEAST_STRIPE_BUFFER: u64 = 4096;
-
 /// Reads every `[[flow]]`.
 pub(super) fn flows(
     file: &Section<'_>,
@@ -175,7 +172,7 @@ fn stripe_buffer(section: &Section<'_>, flow: &FlowPlan) -> Option<u64> {
             "given for a flow with other traffic, or with host, stop or messages",
             "bulk traffic without host, stop and messages",
         );
-    } else if buffer.as_bytes() < LEAST_STRIPE_BUFFER {
+    } else if buffer.as_bytes() < Stripe::LEAST_BUFFER {
         let given = section.text(key).unwrap_or_default();
         section.refuse_value(key, &given, "4KiB or more, the size of a chunk");
     }

@@ -119,13 +119,9 @@ impl Application {
     }
 
     fn connect(&mut self, now: Time, host: &mut Host) {
-        let paths = match self.config.stripe {
-            Some(stripe) => stripe.path..stripe.path + 1,
-            None => 0..host.ports.len(),
-        };
         let config = ConnectConfig {
             peer: PublicKey([RECEIVER_KEY; 32]),
-            paths: paths.map(address).collect(),
+            paths: (0..host.ports.len()).filter(|path| self.uses(*path)).map(address).collect(),
             profile: self.config.profile.clone(),
         };
         match host.endpoint.connect(now, config) {

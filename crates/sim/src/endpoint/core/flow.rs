@@ -65,15 +65,11 @@ impl Flow for CoreFlow {
         else {
             return Counters::default();
         };
-        let mut arrived = receiver.ports.arrived();
-        for (_, bytes) in
-            arrived.iter_mut().enumerate().filter(|(path, _)| !application.uses(*path))
-        {
-            *bytes = 0;
-        }
+        let arrived = receiver.ports.arrived().into_iter().enumerate();
+        let arrived = arrived.map(|(path, bytes)| if application.uses(path) { bytes } else { 0 });
         let seen = Counters {
             delivered: self.incoming(engine).map_or(0, |incoming| incoming.gauge.delivered),
-            arrived,
+            arrived: arrived.collect(),
             out_of_order: received.as_ref().map_or(0, |stats| stats.out_of_order),
             duplicate_bytes: received.map_or(0, |stats| stats.repeated_bytes),
             coding: Some(CodingCounters::default()),

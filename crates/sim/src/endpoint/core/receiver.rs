@@ -156,22 +156,11 @@ impl CoreReceiver {
         let Some(resequencer) = &mut self.resequencer else { return Ok(()) };
         loop {
             for (index, incoming) in self.connections.iter_mut().enumerate() {
-                let Some(connection) = self.host.endpoint.connection(incoming.handle) else {
-                    continue;
-                };
-                for reading in &mut incoming.reading {
-                    reading.readable = false;
-                    let (pattern, buffer) = (&self.pattern, &mut self.buffer);
-                    while let Some(number) = reading
-                        .next_chunk(connection, pattern, buffer)
-                        .map_err(FlowFailure::Corrupt)?
-                    {
-                        if !resequencer.take(number, index) {
-                            reading.waiting = Some(number);
-                            break;
-                        }
-                    }
-                }
+                let take = |number| resequencer.take(number, index);
+                let (endpoint, buffer) = (&mut self.host.endpoint, &mut self.buffer);
+                incoming
+                    .read_chunks(endpoint, &self.pattern, buffer, take)
+                    .map_err(FlowFailure::Corrupt)?;
             }
             let mut delivered = false;
             while let Some(index) = resequencer.deliver() {
@@ -277,6 +266,22 @@ impl Incoming {
         Ok(())
     }
 
+    /// Reads the chunks of the streams that have bytes to read or a chunk that waits; `take` returns
+    /// whether there is room for the chunk with this number.
+    fn read_chunks(
+        &mut self,
+        endpoint: &mut Endpoint,
+        pattern: &Pattern,
+        buffer: &mut [u8],
+        mut take: impl FnMut(u64) -> bool,
+    ) -> Result<(), String> {
+        let Some(connection) = endpoint.connection(self.handle) else { return Ok(()) };
+        for reading in self.reading.iter_mut().filter(|r| r.readable || r.waiting.is_some()) {
+            reading.read_chunks(connection, pattern, buffer, &mut take)?;
+        }
+        Ok(())
+    }
+
     fn note(&mut self, now: Time, endpoint: &mut Endpoint) {
         if let Some(progress) = &mut self.progress
             && let Some(connection) = endpoint.connection(self.handle)
@@ -287,17 +292,26 @@ impl Incoming {
 }
 
 impl Reading {
-    /// The number of the waiting chunk, or of the next chunk that has arrived completely on the
-    /// connection.
-    fn next_chunk(
+    /// Hands the numbers of the chunks that have arrived completely to `take`, until `take` has no
+    /// room. The chunk that it refuses waits for the next call.
+    fn read_chunks(
         &mut self,
         connection: &mut Connection,
         pattern: &Pattern,
         buffer: &mut [u8],
-    ) -> Result<Option<u64>, String> {
-        match self.waiting.take() {
-            Some(number) => Ok(Some(number)),
-            None => self.chunk.read((connection, self.stream), pattern, buffer),
+        take: &mut impl FnMut(u64) -> bool,
+    ) -> Result<(), String> {
+        self.readable = false;
+        loop {
+            let chunk = match self.waiting.take() {
+                Some(number) => Some(number),
+                None => self.chunk.read((&mut *connection, self.stream), pattern, buffer)?,
+            };
+            let Some(number) = chunk else { return Ok(()) };
+            if !take(number) {
+                self.waiting = Some(number);
+                return Ok(());
+            }
         }
     }
 

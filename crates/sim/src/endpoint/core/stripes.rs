@@ -24,6 +24,11 @@ pub struct Stripe {
     pub buffer: u64,
 }
 
+impl Stripe {
+    /// Least size of the buffer: one chunk, bytes.
+    pub const LEAST_BUFFER: u64 = CHUNK as u64;
+}
+
 /// A chunk that is being written to or read from a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chunk {
