@@ -24,7 +24,7 @@ mod response;
 mod rival;
 mod startup;
 
-use anabranch_types::{Bitrate, Time};
+use anabranch_types::Bitrate;
 use core::time::Duration;
 
 use crate::congestion::coupling::flow_share;
@@ -36,7 +36,7 @@ use crate::view::PathView;
 use answer::Answer;
 use bounds::{DOWN_GAIN, DRAIN_GAIN};
 use delay::Delay;
-use rate::{RandomLoss, Rate};
+use rate::Rate;
 use response::Response;
 use rival::Rival;
 use startup::Startup;
@@ -67,10 +67,8 @@ const SHOWN_ROUNDS: u32 = 2;
 const DOWN_ROUNDS: u32 = 4;
 /// Most rounds of sending less.
 const DRAIN_ROUNDS: u32 = 12;
-/// Rounds between two checks whether a rival still holds the queue, and most time between them:
-/// where the path's rate has fallen, there is no rival, and round trips through the queue are long.
+/// Rounds between two checks whether a rival still holds the queue.
 const COMPETE_ROUNDS: u32 = 16;
-const COMPETE_TIME: Duration = Duration::from_secs(2);
 /// A delay comes from a queue if it shrinks by at least the first share of what we did not send.
 /// From the second share on, all of the queue is ours.
 const RESPONDS: f64 = 0.3;
@@ -112,8 +110,7 @@ pub struct Compensated {
     phase: Phase,
     /// The previous phase.
     before: Phase,
-    /// When the phase began, rounds that it has lasted, and rounds that cruising lasts in this cycle.
-    entered: Time,
+    /// Rounds that the phase has lasted, and rounds that cruising lasts in this cycle.
     rounds: u32,
     cruise_rounds: u32,
     cwnd: u64,
@@ -147,7 +144,6 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         longest_queue: longest_queue.as_secs_f64(),
         phase: Phase::Startup,
         before: Phase::Startup,
-        entered: Time::ZERO,
         rounds: 0,
         cruise_rounds: CRUISE_ROUNDS,
         cwnd: initial * packet,
@@ -194,10 +190,6 @@ impl Compensated {
 
     fn enter(&mut self, event: &AckEvent, phase: Phase) {
         (self.before, self.phase, self.rounds) = (self.phase, phase, 0);
-        self.entered = event.now;
-        if self.before == Phase::Startup {
-            self.rate.end_startup();
-        }
         self.response.end(event.now);
         match phase {
             Phase::Startup => {
@@ -234,8 +226,11 @@ impl Compensated {
             Phase::Drain | Phase::Down => self.send_less(event, round_over),
             Phase::Cruise if round_over => self.cruise(event),
             Phase::Up => self.probe(event),
-            Phase::Compete => self.compete(event),
-            Phase::Cruise => {}
+            Phase::Compete if self.rounds >= COMPETE_ROUNDS => {
+                self.rate.settle();
+                self.enter(event, Phase::Down);
+            }
+            Phase::Cruise | Phase::Compete => {}
         }
     }
 
@@ -282,16 +277,8 @@ impl Compensated {
             }
         }
         if self.rounds >= self.cruise_rounds {
+            self.rate.confirm();
             self.enter(event, Phase::Up);
-        }
-    }
-
-    /// Ends competing after a while, to check by sending less whether there is a rival.
-    fn compete(&mut self, event: &AckEvent) {
-        let is_long = event.now.since(self.entered) >= COMPETE_TIME;
-        if is_long || self.rounds >= COMPETE_ROUNDS {
-            self.rate.settle();
-            self.enter(event, Phase::Down);
         }
     }
 
@@ -397,12 +384,11 @@ impl CongestionController for Compensated {
 
     fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let starting = self.phase == Phase::Startup;
-        let share = self.rival.random().share();
+        let random = self.rival.random().share();
         // While we have a queue, it may have dropped the packets lost beyond the lower estimate of
         // random loss.
-        let least = if self.delay.own() > 0.0 { self.rival.random().least() } else { share };
-        let random = RandomLoss { share, least };
-        let round_over = self.rate.on_ack(event, random, self.delay.typical(), starting);
+        let least = if self.delay.own() > 0.0 { self.rival.random().least() } else { random };
+        let round_over = self.rate.on_ack(event, random, least, starting);
         let rise = self.delay.on_ack(event);
         if rise != 0.0 {
             self.answer.recount(rise);

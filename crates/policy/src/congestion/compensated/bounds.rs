@@ -12,8 +12,6 @@ use crate::congestion::cwnd::MAX_CWND;
 const UP_GAIN: f64 = 1.25;
 pub(super) const DOWN_GAIN: f64 = 0.75;
 const EMPTY_GAIN: f64 = 0.9;
-/// Largest gain because the path's rate varies.
-const MOST_VARIATION: f64 = 1.5;
 /// Gain after startup, which leaves a longer queue.
 pub(super) const DRAIN_GAIN: f64 = 0.5;
 /// The least pacing rate sends the packets of the least window in this time or longer.
@@ -28,7 +26,7 @@ impl Compensated {
         // Lost packets stay in flight until three later ones have arrived.
         let undetected = 3.0 / (1.0 - self.rival.random().share().min(0.9));
         let slack = (undetected as u64 + 2) * self.packet;
-        let needed = self.product(self.delay.needed());
+        let needed = self.product(self.delay.longest());
         let room = needed + self.product(self.target());
         let bytes = match self.phase {
             Phase::Startup => needed * self.startup.window(),
@@ -60,13 +58,11 @@ impl Compensated {
             Phase::Drain => DRAIN_GAIN,
             Phase::Down => DOWN_GAIN,
             Phase::Compete => 1.0,
-            // Where the rate varies, the window limits what we send, and the pacing rate leaves
-            // room for the path's best moments. The gain is reduced so that the queue beyond half
-            // the target drains within two round trips.
+            // The gain is reduced so that the queue beyond half the target drains within two round
+            // trips.
             Phase::Cruise => {
                 let beyond = (self.delay.own() - self.target() / 2.0).max(0.0);
-                let drain = 1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3);
-                (drain * self.rate.variation().powi(2).min(MOST_VARIATION)).max(DOWN_GAIN)
+                (1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3)).max(DOWN_GAIN)
             }
         }
     }
