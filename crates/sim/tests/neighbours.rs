@@ -13,11 +13,14 @@ use support::{bulk, link, links};
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// Checks that the median over three seeds lies between the bounds.
-fn check(what: &str, (least, most): (f64, f64), measure: impl Fn(u64) -> f64) {
-    let mut values = SEEDS.map(measure);
+fn check(what: &str, bounds: (f64, f64), measure: impl Fn(u64) -> f64) {
+    check_median(what, bounds, SEEDS.map(measure));
+}
+
+fn check_median<const N: usize>(what: &str, (least, most): (f64, f64), mut values: [f64; N]) {
     values.sort_by(f64::total_cmp);
     println!("== {what}: {values:.3?} ({least} to {most})");
-    assert!((least..=most).contains(&values[1]), "{what}: {values:?}");
+    assert!((least..=most).contains(&values[N / 2]), "{what}: {values:?}");
 }
 
 /// Checks that one transfer of 15 s has at least the efficiency `floor` on the link.
@@ -185,8 +188,10 @@ fn flows_of_ours_share_alike() {
         ("rate=50mbit,delay=20ms,buffer=750KB", 5, 2000, 0.85, 0.06),
     ] {
         let what = format!("{flows} flows, {apart} ms apart, on {link}");
-        let runs = SEEDS.map(|seed| alike(link, flows, Duration::from_millis(apart), seed));
-        check(&format!("Jain's index of {what}"), (least, 1.0), |seed| runs[seed as usize - 1].0);
-        check(&format!("dropped of {what}"), (0.0, most), |seed| runs[seed as usize - 1].1);
+        // Single runs have an index of .6 to .98, so a median of three is not reliable.
+        let runs = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+            .map(|seed| alike(link, flows, Duration::from_millis(apart), seed));
+        check_median(&format!("Jain's index of {what}"), (least, 1.0), runs.map(|run| run.0));
+        check_median(&format!("dropped of {what}"), (0.0, most), runs.map(|run| run.1));
     }
 }

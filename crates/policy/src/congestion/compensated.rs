@@ -2,11 +2,11 @@
 //!
 //! The controller makes three estimates, each in a module of its own; the end of startup has a
 //! module too. The bottleneck's *rate*: packets lost at random count as delivered, so that such
-//! loss does not lower it. The *delay*: what remains while we send less than the path carries is
-//! the floor, which is the path's own delay or another flow's queue; what rises above the floor is
-//! our own queue, which is kept short. The *losses*: losses beyond random loss while the queue is
-//! longest are due to congestion, and so are all losses that grow with our sending rate; a CUBIC
-//! window then limits what we send.
+//! loss does not lower it; `variation` measures how much it varies. The *delay*: what remains while
+//! we send less than the path carries is the floor, which is the path's own delay or another flow's
+//! queue; what rises above the floor is our own queue, which is kept short. The *losses*: losses
+//! beyond random loss while the queue is longest are due to congestion, and so are all losses that
+//! grow with our sending rate; a CUBIC window then limits what we send.
 //!
 //! The pacing rate follows a cycle: above the estimated rate to find more, below it until our own
 //! queue is gone, which shows the floor, and then at the rate for some round trips. `answer`
@@ -23,8 +23,9 @@ mod rate;
 mod response;
 mod rival;
 mod startup;
+mod variation;
 
-use anabranch_types::Bitrate;
+use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
 use crate::congestion::coupling::flow_share;
@@ -36,10 +37,11 @@ use crate::view::PathView;
 use answer::Answer;
 use bounds::{DOWN_GAIN, DRAIN_GAIN};
 use delay::Delay;
-use rate::Rate;
+use rate::{RandomLoss, Rate};
 use response::Response;
 use rival::Rival;
 use startup::Startup;
+use variation::Variation;
 
 /// The policy's entry in the registry.
 pub const ENTRY: Entry = Entry {
@@ -67,8 +69,10 @@ const SHOWN_ROUNDS: u32 = 2;
 const DOWN_ROUNDS: u32 = 4;
 /// Most rounds of sending less.
 const DRAIN_ROUNDS: u32 = 12;
-/// Rounds between two checks whether a rival still holds the queue.
+/// Rounds between two checks whether a rival still holds the queue, and most time between them:
+/// where the path's rate has fallen, there is no rival, and round trips through the queue are long.
 const COMPETE_ROUNDS: u32 = 16;
+const COMPETE_TIME: Duration = Duration::from_secs(2);
 /// A delay comes from a queue if it shrinks by at least the first share of what we did not send.
 /// From the second share on, all of the queue is ours.
 const RESPONDS: f64 = 0.3;
@@ -110,13 +114,15 @@ pub struct Compensated {
     phase: Phase,
     /// The previous phase.
     before: Phase,
-    /// Rounds that the phase has lasted, and rounds that cruising lasts in this cycle.
+    /// When the phase began, rounds that it has lasted, and rounds that cruising lasts in this cycle.
+    entered: Time,
     rounds: u32,
     cruise_rounds: u32,
     cwnd: u64,
     pacing: Option<Bitrate>,
     gain: f64,
     rate: Rate,
+    variation: Variation,
     delay: Delay,
     rival: Rival,
     response: Response,
@@ -144,12 +150,14 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         longest_queue: longest_queue.as_secs_f64(),
         phase: Phase::Startup,
         before: Phase::Startup,
+        entered: Time::ZERO,
         rounds: 0,
         cruise_rounds: CRUISE_ROUNDS,
         cwnd: initial * packet,
         pacing: None,
         gain: startup::GAIN,
         rate: Rate::default(),
+        variation: Variation::default(),
         delay: Delay::default(),
         rival: Rival::default(),
         response: Response::default(),
@@ -190,6 +198,7 @@ impl Compensated {
 
     fn enter(&mut self, event: &AckEvent, phase: Phase) {
         (self.before, self.phase, self.rounds) = (self.phase, phase, 0);
+        self.entered = event.now;
         self.response.end(event.now);
         match phase {
             Phase::Startup => {
@@ -226,11 +235,8 @@ impl Compensated {
             Phase::Drain | Phase::Down => self.send_less(event, round_over),
             Phase::Cruise if round_over => self.cruise(event),
             Phase::Up => self.probe(event),
-            Phase::Compete if self.rounds >= COMPETE_ROUNDS => {
-                self.rate.settle();
-                self.enter(event, Phase::Down);
-            }
-            Phase::Cruise | Phase::Compete => {}
+            Phase::Compete => self.compete(event),
+            Phase::Cruise => {}
         }
     }
 
@@ -277,8 +283,16 @@ impl Compensated {
             }
         }
         if self.rounds >= self.cruise_rounds {
-            self.rate.confirm();
             self.enter(event, Phase::Up);
+        }
+    }
+
+    /// Ends competing after a while, to check by sending less whether there is a rival.
+    fn compete(&mut self, event: &AckEvent) {
+        let is_long = event.now.since(self.entered) >= COMPETE_TIME;
+        if is_long || self.rounds >= COMPETE_ROUNDS {
+            self.rate.settle();
+            self.enter(event, Phase::Down);
         }
     }
 
@@ -384,11 +398,13 @@ impl CongestionController for Compensated {
 
     fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let starting = self.phase == Phase::Startup;
-        let random = self.rival.random().share();
+        let share = self.rival.random().share();
         // While we have a queue, it may have dropped the packets lost beyond the lower estimate of
         // random loss.
-        let least = if self.delay.own() > 0.0 { self.rival.random().least() } else { random };
-        let round_over = self.rate.on_ack(event, random, least, starting);
+        let least = if self.delay.own() > 0.0 { self.rival.random().least() } else { share };
+        let random = RandomLoss { share, least };
+        let round_over = self.rate.on_ack(event, random, self.delay.typical(), starting);
+        self.variation.on_ack(event, self.delay.typical(), starting);
         let rise = self.delay.on_ack(event);
         if rise != 0.0 {
             self.answer.recount(rise);
@@ -414,7 +430,7 @@ impl CongestionController for Compensated {
         // Whatever was known about the path is out of date. The controller starts over with a small
         // window, so that a path that returns is loaded gradually.
         (self.rate, self.delay, self.rival, self.response) = Default::default();
-        self.startup = Startup::default();
+        (self.startup, self.variation) = Default::default();
         (self.phase, self.before, self.rounds) = (Phase::Startup, Phase::Startup, 0);
         self.cwnd = MIN_PACKETS * self.packet;
         self.pacing = None;

@@ -26,7 +26,7 @@ impl Compensated {
         // Lost packets stay in flight until three later ones have arrived.
         let undetected = 3.0 / (1.0 - self.rival.random().share().min(0.9));
         let slack = (undetected as u64 + 2) * self.packet;
-        let needed = self.product(self.delay.longest());
+        let needed = self.product(self.delay.needed());
         let room = needed + self.product(self.target());
         let bytes = match self.phase {
             Phase::Startup => needed * self.startup.window(),
@@ -58,11 +58,13 @@ impl Compensated {
             Phase::Drain => DRAIN_GAIN,
             Phase::Down => DOWN_GAIN,
             Phase::Compete => 1.0,
-            // The gain is reduced so that the queue beyond half the target drains within two round
-            // trips.
+            // Where the rate varies, the window limits what we send, and the pacing rate leaves
+            // room for the path's best moments. The gain is reduced so that the queue beyond half
+            // the target drains within two round trips.
             Phase::Cruise => {
                 let beyond = (self.delay.own() - self.target() / 2.0).max(0.0);
-                (1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3)).max(DOWN_GAIN)
+                let drain = 1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3);
+                (drain * self.variation.room()).max(DOWN_GAIN)
             }
         }
     }

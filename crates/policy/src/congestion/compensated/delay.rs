@@ -20,9 +20,14 @@ const SPREAD_KEPT: f64 = 0.75;
 const SPREAD_MEMORY: f64 = 2.0;
 /// Least time constant, s, of the smoothing of the round trip without the forward delay.
 const REST_MEMORY: f64 = 0.5;
+/// A measurement of the floor is discarded if the delay grew by more than this share of the time in
+/// which its packets left: more was sent than the path carried, so a queue of ours was measured.
+const GROWS: f64 = 0.4;
 /// Largest spread of the floor, in typical round-trip times. A larger spread comes from a
 /// bottleneck whose rate varies.
 const MOST_SPREAD: f64 = 2.5;
+/// Most bytes in flight without a queue, in what the path holds in a typical round trip.
+const MOST_ROOM: f64 = 1.5;
 /// Least spread of the floor, in round-trip times, of a path whose delay counts as varying. What
 /// probing up adds within two round trips may then overfill a buffer that would hold it if all
 /// round trips were as short as the shortest.
@@ -65,8 +70,38 @@ struct Measurement {
     since: Time,
     until: Time,
     packets: f64,
-    sum: f64,
     high: f64,
+    /// Mean of the delays, and of the times of departure, counted from `since`.
+    mean: f64,
+    mean_time: f64,
+    /// Sums around the means: of the squares of times, and of the products of times and delays.
+    times: f64,
+    both: f64,
+}
+
+impl Measurement {
+    fn between(since: Time, until: Time) -> Self {
+        let (packets, high, mean) = (0.0, 0.0, 0.0);
+        let (mean_time, times, both) = (0.0, 0.0, 0.0);
+        Measurement { since, until, packets, high, mean, mean_time, times, both }
+    }
+
+    /// Adds the delay of a packet that left at `sent`.
+    fn add(&mut self, sent: Time, delay: f64) {
+        self.packets += 1.0;
+        self.high = self.high.max(delay);
+        let time = sent.since(self.since).as_secs_f64();
+        let from_mean = time - self.mean_time;
+        self.mean_time += from_mean / self.packets;
+        self.mean += (delay - self.mean) / self.packets;
+        self.times += from_mean * (time - self.mean_time);
+        self.both += from_mean * (delay - self.mean);
+    }
+
+    /// Whether the delay grew as in a queue, by the least-squares line through the delays.
+    fn is_of_a_queue(&self) -> bool {
+        self.both > GROWS * self.times
+    }
 }
 
 impl Delay {
@@ -112,7 +147,7 @@ impl Delay {
         let delays = [&mut self.mean, &mut self.high, &mut self.level, &mut self.top];
         delays.into_iter().for_each(|delay| *delay -= rise);
         if let Some(measurement) = &mut self.measurement {
-            measurement.sum -= measurement.packets * rise;
+            measurement.mean -= rise;
             measurement.high -= rise;
         }
         rise
@@ -132,8 +167,7 @@ impl Delay {
     /// floor. A measurement that is already running is extended to that time.
     pub(super) fn measure_floor(&mut self, event: &AckEvent) {
         let (since, until) = (event.now, event.now + event.rtt.smoothed.mul_f64(1.5));
-        let new = Measurement { since, until, packets: 0.0, sum: 0.0, high: 0.0 };
-        self.measurement.get_or_insert(new).until = until;
+        self.measurement.get_or_insert(Measurement::between(since, until)).until = until;
     }
 
     /// Discards the current measurement, which does not show the floor.
@@ -147,15 +181,12 @@ impl Delay {
             return;
         }
         if event.largest_acked_sent < measurement.until {
-            measurement.packets += 1.0;
-            measurement.sum += forward;
-            measurement.high = measurement.high.max(forward);
-            return;
+            return measurement.add(event.largest_acked_sent, forward);
         }
-        let Measurement { packets, sum, high, .. } = *measurement;
+        let done = *measurement;
         self.measurement = None;
-        if packets >= LEAST_PACKETS {
-            let mean = sum / packets;
+        if done.packets >= LEAST_PACKETS && !done.is_of_a_queue() {
+            let Measurement { mean, high, .. } = done;
             // A single measurement misses the longest delays.
             let elapsed = event.now.since(self.measured).as_secs_f64();
             let kept = math::exp(-elapsed / SPREAD_MEMORY).max(SPREAD_KEPT);
@@ -204,6 +235,12 @@ impl Delay {
     /// The longest round-trip time while none of our packets is queued.
     pub(super) fn longest(&self) -> f64 {
         self.rest + self.high
+    }
+
+    /// The round-trip time for which bytes in flight are needed: the longest one, up to a limit,
+    /// since the bottleneck would run idle while a slow packet holds up others.
+    pub(super) fn needed(&self) -> f64 {
+        self.longest().min(MOST_ROOM * self.typical())
     }
 
     /// Our own queue: how far the delay of the last half round trip exceeds the floor plus the

@@ -1,10 +1,20 @@
 //! The bottleneck's rate, measured from the packets that pass it. Packets lost at random after the
 //! bottleneck count as having passed it.
 
+use anabranch_types::Time;
+
 use crate::congestion::{AckEvent, RateSample};
 
 /// Round trips whose rates are kept to fall back on.
 const ROUNDS: usize = 3;
+
+/// Typical round trips for which rates are remembered: as long as a cycle, so that one is from
+/// probing up.
+const MEMORY: usize = 16;
+
+/// A round trip through a long queue is remembered as several typical ones, but as at most this
+/// many: a pause of the path is not its rate.
+const MOST_COUNTED: f64 = 5.0;
 
 /// Factor by which all measurements may be below the rate of a path: if packets arrive in clumps,
 /// most samples end within a clump.
@@ -58,13 +68,20 @@ impl Round {
     }
 }
 
+/// What is assumed about packets lost at random.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RandomLoss {
+    /// Their share of all packets.
+    pub(super) share: f64,
+    /// The share that is believed where the rate would rise.
+    pub(super) least: f64,
+}
+
 /// The estimate of the bottleneck's rate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rate {
     /// The estimate, bits per second.
     kept: f64,
-    /// The largest rate of a round trip since the estimate was last confirmed.
-    best: f64,
     now: Round,
     /// All samples of the round trip, and their packets. `now` has no app-limited samples.
     all: Round,
@@ -74,29 +91,34 @@ pub(super) struct Rate {
     /// Finished round trips, the newest first: their rates, and what was delivered.
     rates: [f64; ROUNDS],
     deliveries: [f64; ROUNDS],
+    /// The rates of the last [`MEMORY`] typical round trips, the newest first.
+    memory: [f64; MEMORY],
     /// A round trip ends when a packet is acknowledged that was sent after this many delivered bytes.
     round_end: u64,
+    /// When the current round trip began.
+    began: Time,
 }
 
 impl Rate {
     /// Processes an acknowledgement; returns true if it ends a round trip.
     ///
-    /// `random` is the share of packets that is lost at random. If the rate would rise, only the
-    /// share `least` of the packets counts as lost at random.
+    /// `typical` is the round-trip time without a queue, s.
     pub(super) fn on_ack(
         &mut self,
         event: &AckEvent,
-        random: f64,
-        least: f64,
+        random: RandomLoss,
+        typical: f64,
         starting: bool,
     ) -> bool {
         let Some(sample) = event.rate else { return false };
         let round_over = sample.prior_delivered >= self.round_end;
         if round_over {
-            self.round_end = event.total_delivered;
-            self.end_round(random, least);
+            let length = event.now.since(self.began).as_secs_f64();
+            (self.round_end, self.began) = (event.total_delivered, event.now);
+            let counted = (length / typical.max(1e-6)).round().clamp(1.0, MOST_COUNTED);
+            self.end_round(random, counted as usize);
         }
-        self.add(&sample, least, starting);
+        self.add(&sample, random.least, starting);
         self.all.add(&sample);
         self.all_packets = self.all_packets.saturating_add(event.acked_packets);
         round_over
@@ -107,16 +129,19 @@ impl Rate {
         self.is_stretched
     }
 
-    fn end_round(&mut self, random: f64, least: f64) {
+    /// Ends a round trip, which is remembered as `counted` typical ones.
+    fn end_round(&mut self, random: RandomLoss, counted: usize) {
         let round = core::mem::take(&mut self.now);
         let (all, packets) =
             (core::mem::take(&mut self.all), core::mem::take(&mut self.all_packets));
         self.is_stretched = packets >= LEAST_TRAIN && all.arrival > STRETCHED * all.departure;
         if round.seconds() > 0.0 {
-            self.rates = [round.rate(random), self.rates[0], self.rates[1]];
+            self.rates = [round.rate(random.share), self.rates[0], self.rates[1]];
+            self.memory.rotate_right(counted);
+            self.memory[..counted].fill(self.rates[0]);
             self.deliveries = [round.delivery(), self.deliveries[0], self.deliveries[1]];
-            self.kept = self.kept.max(round.rate(least));
-            self.best = self.best.max(self.rates[0]);
+            // What no remembered round trip confirms is forgotten.
+            self.kept = self.kept.max(round.rate(random.least)).min(DOUBT * largest(&self.memory));
         }
     }
 
@@ -152,7 +177,7 @@ impl Rate {
     /// Lowers the estimate to the largest of the last rates, since the path carries less than
     /// estimated.
     pub(super) fn fall(&mut self) {
-        self.kept = self.rates.iter().copied().fold(0.0, f64::max).min(self.kept);
+        self.kept = self.kept.min(largest(&self.rates));
     }
 
     /// Lowers the estimate to the last rates if these agree: there was a queue in the last round
@@ -160,28 +185,24 @@ impl Rate {
     /// and may rise again.
     pub(super) fn settle(&mut self) {
         let least = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
-        if self.rates.iter().all(|rate| least >= SETTLED * rate) {
+        if least >= SETTLED * largest(&self.rates) {
             self.fall();
         }
     }
 
     /// Lowers the estimate to the larger rate of the last two round trips.
     pub(super) fn fall_to_last(&mut self) {
-        self.rates = [self.rates[0].max(self.rates[1]); ROUNDS];
+        self.rates = [largest(&self.last_two()); ROUNDS];
         self.fall();
     }
 
     /// Lowers the estimate to `bps` if it is higher, since the path carries no more.
     pub(super) fn fall_to(&mut self, bps: f64) {
         self.rates = self.rates.map(|rate| rate.min(bps));
-        (self.kept, self.best) = (self.kept.min(bps), self.best.min(bps));
+        self.kept = self.kept.min(bps);
     }
+}
 
-    /// Lowers the estimate to [`DOUBT`] times the largest rate measured since the last call, if any was.
-    pub(super) fn confirm(&mut self) {
-        let best = core::mem::take(&mut self.best);
-        if best > 0.0 {
-            self.kept = self.kept.min(best * DOUBT);
-        }
-    }
+fn largest(rates: &[f64]) -> f64 {
+    rates.iter().copied().fold(0.0, f64::max)
 }

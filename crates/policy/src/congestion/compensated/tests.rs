@@ -1,12 +1,13 @@
 //! Tests of each part of the controller; `sim/tests/neighbours.rs` tests it on whole links.
 
 mod losses;
+mod rates;
+mod variation;
 
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
 
 use super::delay::Delay;
-use super::rate::Rate;
 use super::rival::Rival;
 use super::startup::Startup;
 use crate::congestion::{self, AckEvent, CongestionController, RateSample};
@@ -51,21 +52,6 @@ fn round(number: u64, lost: u64) -> AckEvent {
         prior_delivered: number,
     };
     AckEvent { rate: Some(sample), total_delivered: number + 1, ..ack(0.0, 0.0) }
-}
-
-#[test]
-fn random_loss_does_not_lower_the_rate_and_a_full_queues_does() {
-    let mut rate = Rate::default();
-    for number in 0..20 {
-        rate.on_ack(&round(number, 20), 0.5, 0.5, false);
-    }
-    assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
-    // Twenty of forty are lost, and random loss explains none of them.
-    let mut rate = Rate::default();
-    for number in 0..20 {
-        rate.on_ack(&round(number, 20), 0.0, 0.0, false);
-    }
-    assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
 }
 
 /// A controller after ten round trips of a sender with little to send. In each, 40 packets left in a quarter of the round
@@ -118,39 +104,6 @@ fn a_few_packets_do_not_show_that_startup_is_over() {
     assert!(arrive(5), "35 packets in seven rounds");
 }
 
-#[test]
-fn the_rate_falls_only_when_asked_to() {
-    let mut rate = Rate::default();
-    for number in 0..10 {
-        rate.on_ack(&round(number, 0), 0.0, 0.0, false);
-    }
-    for number in 10..20 {
-        rate.on_ack(&round(number, 20), 0.0, 0.0, false);
-    }
-    assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
-    rate.fall();
-    assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
-}
-
-#[test]
-fn the_rate_settles_where_all_round_trips_bring_the_same() {
-    for (lost, settled) in [(2, true), (20, false)] {
-        let mut rate = Rate::default();
-        for number in 0..10 {
-            rate.on_ack(&round(number, 0), 0.0, 0.0, false);
-        }
-        rate.settle();
-        assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
-        // Less arrives in every round trip, or in every other one.
-        for number in 10..20 {
-            let lost = if settled || number % 2 == 0 { lost } else { 0 };
-            rate.on_ack(&round(number, lost), 0.0, 0.0, false);
-        }
-        rate.settle();
-        assert_eq!(rate.bps() < 9.7e6, settled, "{}", rate.bps());
-    }
-}
-
 /// A delay with jitter of ±10 ms around 30 ms, plus `own` ms.
 fn jitter(rng: &mut Rng, own: f64) -> f64 {
     20.0 + 20.0 * rng.uniform() + own
@@ -174,6 +127,24 @@ fn a_roads_own_variation_is_no_queue_of_ours() {
         delay.on_ack(&ack(now, jitter(&mut rng, 30.0)));
     }
     assert!((0.015..0.025).contains(&delay.own()), "{}", delay.own());
+}
+
+#[test]
+fn a_delay_that_grows_while_it_is_measured_is_not_the_floor() {
+    // 1 ms of delay is added in every 2 ms: half of what is sent goes into a queue.
+    let mut delay = Delay::default();
+    delay.measure_floor(&ack(1000.0, 0.0));
+    for step in 1..200 {
+        delay.on_ack(&ack(1000.0 + f64::from(step), 0.5 * f64::from(step)));
+    }
+    assert!(delay.floor() < 0.01, "{}", delay.floor());
+    // A tenth as much may be the path's own.
+    let mut delay = Delay::default();
+    delay.measure_floor(&ack(1000.0, 0.0));
+    for step in 1..200 {
+        delay.on_ack(&ack(1000.0 + f64::from(step), 30.0 + 0.05 * f64::from(step)));
+    }
+    assert!((0.030..0.036).contains(&delay.floor()), "{}", delay.floor());
 }
 
 #[test]
