@@ -8,8 +8,8 @@ use anabranch_types::Time;
 
 use crate::congestion::AckEvent;
 
-/// Slots that are remembered, and the length of a slot in typical round trips. What holds up
-/// packets for a round trip moves at most half of them from one slot into the next.
+/// Slots that are remembered, and the length of a slot in typical round trips. Packets that are
+/// held up for a round trip are then at most half of those of a slot.
 const SLOTS: usize = 10;
 const LENGTH: f64 = 2.0;
 /// Least length of a slot, s.
@@ -25,8 +25,8 @@ pub(super) struct Variation {
     /// When the current slot began, and what had been delivered by then.
     began: Time,
     delivered: u64,
-    /// Whether the current slot says nothing, since we sent less than the path carries, or since it
-    /// began in startup, where the rate grows because we send more.
+    /// Whether the current slot does not count, since we sent less than the path carries, or were
+    /// in startup, where more is delivered because we send more.
     is_void: bool,
     /// The rates of the last slots, bytes per second, the newest first, and how many there are.
     rates: [f64; SLOTS],

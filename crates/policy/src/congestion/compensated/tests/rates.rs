@@ -51,7 +51,7 @@ fn a_rate_that_a_cycle_does_not_confirm_is_forgotten() {
 
 #[test]
 fn long_round_trips_are_remembered_as_several() {
-    // Three round trips through a queue of three times the path's own delay.
+    // Six round trips through a queue of three times the path's own delay.
     let mut rate = Rate::default();
     for number in 0..15 {
         pass(&mut rate, round(number, 0), 0.0);
