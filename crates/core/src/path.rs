@@ -66,7 +66,8 @@ pub struct PathAddress {
     pub remote: SocketAddr,
 }
 
-/// Length of the IPv4 and UDP headers, bytes. They count as bytes on the wire of every packet.
+/// Length of the IPv4 and UDP headers, bytes. Congestion control, pacing and the limits of address
+/// validation count them with every packet, over IPv6 too.
 pub const UDP_OVERHEAD: u64 = 28;
 /// Length of the IP and UDP headers of a packet to an address, bytes.
 pub fn ip_udp_headers(address: &PathAddress) -> u16 {
@@ -76,7 +77,8 @@ pub fn ip_udp_headers(address: &PathAddress) -> u16 {
 /// Number of acknowledgements after which probation ends.
 const PROBATION_ROUNDS: u32 = 3;
 
-/// Counters of one path for statistics. Each packet counts with 28 bytes of IP and UDP headers.
+/// Counters of one path for statistics. Bytes include the IP and UDP headers of each packet: 28
+/// bytes over IPv4 and 48 over IPv6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounters {
     /// Packets sent.
@@ -339,10 +341,15 @@ impl Path {
         usize::try_from(bytes / self.packet_size.max(1)).map_or(most, |packets| packets.min(most))
     }
 
-    /// Counts an authenticated packet of this many bytes, IP and UDP headers included.
-    pub(crate) fn count_received(&mut self, bytes: u64) {
+    /// Counts an authenticated packet with a UDP payload of this many bytes.
+    pub(crate) fn count_received(&mut self, payload: u64) {
         self.counters.received_packets += 1;
-        self.counters.received_bytes += bytes;
+        self.counters.received_bytes += payload + u64::from(ip_udp_headers(&self.address));
+    }
+
+    fn count_sent(&mut self, payload: usize) {
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += payload as u64 + u64::from(ip_udp_headers(&self.address));
     }
 
     /// Estimate of the number of packets that the peer has sent on the path.
@@ -356,8 +363,7 @@ impl Path {
     pub(crate) fn on_sent_aside(&mut self, now: Time, payload: usize) -> u64 {
         let number = self.sent.next_number();
         let bytes = payload as u64 + UDP_OVERHEAD;
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += bytes;
+        self.count_sent(payload);
         self.sent.push(SentPacket::unwatched(now, bytes as u32));
         number
     }
@@ -372,8 +378,7 @@ impl Path {
     pub fn on_sent(&mut self, now: Time, packet: PacketSent) -> u64 {
         let number = self.sent.next_number();
         let bytes = packet.payload as u64 + UDP_OVERHEAD;
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += bytes;
+        self.count_sent(packet.payload);
         if packet.ecn == Ecn::Ect0 {
             self.ecn.on_sent();
         }
@@ -481,3 +486,6 @@ impl Path {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

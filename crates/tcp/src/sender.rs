@@ -29,8 +29,8 @@ use rate::RateSampler;
 pub use statistics::SenderStatistics;
 use undo::Undo;
 
-/// Consecutive timeouts after which a closing connection gives up if the configuration sets no
-/// limit (Linux, tcp_orphan_retries).
+/// Consecutive timeouts that a closing connection survives if the configuration sets no limit: it
+/// gives up at the next one (Linux, tcp_orphan_retries).
 pub const CLOSING_TIMEOUTS: u32 = 8;
 
 /// The state of the connection.
@@ -215,8 +215,9 @@ impl Sender {
         self.finished = true;
     }
 
-    /// Ends the stream as [`finish`](Self::finish) does. The sender gives up a peer that does not answer after the
-    /// configured number of consecutive timeouts, or after [`CLOSING_TIMEOUTS`] more if none is configured.
+    /// Ends the stream as [`finish`](Self::finish) does. The sender survives the configured number
+    /// of consecutive timeouts, or [`CLOSING_TIMEOUTS`] more if none is configured, and gives up the
+    /// peer at the next one.
     pub(crate) fn close(&mut self) {
         self.finish();
         self.give_up_after.get_or_insert(self.consecutive_timeouts + CLOSING_TIMEOUTS);

@@ -72,7 +72,7 @@ impl Connection {
         let follows = self.follows(from);
         self.addresses.heard += bytes;
         let path = &mut self.paths[slot];
-        path.count_received(bytes + UDP_OVERHEAD);
+        path.count_received(bytes);
         if path.address == from {
             path.validation.on_received(bytes);
             path.newest_here = path.newest_here.max(Some(number));

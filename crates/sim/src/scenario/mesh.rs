@@ -10,7 +10,7 @@ use super::profiles::Protocol;
 use super::reader::Section;
 use crate::traffic::Traffic;
 use crate::wireless::mesh::{MeshConfig, RouteUse};
-use crate::wireless::{Motion, RandomWaypoint, Waypoints};
+use crate::wireless::{Motion, RandomWaypoint, RandomWaypointError, Waypoints};
 
 /// Reads `[mesh]`, if there is one.
 pub(super) fn read(file: &Section<'_>) -> Option<MeshPlan> {
@@ -30,8 +30,8 @@ pub(super) fn read(file: &Section<'_>) -> Option<MeshPlan> {
 }
 
 /// The keys of the random waypoint model.
-const RANDOM: [&str; 7] =
-    ["width", "height", "least-speed", "most-speed", "pause", "moving-for", "movement"];
+const RANDOM: [&str; 8] =
+    ["width", "height", "least-speed", "most-speed", "pause", "moving-for", "movement", "apart"];
 
 fn movement(section: &Section<'_>, duration: Duration) -> Option<Movement> {
     let stations = section.count("stations").unwrap_or(50) as usize;
@@ -75,9 +75,14 @@ fn movement(section: &Section<'_>, duration: Duration) -> Option<Movement> {
         pause: section.time("pause").unwrap_or_default(),
         warm_up: section.time("moving-for").unwrap_or_default(),
         duration,
+        apart: section.real("apart"),
     };
     if let Err(error) = model.draw(0) {
-        section.complain("most-speed", error.to_string(), "speeds with the least first");
+        let (key, allowed) = match error {
+            RandomWaypointError::Apart => ("apart", "metres up to the width"),
+            _ => ("most-speed", "speeds with the least first"),
+        };
+        section.complain(key, error.to_string(), allowed);
         return None;
     }
     Some(Movement::Random { model, seed: seed.map(|seed| seed as u64) })

@@ -7,8 +7,8 @@
 //! data takes one data sequence number of its own. It is signalled by segments with the last bytes
 //! and by every FIN, so that the receiver learns it from any subflow. A subflow that has not been
 //! established is dropped, unless no other one is left to signal the end. A subflow that cannot be
-//! reached is given up after [`CLOSING_TIMEOUTS`](crate::sender::CLOSING_TIMEOUTS) timeouts in a
-//! row.
+//! reached survives [`CLOSING_TIMEOUTS`](crate::sender::CLOSING_TIMEOUTS) timeouts in a row, and is
+//! given up at the next one.
 
 use anabranch_types::Time;
 

@@ -36,6 +36,12 @@ pub const MESH: &[KeySpec] = &[
         "random waypoint: the seed of the movements, a whole number",
     ),
     optional(
+        "apart",
+        Kind::Real(0.0, 1e6),
+        "they move",
+        "random waypoint: stations 0 and 1 stand this many metres apart, in the middle of the area",
+    ),
+    optional(
         "run",
         Kind::Count(1, 1_000_000),
         "1",

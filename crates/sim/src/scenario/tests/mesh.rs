@@ -112,6 +112,8 @@ fn mistakes_say_where_and_what_is_allowed() {
         ),
         ("ring = 449.4", "least-speed = 20", "the highest is no less than the least"),
         ("ring = 449.4", "movement = 1.5", "a whole number from 0 to 1e15"),
+        ("ring = 449.4", "apart = 3001", "mesh.apart: the two stations that stand are no farther"),
+        ("ring = 449.4", "ring = 449.4\napart = 3", "mesh.apart: given beside ring"),
         ("loss = \"2%\"", "loss = \"2%\"\nrouting = \"aodv\"", "dsr, smr, mtcp"),
         (
             "[mesh]",

@@ -54,6 +54,9 @@ pub struct RandomWaypoint {
     /// Time after which no new movement begins. Every station then completes its movement and stays
     /// where it is.
     pub duration: Duration,
+    /// If given, stations 0 and 1 do not move: they stand this many metres apart, one in the west
+    /// and one in the east, with the centre of the area between them. At most `width`.
+    pub apart: Option<f64>,
 }
 
 impl Default for RandomWaypoint {
@@ -68,6 +71,7 @@ impl Default for RandomWaypoint {
             pause: Duration::ZERO,
             warm_up: Duration::ZERO,
             duration: Duration::from_secs(300),
+            apart: None,
         }
     }
 }
@@ -83,6 +87,8 @@ pub enum RandomWaypointError {
     Speed,
     /// The sum of warm-up and duration, or the pause, is longer than ten days.
     Time,
+    /// The two stations that do not move would stand outside the area.
+    Apart,
 }
 
 impl fmt::Display for RandomWaypointError {
@@ -95,6 +101,9 @@ impl fmt::Display for RandomWaypointError {
             ),
             RandomWaypointError::Time => {
                 f.write_str("stations move and wait for no more than ten days, warm-up included")
+            }
+            RandomWaypointError::Apart => {
+                f.write_str("the two stations that stand are no farther apart than the area is wide")
             }
         }
     }
@@ -111,7 +120,7 @@ impl RandomWaypoint {
         self.check()?;
         let station = |number: usize| {
             let random = Rng::substream(seed, &format!("wireless.waypoints.{number}"));
-            self.legs(random)
+            self.standing(number).map_or_else(|| self.legs(random), |at| vec![Leg::wait(at)])
         };
         Ok(Waypoints { stations: (0..self.stations).map(station).collect() })
     }
@@ -132,7 +141,17 @@ impl RandomWaypoint {
         if self.pause > LONGEST || self.warm_up.saturating_add(self.duration) > LONGEST {
             return Err(RandomWaypointError::Time);
         }
+        if self.apart.is_some_and(|metres| !(0.0..=self.width).contains(&metres)) {
+            return Err(RandomWaypointError::Apart);
+        }
         Ok(())
+    }
+
+    /// The position of a station that does not move.
+    fn standing(&self, number: usize) -> Option<Position> {
+        let apart = self.apart.filter(|_| number < 2)?;
+        let side = if number == 0 { -0.5 } else { 0.5 };
+        Some(Position::new(self.width / 2.0 + side * apart, self.height / 2.0))
     }
 
     fn place(&self, random: &mut Rng) -> Position {
@@ -144,7 +163,7 @@ impl RandomWaypoint {
     fn legs(&self, mut random: Rng) -> Vec<Leg> {
         let end = self.duration.as_secs_f64();
         let mut from = self.place(&mut random);
-        let mut legs = vec![Leg { start: 0.0, from, to: from, lasting: 0.0 }];
+        let mut legs = vec![Leg::wait(from)];
         let mut start = -self.warm_up.as_secs_f64();
         while start < end {
             let to = self.place(&mut random);
@@ -169,6 +188,11 @@ impl RandomWaypoint {
 }
 
 impl Leg {
+    /// A wait at a position from the beginning on.
+    fn wait(at: Position) -> Leg {
+        Leg { start: 0.0, from: at, to: at, lasting: 0.0 }
+    }
+
     /// The part of the leg after `seconds`.
     fn since(self, seconds: f64) -> Leg {
         let lasting = (self.start + self.lasting - seconds).max(0.0);

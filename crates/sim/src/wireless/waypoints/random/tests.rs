@@ -177,3 +177,19 @@ fn what_cannot_be_drawn_is_refused() {
     assert_eq!(refused(|m| m.pause = Duration::MAX), RandomWaypointError::Time);
     assert_eq!(refused(|m| m.warm_up = Duration::MAX), RandomWaypointError::Time);
 }
+
+#[test]
+fn two_stations_may_stand_while_the_others_move() {
+    let moving = RandomWaypoint { stations: 4, ..model() };
+    let apart = RandomWaypoint { apart: Some(400.0), ..moving.clone() };
+    let (all, some) = (moving.draw(3).unwrap(), apart.draw(3).unwrap());
+    for seconds in [0, 10, 299] {
+        let at = Time::from_secs(seconds);
+        assert_eq!(some.position(0, at), Position::new(1300.0, 250.0));
+        assert_eq!(some.position(1, at), Position::new(1700.0, 250.0));
+        assert_eq!(some.position(2, at), all.position(2, at), "the others move as before");
+        assert_eq!(some.position(3, at), all.position(3, at));
+    }
+    let outside = RandomWaypoint { apart: Some(3000.1), ..moving };
+    assert_eq!(outside.draw(3), Err(RandomWaypointError::Apart));
+}
