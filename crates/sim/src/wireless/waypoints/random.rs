@@ -102,9 +102,9 @@ impl fmt::Display for RandomWaypointError {
             RandomWaypointError::Time => {
                 f.write_str("stations move and wait for no more than ten days, warm-up included")
             }
-            RandomWaypointError::Apart => {
-                f.write_str("the two stations that stand are no farther apart than the area is wide")
-            }
+            RandomWaypointError::Apart => f.write_str(
+                "the two stations that stand are no farther apart than the area is wide",
+            ),
         }
     }
 }
