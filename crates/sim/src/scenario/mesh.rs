@@ -83,7 +83,9 @@ fn movement(section: &Section<'_>, duration: Duration) -> Option<Movement> {
             _ => ("most-speed", "speeds with the least first"),
         };
         section.complain(key, error.to_string(), allowed);
-        return None;
+        // The rest of the scenario is checked with movements that can be drawn.
+        let model = RandomWaypoint { stations, ..RandomWaypoint::default() };
+        return Some(Movement::Random { model, seed: None });
     }
     Some(Movement::Random { model, seed: seed.map(|seed| seed as u64) })
 }

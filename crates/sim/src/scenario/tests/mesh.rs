@@ -127,6 +127,12 @@ fn mistakes_say_where_and_what_is_allowed() {
 }
 
 #[test]
+fn movements_that_cannot_be_drawn_are_the_only_mistake() {
+    let message = message("ring = 449.4", "apart = 3001");
+    assert_eq!(message.lines().count(), 1, "{message}");
+}
+
+#[test]
 fn options_that_do_not_go_together_are_refused() {
     for (from, to, expected) in [
         (
